@@ -1,0 +1,1 @@
+"""What every probe shares: plans, distractors, rendering, splits, audits, datasets."""

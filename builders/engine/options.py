@@ -1,0 +1,71 @@
+"""The options that every probe has, as typed models that refuse what they do not know.
+
+A probe's own options extend :class:`ProbeOptions`. Command-line options, their help, the
+card's table of parameters and the manifest are all made from these models.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from kb_cache.errors import UsageError, did_you_mean
+
+SPLITS = ("train", "validation", "test")
+
+
+class ProbeOptions(BaseModel):
+    """Options common to all probes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
+    train_rows: int = Field(
+        3000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+    )
+    split_shares: tuple[float, float, float] = Field(
+        (0.25, 0.25, 0.5),
+        description="Shares of the clusters in train, validation and test, before --train-rows.",
+    )
+    limit: int | None = Field(
+        None, ge=1, description="Most rows in all, whole clusters at a time, seeded."
+    )
+
+    @field_validator("split_shares")
+    @classmethod
+    def _shares_add_up(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
+        if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-6):
+            raise ValueError("three numbers of 0 or more that add up to 1, such as 0.25,0.25,0.5")
+        return shares
+
+    @classmethod
+    def parse(cls, values: dict[str, Any], probe: str) -> Self:
+        """Validate options given by name.
+
+        Raises:
+            UsageError: a name is unknown or a value impossible; the message names the probe,
+                the option as it is written on the command line, and the remedy.
+        """
+        for name in values:
+            if name not in cls.model_fields:
+                hint = did_you_mean(name, cls.model_fields).replace("_", "-")
+                raise UsageError(f"{probe} has no option --{name.replace('_', '-')}.{hint}")
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            problems = "; ".join(_explain(problem) for problem in error.errors())
+            raise UsageError(f"{probe}: {problems}") from None
+
+
+OptionsT = TypeVar("OptionsT", bound=ProbeOptions)
+
+
+def _explain(problem: Any) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if not problem["loc"]:
+        return message
+    option = str(problem["loc"][0]).replace("_", "-")
+    return f"--{option}: {message} (got {problem['input']!r})"

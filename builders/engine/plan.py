@@ -1,0 +1,144 @@
+"""What a builder hands over: which questions to ask, as integers.
+
+A plan holds no text but points to it. ``nodes`` are rows of the knowledge base, ``question``
+is a row of :class:`Questions` (the distinct stems), ``fact`` a row of :class:`Facts` (the edges
+that make a gold true). Rendering and writing gather from there, so that a text is made once
+however many rows show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from builders.engine.streams import Floats
+from kb_cache.graph import Bools, Ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GOLD = "gold"
+"""The name in ``choice_families`` of the choice that is no distractor."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The distinct stems: one line each, shared by all rows that ask it.
+
+    Attributes:
+        fields: template field -> value of each question.
+        context, surface_form, pos: the item columns of these names, a string each.
+    """
+
+    fields: Mapping[str, pa.Array]
+    context: pa.Array
+    surface_form: pa.Array
+    pos: pa.Array
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """How the knowledge base's nodes appear in items.
+
+    Attributes:
+        names: the public name of every node of the knowledge base ("dog.n.01").
+        fields: template field -> values of the given nodes, for the choice text.
+        generality: of every node, higher is more general; None where that means nothing.
+        frequency: word frequency (Zipf scale) of the given nodes' head words.
+    """
+
+    names: pa.Array
+    fields: Callable[[Ints], Mapping[str, Sequence[Any]]]
+    generality: Floats | None = None
+    frequency: Callable[[Ints], Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Ragged lists of triples: those of fact ``i`` are ``indptr[i]:indptr[i + 1]``.
+
+    ``subject`` and ``object`` index ``terms``, ``relation`` indexes ``relations``.
+    """
+
+    indptr: Ints
+    subject: Ints
+    relation: Ints
+    object: Ints
+    terms: pa.Array
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A row for each question to ask.
+
+    Attributes:
+        relation: the relation between concept and gold, or its path.
+        concept: (rows,) node asked about; rows of one concept form a semantic cluster.
+        question: (rows,) index into ``questions``.
+        fact: (rows,) index into ``facts``.
+        hops: (rows,) edges between concept and gold (0 where gold and concept are one).
+        split: (rows,) index into SPLITS.
+        family: (rows,) index into ``family_names``.
+        distance: (rows,) the distractors' distance k' within their family.
+        nodes: (rows, K) the gold in column 0, then the distractors.
+        node_family: (rows, K) index into ``family_names`` (column 0: unused).
+        node_hops: (rows, K) distance of each choice (column 0: hops).
+        dropped: what was left out on the way, in words -> how many.
+    """
+
+    relation: str
+    questions: Questions
+    choices: Nodes
+    facts: Facts
+    family_names: tuple[str, ...]
+    concept: Ints
+    question: Ints
+    fact: Ints
+    hops: Ints
+    split: Ints
+    family: Ints
+    distance: Ints
+    nodes: Ints
+    node_family: Ints
+    node_hops: Ints
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    ROW_ARRAYS = (
+        "concept",
+        "question",
+        "fact",
+        "hops",
+        "split",
+        "family",
+        "distance",
+        "nodes",
+        "node_family",
+        "node_hops",
+    )
+
+    def __len__(self) -> int:
+        return int(self.concept.size)
+
+    def take(self, rows: Ints | Bools) -> Plan:
+        """Return the plan of some rows, in the order given."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in self.ROW_ARRAYS})
+
+    def with_dropped(self, reason: str, count: int) -> Plan:
+        """Return the plan with a note that ``count`` rows were left out."""
+        if count == 0:
+            return self
+        return replace(
+            self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count}
+        )
+
+
+def concatenate(plans: Sequence[Plan]) -> Plan:
+    """Join plans that share questions, choices and facts."""
+    joined = {
+        name: np.concatenate([getattr(plan, name) for plan in plans]) for name in Plan.ROW_ARRAYS
+    }
+    return replace(plans[0], **joined)

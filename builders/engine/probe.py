@@ -1,0 +1,117 @@
+"""What a probe is, and the registry that finds all probes by name.
+
+A probe is one decorated function: given a knowledge base, options and a stream of chance, it
+returns a plan. Modules of ``builders/`` register their probes when imported; other packages
+announce theirs in the entry point group ``kbprobe.probes`` (the value names a module).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from builders.engine.options import ProbeOptions
+from builders.engine.plan import Plan
+from builders.engine.streams import Stream
+from kb_cache.errors import KbprobeError, UsageError, did_you_mean
+
+ENTRY_POINTS = "kbprobe.probes"
+
+Planner = Callable[[Any, Any, Stream], Plan]
+PlannerT = TypeVar("PlannerT", bound=Planner)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe's declaration.
+
+    Attributes:
+        name: as it is called on the command line; also the name of its template file.
+        summary: one line on what it asks: the first line of the planner's docstring.
+        options: the model of its options.
+        plan: the function that decides which questions to ask.
+        open: loads the knowledge base that the options name.
+        setup: how it is evaluated ("mc_qa", "mc_mlm", ...).
+    """
+
+    name: str
+    summary: str
+    options: type[ProbeOptions]
+    plan: Planner
+    open: Callable[[Any], Any]
+    setup: str
+
+
+_registered: dict[str, Probe] = {}
+
+
+def probe(
+    name: str,
+    *,
+    options: type[ProbeOptions],
+    open: Callable[[Any], Any],
+    setup: str = "mc_qa",
+) -> Callable[[PlannerT], PlannerT]:
+    """Register a planner as a probe.
+
+    Raises:
+        KbprobeError: another planner has that name already, or it has no docstring.
+    """
+
+    def register(plan: PlannerT) -> PlannerT:
+        if not plan.__doc__:
+            raise KbprobeError(f"the planner of {name} needs a docstring: its first line is shown")
+        known = _registered.get(name)
+        if known is not None and known.plan.__module__ != plan.__module__:
+            raise KbprobeError(
+                f"two modules register a probe {name!r}: {known.plan.__module__} and "
+                f"{plan.__module__}. Rename one of them."
+            )
+        summary = plan.__doc__.strip().splitlines()[0]
+        _registered[name] = Probe(name, summary, options, plan, open, setup)
+        return plan
+
+    return register
+
+
+@cache
+def _import_all() -> None:
+    import builders
+
+    for module in pkgutil.iter_modules(builders.__path__):
+        if not module.ispkg and module.name not in ("cli", "build"):
+            importlib.import_module(f"builders.{module.name}")
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:
+            raise KbprobeError(
+                f"the package that provides the probes {entry.value!r} cannot be imported: "
+                f"{error!r}. Mend or uninstall it."
+            ) from error
+
+
+def all_probes() -> dict[str, Probe]:
+    """Return every registered probe by name, in alphabetical order."""
+    _import_all()
+    return dict(sorted(_registered.items()))
+
+
+def find_probe(name: str) -> Probe:
+    """Return the probe of that name.
+
+    Raises:
+        UsageError: there is none; the message names the nearest and how to list them.
+    """
+    known = all_probes()
+    if name not in known:
+        raise UsageError(
+            f"no probe is called {name!r}.{did_you_mean(name, known)} "
+            "`build-probe list` shows them all."
+        )
+    return known[name]

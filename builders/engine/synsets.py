@@ -1,0 +1,276 @@
+"""What the WordNet probes need to know of synsets: contexts, likeness, paths, texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.ngrams import tokenise
+from builders.engine.plan import Facts, Nodes, Questions
+from builders.engine.streams import Floats, Stream
+from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
+from kb_cache.wordnet import POS, WordNet
+
+POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
+"""Part of speech in words, by the codes of :attr:`WordNet.pos_codes`."""
+
+KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
+"""Codes that merge adjectives and their satellites."""
+
+OTHER_LEMMAS_SHOWN = 2
+
+
+class Contexts(NamedTuple):
+    """Example sentences with the concept's word located in them: parallel arrays."""
+
+    concept: Ints
+    example: Ints
+    start: Ints
+    end: Ints
+
+    def take(self, rows: Ints | Bools) -> Contexts:
+        """Return some of the contexts."""
+        return Contexts(*(array[rows] for array in self))
+
+
+def contexts_of(wordnet: WordNet, concepts: Bools, most: int, stream: Stream) -> Contexts:
+    """Locate the contexts of the concepts marked, at most ``most`` of each (0: all).
+
+    An example in which several of the concept's lemmas occur is one context, with the lemma
+    that WordNet lists first. Examples that hold nothing beside the word are left out.
+    """
+    mentions = wordnet.mentions
+    example = mentions["example"].to_numpy().astype(np.int64)
+    first = np.concatenate([[True], example[1:] != example[:-1]])
+    example = example[first]
+    found = Contexts(
+        wordnet.examples["synset"].to_numpy().astype(np.int64)[example],
+        example,
+        mentions["start"].to_numpy().astype(np.int64)[first],
+        mentions["end"].to_numpy().astype(np.int64)[first],
+    )
+    length = pc.utf8_length(wordnet.examples["text"]).to_numpy()[example]
+    # Two more words of two letters and their spaces: less than that is no context.
+    found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
+    if most:
+        order = np.lexsort((stream.bits(found.concept, found.example), found.concept))
+        rank = np.empty(order.size, dtype=np.int64)
+        starts = np.searchsorted(found.concept[order], found.concept[order], side="left")
+        rank[order] = np.arange(order.size) - starts
+        found = found.take(rank < most)
+    return found
+
+
+def normalised_lemmas(wordnet: WordNet) -> Ints:
+    """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
+    plain = pc.replace_substring_regex(pc.utf8_lower(wordnet.lemma_texts()), r"[^\pL\pN]+", "")
+    codes = plain.dictionary_encode().indices
+    return codes.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def alike(wordnet: WordNet) -> Graph:
+    """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
+    synset = wordnet.senses["synset"].to_numpy().astype(np.int64)
+    gloss = wordnet.synsets["gloss"].combine_chunks().dictionary_encode().indices
+    gloss_id = gloss.to_numpy(zero_copy_only=False).astype(np.int64)
+    lemma_id = normalised_lemmas(wordnet)
+    label = np.concatenate([lemma_id, gloss_id + lemma_id.max() + 1])
+    owner = np.concatenate([synset, np.arange(len(wordnet), dtype=np.int64)])
+    order = np.argsort(label, kind="stable")
+    label, owner = label[order], owner[order]
+    starts = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
+    sizes = np.diff(np.append(starts, label.size))
+    shared = np.repeat(sizes, sizes) > 1
+    lengths = np.repeat(sizes, sizes)[shared]
+    members = ragged_ranges(np.repeat(starts, sizes)[shared], lengths)
+    source, target = np.repeat(owner[shared], lengths), owner[members]
+    different = source != target
+    return Graph.from_edges(len(wordnet), source[different], target[different])
+
+
+def keys_of(graph: Graph) -> Ints:
+    """Return the sorted keys ``source * size + target`` of a graph's edges."""
+    return np.repeat(np.arange(len(graph), dtype=np.int64), graph.degrees) * len(graph) + (
+        graph.indices
+    )
+
+
+def parents_for_levels(wordnet: WordNet) -> Graph:
+    """What puts a synset on a level: its (instance) hypernyms; a satellite's head adjective."""
+    source, target = wordnet.edges("similar_to")
+    satellite = wordnet.pos_codes[source] == POS.index("s")
+    isa_source, isa_target = (
+        np.concatenate(pair)
+        for pair in zip(wordnet.edges("hypernym"), wordnet.edges("instance_hypernym"), strict=True)
+    )
+    return Graph.from_edges(
+        len(wordnet),
+        np.concatenate([isa_source, source[satellite]]),
+        np.concatenate([isa_target, target[satellite]]),
+    )
+
+
+def generality(wordnet: WordNet) -> Floats:
+    """How general each synset is: the logarithm of the number of paths leading down from it."""
+    source = np.repeat(np.arange(len(wordnet), dtype=np.int64), wordnet.isa.degrees)
+    reach = np.ones(len(wordnet))
+    total = np.zeros(len(wordnet))
+    # One edge further at each step; WordNet is about 20 deep, and its cycles end here too.
+    for _ in range(24):
+        reach = np.bincount(wordnet.isa.indices, weights=reach[source], minlength=len(wordnet))
+        total += reach
+    return np.asarray(np.log1p(total))
+
+
+def lemma_occurs(wordnet: WordNet, nodes: Ints, texts: pa.Array, text: Ints) -> Bools:
+    """Tell for each pair (node, text) whether the text holds a shown lemma's head word.
+
+    The head is taken to be the last word of a noun and the first word of a verb. Common
+    endings are ignored ("dogs" holds "dog"); words of one or two letters do not count.
+    """
+    lemmas = wordnet.lemma_texts()
+    unique, local = np.unique(nodes, return_inverse=True)
+    shown = np.minimum(np.diff(wordnet.sense_start)[unique], 1 + OTHER_LEMMAS_SHOWN)
+    senses = ragged_ranges(wordnet.sense_start[unique], shown)
+    owner = np.repeat(np.arange(unique.size, dtype=np.int64), shown)
+    verb = pa.array(wordnet.pos_codes[unique[owner]] == POS.index("v"))
+    words = lemmas.take(pa.array(senses))
+    head = pc.if_else(
+        verb,
+        pc.replace_substring_regex(words, r"[ -].*$", ""),
+        pc.replace_substring_regex(words, r"^.*[ -]", ""),
+    )
+    used, text_local = np.unique(text, return_inverse=True)
+    heads, held = tokenise(_without_endings(head), _without_endings(texts.take(pa.array(used))))
+    head_of, head_id = heads.of(np.arange(len(head), dtype=np.int64))
+    long_enough = pc.greater(pc.utf8_length(head), 2).to_numpy(zero_copy_only=False)[head_of]
+    text_of, word_id = held.of(np.arange(used.size, dtype=np.int64))
+    width = heads.vocabulary
+    held_keys = sorted_unique(text_of * width + word_id)
+    lines = Graph.from_edges(
+        max(unique.size, width), owner[head_of[long_enough]], head_id[long_enough]
+    )
+    position, wanted = lines.expand(local)
+    hit = contains(held_keys, text_local[position] * width + wanted)
+    result = np.zeros(nodes.size, dtype=np.bool_)
+    result[position[hit]] = True
+    return result
+
+
+def _without_endings(texts: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(
+        pc.utf8_lower(texts), r"([\pL]{3,}?)(?:ing|ed|es|s|er|ers|e)\b", r"\1"
+    )
+
+
+def path_facts(
+    graph: Graph, concept: Ints, gold: Ints, hops: Ints, relation: str, names: pa.Array
+) -> Facts:
+    """Spell out a shortest path from each concept to its gold, an edge a triple.
+
+    Of several shortest paths the one through the lowest ids is taken.
+
+    Args:
+        graph: the graph walked; ``gold`` stands ``hops`` edges from ``concept`` in it.
+        relation: the name of its edges.
+        names: the name of every node.
+    """
+    size = len(graph)
+    goals, goal = np.unique(gold, return_inverse=True)
+    # Distances to each gold, walking back from it: they tell which edges lead closer.
+    back = graph.reversed.walk(goals, int(hops.max(initial=1)))
+    key = back.source * size + back.node
+    order = np.argsort(key)
+    key, distance = key[order], back.hops[order]
+    line = np.arange(concept.size, dtype=np.int64)
+    at, left = concept, hops
+    steps: list[tuple[Ints, Ints, Ints]] = []
+    while line.size:
+        position, node = graph.expand(at)
+        remaining = left[position] - 1
+        wanted = goal[line[position]] * size + node
+        found = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+        arrives = (remaining == 0) & (node == goals[goal[line[position]]])
+        onward = (key[found] == wanted) & (distance[found] == remaining) & (remaining > 0)
+        usable = np.flatnonzero(arrives | onward)
+        first = usable[np.unique(position[usable], return_index=True)[1]]
+        steps.append((line, at, node[first]))
+        moving = remaining[first] > 0
+        line, at, left = line[moving], node[first][moving], remaining[first][moving]
+    row = np.concatenate([step[0] for step in steps])
+    nth = np.concatenate([np.full(step[0].size, i) for i, step in enumerate(steps)])
+    order = np.lexsort((nth, row))
+    subject = np.concatenate([step[1] for step in steps])[order]
+    target = np.concatenate([step[2] for step in steps])[order]
+    indptr = np.concatenate([[0], np.cumsum(hops)])
+    return Facts(indptr, subject, np.zeros_like(subject), target, names, (relation,))
+
+
+def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
+    """Triples that tie each node to its gloss, and to its lemmas where asked."""
+    gloss = wordnet.synsets["gloss"].combine_chunks()
+    terms = pa.concat_arrays([wordnet.synsets["name"].combine_chunks(), gloss, wordnet.lemma_texts()])
+    size = len(wordnet)
+    counts = np.diff(wordnet.sense_start)[nodes] if lemmas else np.zeros_like(nodes)
+    indptr = np.concatenate([[0], np.cumsum(counts + 1)])
+    subject = np.repeat(nodes, counts + 1)
+    relation = np.ones(subject.size, dtype=np.int64)
+    target = np.empty(subject.size, dtype=np.int64)
+    relation[indptr[:-1]] = 0
+    target[indptr[:-1]] = size + nodes
+    if lemmas:
+        cells = ragged_ranges(indptr[:-1] + 1, counts)
+        target[cells] = 2 * size + ragged_ranges(wordnet.sense_start[nodes], counts)
+    return Facts(indptr, subject, relation, target, terms, ("definition", "lemma"))
+
+
+def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
+    """The stems that show an example sentence and the word in it."""
+    sentence = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
+    texts = sentence.to_pylist()
+    spans = zip(texts, contexts.start.tolist(), contexts.end.tolist(), strict=True)
+    word = pa.array([text[start:end] for text, start, end in spans], pa.string())
+    return _questions(wordnet, contexts.concept, {"sentence": sentence, "word": word})
+
+
+def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
+    """The stems that show a definition and no context."""
+    return _questions(wordnet, nodes, {})
+
+
+def _questions(wordnet: WordNet, concept: Ints, fields: Mapping[str, pa.Array]) -> Questions:
+    pos = pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes[concept]))
+    gloss = wordnet.synsets["gloss"].combine_chunks().take(pa.array(concept))
+    empty = pa.array([""]).take(pa.array(np.zeros(concept.size, dtype=np.int64)))
+    context, word = fields.get("sentence", empty), fields.get("word", empty)
+    return Questions({**fields, "gloss": gloss, "pos": pos}, context, word, pos)
+
+
+def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
+    """How synsets appear as choices."""
+    lemmas = wordnet.lemma_texts()
+
+    def fields(nodes: Ints) -> Mapping[str, Sequence[Any]]:
+        counts = np.diff(wordnet.sense_start)[nodes]
+        texts = lemmas.take(pa.array(ragged_ranges(wordnet.sense_start[nodes], counts))).to_pylist()
+        ends = np.cumsum(counts).tolist()
+        names = [texts[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+        gloss = wordnet.synsets["gloss"].combine_chunks().take(pa.array(nodes))
+        return {
+            "lemma": [some[0] for some in names],
+            "others": [some[1 : 1 + OTHER_LEMMAS_SHOWN] for some in names],
+            "lemmas": names,
+            "pos": [POS_NAMES[code] for code in wordnet.pos_codes[nodes].tolist()],
+            "gloss": gloss.to_pylist(),
+        }
+
+    def frequency(nodes: Ints) -> Floats:
+        from kb_cache.frequency import zipf_frequencies
+
+        return zipf_frequencies(lemmas.take(pa.array(wordnet.sense_start[nodes])).to_pylist())
+
+    return Nodes(wordnet.synsets["name"].combine_chunks(), fields, general, frequency)

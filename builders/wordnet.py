@@ -1,0 +1,521 @@
+"""WordNetQA: what a word means in its sentence, what it is a kind of, and what is a kind of it.
+
+Four probes over WordNet's synsets after Richardson & Sabharwal, "What Does My QA Model Know?"
+(TACL 2020, section 3). Where ours differ, and why: docs/probes/wordnet.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from builders.engine.families import RANDOM, Asked, Family, Perturbation, Pool, Truth, perturb
+from builders.engine.options import ProbeOptions
+from builders.engine.plan import GOLD, Facts, Plan, Questions, concatenate
+from builders.engine.probe import probe
+from builders.engine.splits import assign_splits
+from builders.engine.streams import Stream
+from kb_cache.errors import UsageError, did_you_mean
+from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
+from kb_cache.wordnet import WordNet, load_wordnet
+
+if TYPE_CHECKING:
+    from builders.engine.synsets import Contexts
+
+ABSTRACTIONS = (
+    "entity.n.01",
+    "physical_entity.n.01",
+    "abstraction.n.06",
+    "object.n.01",
+    "thing.n.12",
+    "matter.n.03",
+    "whole.n.02",
+    "causal_agent.n.01",
+    "psychological_feature.n.01",
+    "attribute.n.02",
+    "relation.n.01",
+    "group.n.01",
+    "measure.n.02",
+    "part.n.01",
+    "unit.n.03",
+    "state.n.02",
+    "event.n.01",
+)
+"""Golds that say next to nothing: true of too much to be asked."""
+
+PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
+_KIND_NAMES = ("noun", "verb", "adjective", "adverb")
+
+
+class WordNetOptions(ProbeOptions):
+    """Options of all WordNet probes."""
+
+    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
+
+    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
+    families: tuple[str, ...] = Field(
+        ("level",),
+        min_length=1,
+        description="Distractor families, or the sets 'level' (at the gold's level) and 'paper' "
+        "(those of the published probes).",
+    )
+    sampling: Literal["balanced", "uniform"] = Field(
+        "balanced",
+        description="balanced: each text is a distractor in proportion to how often it is gold; "
+        "uniform: every candidate alike, as published.",
+    )
+    perturbations: int = Field(
+        1, ge=1, description="Rows for each question, family and distance."
+    )
+    sister_depth: int = Field(2, ge=1, le=6, description="Deepest sisters (1: siblings).")
+    max_distance: int = Field(
+        4, ge=1, le=20, description="Farthest hyponym and hypernym distractors, in hops."
+    )
+    max_fill: int | None = Field(
+        None,
+        ge=0,
+        description="Random fills allowed where a family runs short (by default none when "
+        "balanced, all but one when uniform).",
+    )
+    max_contexts: int = Field(1, ge=0, description="Example sentences for a concept (0: all).")
+    cap_per_gold: int = Field(
+        40, ge=0, description="Most questions with the same gold in a split (0: no cap)."
+    )
+    min_depth: int = Field(0, ge=0, description="Least depth of a gold below its root, in hops.")
+    min_zipf: float = Field(
+        0.0, ge=0, le=8, description="Least word frequency of a gold's first lemma (Zipf scale)."
+    )
+    stem_overlap: Literal["drop", "keep"] = Field(
+        "drop", description="What to do with questions whose stem holds the gold's head word."
+    )
+
+    @field_validator("families")
+    @classmethod
+    def _known_families(cls, families: tuple[str, ...]) -> tuple[str, ...]:
+        known = dict.fromkeys((*cls.LEVEL, *cls.PAPER))
+        for family in families:
+            if family not in known and family not in ("level", "paper"):
+                raise ValueError(
+                    f"no distractor family {family!r}.{did_you_mean(family, known)} "
+                    f"There are: {', '.join(known)}, and the sets level and paper"
+                )
+        return families
+
+    @property
+    def family_list(self) -> tuple[str, ...]:
+        """The families asked for, with the named sets spelled out."""
+        sets = {"level": self.LEVEL, "paper": self.PAPER}
+        spelled = [name for family in self.families for name in sets.get(family, (family,))]
+        return tuple(dict.fromkeys(spelled))
+
+    @property
+    def fills(self) -> int:
+        """How many random fills a row may have."""
+        if self.max_fill is not None:
+            return self.max_fill
+        return 0 if self.sampling == "balanced" else self.choices - 2
+
+
+class DefinitionsOptions(WordNetOptions):
+    """Options of wordnet_definitions."""
+
+    max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
+
+
+class SynonymyOptions(WordNetOptions):
+    """Options of wordnet_synonymy."""
+
+    min_lemmas: int = Field(2, ge=1, description="Fewest lemmas of a concept asked about.")
+    require_example: bool = Field(
+        False, description="Ask only about concepts with an example sentence, as published."
+    )
+
+
+class IsaOptions(WordNetOptions):
+    """Options of the probes that walk the hypernym graph."""
+
+    pos: tuple[Literal["noun", "verb"], ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
+    max_hops: int = Field(4, ge=1, le=20, description="Farthest gold, in hops.")
+    stop_golds: tuple[str, ...] = Field(
+        ABSTRACTIONS, description="Synsets never asked for, being true of too much."
+    )
+
+
+class HypernymyOptions(IsaOptions):
+    """Options of wordnet_hypernymy."""
+
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym")
+
+
+class HyponymyOptions(IsaOptions):
+    """Options of wordnet_hyponymy."""
+
+    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling_branch", "cousin_branch")
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
+
+    golds_per_hop: int = Field(
+        3, ge=0, description="Golds of a concept at each number of hops (0: all)."
+    )
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """Questions before distractors: parallel arrays, a line for each (stem, gold)."""
+
+    question: Ints
+    fact: Ints
+    concept: Ints
+    gold: Ints
+    hops: Ints
+
+    def take(self, rows: Ints | Bools) -> _Asking:
+        return _Asking(
+            self.question[rows],
+            self.fact[rows],
+            self.concept[rows],
+            self.gold[rows],
+            self.hops[rows],
+        )
+
+
+def open_wordnet(options: WordNetOptions) -> WordNet:
+    """Load the WordNet that the options name."""
+    return load_wordnet(options.wordnet)
+
+
+@probe("wordnet_hypernymy", options=HypernymyOptions, open=open_wordnet)
+def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, stream: Stream) -> Plan:
+    """Which of five concepts is the word, as used in a sentence, a kind of?"""
+    return _isa_plan(wordnet, options, stream, wordnet.hypernyms, "hypernym")
+
+
+@probe("wordnet_hyponymy", options=HyponymyOptions, open=open_wordnet)
+def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, stream: Stream) -> Plan:
+    """Which of five concepts is a specific kind of the word, as used in a sentence?"""
+    return _isa_plan(wordnet, options, stream, wordnet.hyponyms, "hyponym")
+
+
+@probe("wordnet_definitions", options=DefinitionsOptions, open=open_wordnet)
+def wordnet_definitions(wordnet: WordNet, options: DefinitionsOptions, stream: Stream) -> Plan:
+    """Which of five definitions fits the word, as used in a sentence?"""
+    from builders.engine.synsets import contexts_of, questions_in_context, text_facts
+
+    contexts = contexts_of(wordnet, _asked_about(wordnet, options), options.max_contexts, stream)
+    nodes = sorted_unique(contexts.concept)
+    asking = _Asking(
+        np.arange(contexts.concept.size, dtype=np.int64),
+        np.searchsorted(nodes, contexts.concept),
+        contexts.concept,
+        contexts.concept,
+        np.zeros_like(contexts.concept),
+    )
+    questions = questions_in_context(wordnet, contexts)
+    return _self_plan(
+        wordnet, options, stream, "definition", asking, questions, text_facts(wordnet, nodes, False)
+    )
+
+
+@probe("wordnet_synonymy", options=SynonymyOptions, open=open_wordnet)
+def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, stream: Stream) -> Plan:
+    """Which of five sets of words fits a definition?"""
+    from builders.engine.synsets import questions_by_gloss, text_facts
+
+    asked = _asked_about(wordnet, options)
+    asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
+    if options.require_example:
+        asked &= np.diff(wordnet.example_start) > 0
+    nodes = np.flatnonzero(asked)
+    line = np.arange(nodes.size, dtype=np.int64)
+    asking = _Asking(line, line, nodes, nodes, np.zeros_like(nodes))
+    return _self_plan(
+        wordnet,
+        options,
+        stream,
+        "synonym",
+        asking,
+        questions_by_gloss(wordnet, nodes),
+        text_facts(wordnet, nodes, True),
+    )
+
+
+def _asked_about(wordnet: WordNet, options: WordNetOptions) -> Bools:
+    from builders.engine.synsets import KINDS
+
+    wanted = [_KIND_NAMES.index(name) for name in options.pos]
+    return np.isin(KINDS[wordnet.pos_codes], wanted)
+
+
+def _isa_plan(
+    wordnet: WordNet, options: IsaOptions, stream: Stream, graph: Graph, relation: str
+) -> Plan:
+    from builders.engine.synsets import alike, contexts_of, keys_of, path_facts
+    from builders.engine.synsets import questions_in_context
+
+    size = len(wordnet)
+    contexts = contexts_of(wordnet, _asked_about(wordnet, options), options.max_contexts, stream)
+    concepts = sorted_unique(contexts.concept)
+    walk = graph.walk(concepts, options.max_hops)
+    concept, gold, hops = concepts[walk.source], walk.node, walk.hops
+    look_alike = alike(wordnet)
+    dropped: dict[str, int] = {}
+
+    same_word = contains(keys_of(look_alike), concept * size + gold)
+    dropped["gold shares a lemma or gloss with the concept"] = int(same_word.sum())
+    trivial = np.isin(gold, _stopped(wordnet, options)) | _too_shallow(wordnet, options, gold)
+    dropped["gold is on the stop list or too near its root"] = int((trivial & ~same_word).sum())
+    keep = ~same_word & ~trivial
+    concept, gold, hops = concept[keep], gold[keep], hops[keep]
+    if isinstance(options, HyponymyOptions) and options.golds_per_hop:
+        cell = concept * (options.max_hops + 1) + hops
+        keep = _first_of_each(cell, options.golds_per_hop, stream.child("golds"), gold)
+        dropped["beyond --golds-per-hop"] = int((~keep).sum())
+        concept, gold, hops = concept[keep], gold[keep], hops[keep]
+
+    facts = path_facts(
+        graph, concept, gold, hops, relation, wordnet.synsets["name"].combine_chunks()
+    )
+    asking = _in_every_context(contexts, concept, gold, hops)
+    true_nodes = (wordnet.isa if relation == "hypernym" else wordnet.isa.reversed).walk(concepts)
+    truth = _truth(concepts[true_nodes.source], true_nodes.node, concepts, look_alike)
+    return _plan(
+        wordnet,
+        options,
+        stream,
+        relation,
+        asking,
+        questions_in_context(wordnet, contexts),
+        facts,
+        truth,
+        dropped,
+    )
+
+
+def _self_plan(
+    wordnet: WordNet,
+    options: WordNetOptions,
+    stream: Stream,
+    relation: str,
+    asking: _Asking,
+    questions: Questions,
+    facts: Facts,
+) -> Plan:
+    """Plan a probe whose gold is the concept itself (its gloss, its lemmas)."""
+    from builders.engine.synsets import alike, keys_of
+
+    shallow = _too_shallow(wordnet, options, asking.gold)
+    dropped = {"gold is too near its root": int(shallow.sum())}
+    empty = np.empty(0, dtype=np.int64)
+    truth = Truth(len(wordnet), empty, keys_of(alike(wordnet)))
+    asking = asking.take(~shallow)
+    return _plan(wordnet, options, stream, relation, asking, questions, facts, truth, dropped)
+
+
+def _plan(
+    wordnet: WordNet,
+    options: WordNetOptions,
+    stream: Stream,
+    relation: str,
+    asking: _Asking,
+    questions: Questions,
+    facts: Facts,
+    truth: Truth,
+    dropped: dict[str, int],
+) -> Plan:
+    """Filter, split and cap the questions, then ask each with every family."""
+    from builders.engine.synsets import KINDS, generality, lemma_occurs, nodes_of
+
+    kinds = KINDS[wordnet.pos_codes]
+    choices = nodes_of(wordnet, generality(wordnet))
+    if options.min_zipf and choices.frequency:
+        golds, local = np.unique(asking.gold, return_inverse=True)
+        frequent = (choices.frequency(golds) >= options.min_zipf)[local]
+        dropped["gold is too rare a word"] = int((~frequent).sum())
+        asking = asking.take(frequent)
+    # A definition always shares words with its sentence; only names give themselves away.
+    if options.stem_overlap == "drop" and relation != "definition":
+        stems = questions.fields["gloss" if relation == "synonym" else "sentence"]
+        given_away = lemma_occurs(wordnet, asking.gold, stems, asking.question)
+        dropped["stem holds the gold's head word"] = int(given_away.sum())
+        asking = asking.take(~given_away)
+    split = assign_splits(asking.concept, options.split_shares, stream.child("splits"))
+    if options.cap_per_gold:
+        cell = asking.gold * 3 + split
+        keep = _first_of_each(
+            cell, options.cap_per_gold, stream.child("cap"), asking.question * 64 + asking.hops
+        )
+        dropped["beyond --cap-per-gold"] = int((~keep).sum())
+        asking, split = asking.take(keep), split[keep]
+    if asking.gold.size == 0:
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in dropped.items() if count)
+        raise UsageError(f"no question is left to ask under these options ({reasons or 'none'})")
+
+    asked = Asked(asking.concept, asking.gold, split, kinds[asking.gold])
+    families = list(_families(wordnet, options, asking, relation))
+    drawn = perturb(
+        asked,
+        families,
+        truth,
+        kinds,
+        distractors=options.choices - 1,
+        max_fill=min(options.fills, options.choices - 2),
+        sampling=options.sampling,
+        repeats=options.perturbations,
+        stream=stream.child("distractors"),
+    )
+    names = (GOLD, *dict.fromkeys((*options.family_list, RANDOM)))
+    plans = []
+    offered = 0
+    for part in drawn:
+        plans.append(_rows(part, asking, split, names, relation, questions, choices, facts))
+    offered = asking.gold.size * len(families) * options.perturbations
+    plan = concatenate([some for some in plans if len(some)] or plans[:1])
+    dropped["family too small, or cannot pay back the gold"] = offered - len(plan)
+    for reason, count in dropped.items():
+        plan = plan.with_dropped(reason, count)
+    return plan
+
+
+def _rows(
+    part: Perturbation,
+    asking: _Asking,
+    split: Ints,
+    names: tuple[str, ...],
+    relation: str,
+    questions: Questions,
+    choices: object,
+    facts: Facts,
+) -> Plan:
+    some = asking.take(part.rows)
+    family = names.index(part.family.name)
+    filled = np.concatenate([np.zeros((some.gold.size, 1), dtype=np.bool_), part.filled], axis=1)
+    node_hops = np.where(filled, 0, part.family.distance)
+    node_hops[:, 0] = some.hops
+    return Plan(
+        relation=relation,
+        questions=questions,
+        choices=choices,  # type: ignore[arg-type]
+        facts=facts,
+        family_names=names,
+        concept=some.concept,
+        question=some.question,
+        fact=some.fact,
+        hops=some.hops,
+        split=split[part.rows],
+        family=np.full(some.gold.size, family, dtype=np.int64),
+        distance=np.full(some.gold.size, part.family.distance, dtype=np.int64),
+        nodes=np.concatenate([some.gold[:, None], part.nodes], axis=1),
+        node_family=np.where(filled, names.index(RANDOM), family),
+        node_hops=node_hops,
+    )
+
+
+def _families(
+    wordnet: WordNet, options: WordNetOptions, asking: _Asking, relation: str
+) -> Iterator[Family]:
+    """Make the pools of the families asked for, and tell which pool each question uses."""
+    from builders.engine import relatives
+    from builders.engine.synsets import parents_for_levels
+
+    parents = parents_for_levels(wordnet)
+    concepts, golds = sorted_unique(asking.concept), sorted_unique(asking.gold)
+    empty = np.empty(0, dtype=np.int64)
+    near: dict[str, tuple[int, Callable[[], Graph]]] = {
+        "sibling": (1, lambda: relatives.siblings(parents, golds)),
+        "cousin": (2, lambda: relatives.cousins(parents, golds)),
+    }
+    for name in options.family_list:
+        if name == RANDOM:
+            yield Family(RANDOM, 0, Pool(np.zeros(1, dtype=np.int64), empty), asking.gold)
+        elif name in near:
+            distance, make = near[name]
+            yield Family(name, distance, Pool.of(make()), asking.gold)
+        elif name == "sister":
+            for depth in range(1, options.sister_depth + 1):
+                pool = Pool.of(relatives.sisters(parents, concepts, depth))
+                yield Family(name, depth, pool, asking.concept)
+        elif name in ("hyponym", "hypernym"):
+            graph = wordnet.isa if name == "hypernym" else wordnet.isa.reversed
+            for distance in range(1, options.max_distance + 1):
+                pool = Pool.of(relatives.at_distance(graph, concepts, distance))
+                yield Family(name, distance, pool, asking.concept)
+        else:
+            reach = 1 if name == "sibling_branch" else 2
+            yield _branch_family(parents, asking, name, reach)
+
+
+def _branch_family(parents: Graph, asking: _Asking, name: str, reach: int) -> Family:
+    """Hyponyms level with the gold, hanging on the concept's siblings or cousins."""
+    from builders.engine.relatives import branches
+
+    size = len(parents)
+    levels = int(asking.hops.max(initial=0)) + 1
+    keys, nodes, groups = [], [], []
+    for hops in range(1, levels):
+        at = sorted_unique(asking.concept[asking.hops == hops])
+        concept, branch, node = branches(parents, at, hops, reach)
+        keys.append(concept * levels + hops)
+        nodes.append(node)
+        groups.append(branch)
+    pool = Pool.from_pairs(
+        size * levels, np.concatenate(keys), np.concatenate(nodes), np.concatenate(groups)
+    )
+    return Family(name, reach, pool, asking.concept * levels + asking.hops)
+
+
+def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> _Asking:
+    """Pair every (concept, gold) with every context of the concept."""
+    order = np.argsort(contexts.concept, kind="stable")
+    owner = contexts.concept[order]
+    start = np.searchsorted(owner, concept, side="left")
+    count = np.searchsorted(owner, concept, side="right") - start
+    fact = np.repeat(np.arange(concept.size, dtype=np.int64), count)
+    question = order[ragged_ranges(start, count)]
+    return _Asking(question, fact, concept[fact], gold[fact], hops[fact])
+
+
+def _truth(concept: Ints, node: Ints, concepts: Ints, look_alike: Graph) -> Truth:
+    """True are the nodes related to a concept, the concept, and what shares their lemmas."""
+    from builders.engine.synsets import keys_of
+
+    size = len(look_alike)
+    owner, member = np.concatenate([concept, concepts]), np.concatenate([node, concepts])
+    position, like = look_alike.expand(member)
+    keys = np.concatenate([owner * size + member, owner[position] * size + like])
+    return Truth(size, sorted_unique(keys), keys_of(look_alike))
+
+
+def _first_of_each(cell: Ints, most: int, stream: Stream, identity: Ints) -> Bools:
+    """Mark at most ``most`` lines of each cell, in seeded order."""
+    from builders.engine.distractors import ranks_within
+
+    order = np.lexsort((stream.bits(cell, identity), cell))
+    keep = np.zeros(cell.size, dtype=np.bool_)
+    keep[order[ranks_within(cell[order]) < most]] = True
+    return keep
+
+
+def _stopped(wordnet: WordNet, options: IsaOptions) -> Ints:
+    """Ids of the stop list; the default list's names may be missing in another WordNet."""
+    if options.stop_golds != ABSTRACTIONS:
+        return np.array([wordnet.synset_id(name) for name in options.stop_golds], dtype=np.int64)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.is_in(wordnet.synsets["name"], pa.array(list(ABSTRACTIONS)))
+    return np.flatnonzero(found.to_numpy())
+
+
+def _too_shallow(wordnet: WordNet, options: WordNetOptions, gold: Ints) -> Bools:
+    if options.min_depth == 0:
+        return np.zeros(gold.size, dtype=np.bool_)
+    return np.asarray(wordnet.isa.depths()[gold] < options.min_depth)

@@ -1,0 +1,214 @@
+"""``kb-cache``: list, fetch, verify and clear knowledge bases."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kb_cache.command import FAILED, debug_option, run
+from kb_cache.errors import CacheError, KbprobeError, SnapshotError, UsageError
+
+if TYPE_CHECKING:
+    from kb_cache.catalogue import Entry
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=_HELP)
+@debug_option
+def cli() -> None:
+    """Knowledge bases: compiled once, checked, and kept as tables that load at once.
+
+    WordNet 3.0 comes with kbprobe. Others live in a cache folder, which the environment
+    variable KBPROBE_CACHE moves elsewhere.
+    """
+
+
+@cli.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List the knowledge bases that are there."""
+    from kb_cache.catalogue import entries
+
+    rows = [_describe(entry) for entry in entries()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = [("NAME", "VERSION", "KIND", "CONTENT", "SIZE", "AGE", "WHERE")]
+    for row in rows:
+        rows_of = row["rows"]
+        content = f"{next(iter(rows_of.values())):,} {next(iter(rows_of))}" if rows_of else "-"
+        state = row["where"] if row["sound"] else f"{row['where']} (damaged: see kb-cache verify)"
+        size = f"{row['bytes'] / 1e6:.1f} MB" if row["bytes"] else "-"
+        table.append(
+            (row["name"], row["version"] or "-", row["kind"] or "-", content, size, row["age"],
+             state)
+        )  # fmt: skip
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+    for line in table:
+        click.echo("  ".join(map(str.ljust, line, widths)).rstrip())
+
+
+def _describe(entry: Entry) -> dict[str, Any]:
+    """One entry of ``kb-cache list --json``."""
+    from kb_cache.snapshot import INFO_FILE, find_damage, read_info
+
+    described: dict[str, Any] = {
+        "name": entry.name, "version": None, "kind": None, "digest": None, "licence": None,
+        "rows": {}, "bytes": 0, "age": "-", "created": None, "where": entry.where,
+        "folder": str(entry.folder), "sound": False,
+    }  # fmt: skip
+    try:
+        info = read_info(entry.folder)
+        created = (entry.folder / INFO_FILE).stat().st_mtime
+    except (SnapshotError, OSError):
+        return described
+    # The table that gives the knowledge base its size comes first.
+    rows = dict(sorted(info.rows.items(), key=lambda item: (item[0] != "synsets", item[0])))
+    described |= {
+        "version": info.version, "kind": info.kind, "digest": info.digest,
+        "licence": info.licence, "rows": rows, "bytes": info.bytes,
+        "age": _age(time.time() - created),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(created)),
+        "sound": not find_damage(entry.folder, info, full=False),
+    }  # fmt: skip
+    return described
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {unit}"
+    return "new"
+
+
+@cli.group()
+def fetch() -> None:
+    """Compile a knowledge base into the cache."""
+
+
+@fetch.command("wordnet")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="DIR_OR_ARCHIVE",
+    type=click.Path(path_type=Path),
+    help="The WordNet database: a folder, zip or tar that holds data.noun and its fellows "
+    "(NLTK's corpora/wordnet.zip, or dict/ of Princeton's own distribution).",
+)
+@click.option("--name", help="Name of the entry.  [default: the version the files state]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the snapshot to this folder instead of the cache, without recording the "
+    "source's path. An existing snapshot there is replaced.",
+)
+def fetch_wordnet(source: Path, name: str | None, output: Path | None) -> None:
+    """Compile a WordNet database in the layout that NLTK reads."""
+    from kb_cache import wordnet_fetch
+    from kb_cache.snapshot import read_info
+
+    with click.progressbar(
+        length=1, label="Compiling", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        if output is None:
+            folder = wordnet_fetch.fetch(source, name, progress).folder
+        else:
+            folder = wordnet_fetch.fetch_to(output, source, name, progress)
+    info = read_info(folder)
+    for note in info.source.notes:
+        click.echo(f"kb-cache: note: {note}", err=True)
+    click.echo(
+        f"{info.name}: {info.rows['synsets']:,} synsets, {info.bytes / 1e6:.1f} MB, "
+        f"digest {info.digest[:12]}, in {folder}"
+    )
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--repair", is_flag=True, help="Rebuild what is damaged from its recorded source.")
+@click.pass_context
+def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None:
+    """Compare every file with its checksum.
+
+    The exit code is 1 if any is damaged and was not repaired.
+    """
+    from kb_cache import catalogue
+
+    failed = False
+    for entry in [catalogue.find(name) for name in names] or catalogue.entries():
+        damage = catalogue.verify(entry)
+        if not damage:
+            click.echo(f"{entry.name}: sound")
+            continue
+        for sentence in damage:
+            click.echo(f"{entry.name}: {sentence}", err=True)
+        if not repair:
+            failed = True
+            continue
+        try:
+            if entry.embedded:
+                raise SnapshotError(catalogue.REINSTALL)
+            catalogue.rebuild(entry)
+            click.echo(f"{entry.name}: rebuilt")
+        except KbprobeError as error:
+            failed = True
+            click.echo(f"{entry.name}: cannot be repaired. {error}", err=True)
+    if failed:
+        context.exit(FAILED)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Remove everything that is cached.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def clear(context: click.Context, name: str | None, everything: bool, yes: bool) -> None:
+    """Remove a knowledge base from the cache, or all.
+
+    What writes that were broken off have left there goes as well.
+    """
+    from kb_cache import catalogue, store
+
+    if everything == (name is not None):
+        raise UsageError("give the NAME of what to remove, or --all")
+    remains = store.all_remains()
+    if name is None:
+        doomed = sorted({*store.entry_names(), *remains})
+    elif name in remains:
+        doomed = [name]
+    else:
+        entry = catalogue.find(name)
+        if entry.embedded:
+            raise CacheError(f"{name} is part of kbprobe itself and cannot be removed")
+        doomed = [name]
+    if not doomed:
+        click.echo("The cache is empty.")
+        return
+    if not yes and not click.confirm(f"Remove {', '.join(doomed)} from {store.cache_dir()}?"):
+        click.echo("Nothing was removed.")
+        context.exit(FAILED)
+    for each in doomed:
+        if store.remove_entry(each):
+            click.echo(f"{each}: removed")
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point of ``kb-cache``; returns the exit code."""
+    return run(cli, args, "kb-cache")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""How often words occur in English text, on the Zipf scale.
+
+A word of Zipf frequency z occurs 10**z times in a billion words: 7 is "the", 3 is one in a
+million. The numbers are wordfreq's (Speer, 2022), installed with kbprobe and used offline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+@lru_cache(maxsize=4)
+def _frequencies(language: str) -> dict[str, float]:
+    from wordfreq import get_frequency_dict
+
+    return dict(get_frequency_dict(language, wordlist="best"))
+
+
+def zipf_frequencies(terms: Sequence[str], language: str = "en") -> npt.NDArray[np.float64]:
+    """Return the Zipf frequency of each term (0 for unknown words).
+
+    A term of several words counts as one of frequency 1 / sum(1 / f), as wordfreq
+    does, so it is rarer than its rarest word.
+
+    >>> z = zipf_frequencies(["dog", "sea dog", "qqzzx"])
+    >>> bool(z[0] > z[1] > z[2] == 0.0)
+    True
+    """
+    known = _frequencies(language)
+    result = np.zeros(len(terms))
+    for at, term in enumerate(terms):
+        inverse = 0.0
+        for word in _WORD.findall(term.lower()):
+            frequency = known.get(word, 0.0)
+            if frequency == 0.0:
+                inverse = 0.0
+                break
+            inverse += 1.0 / frequency
+        if inverse:
+            result[at] = max(9.0 - np.log10(inverse), 0.0)
+    return result

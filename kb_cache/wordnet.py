@@ -79,8 +79,10 @@ class WordNet:
         synsets: ``name`` ("dog.n.01", as NLTK names it), ``pos`` (one of `POS`), ``offset``,
             ``lexname`` ("noun.animal"), ``gloss``.
         senses: a row for each lemma of each synset, in WordNet's order: ``synset``, ``lemma``
-            (underscores kept), ``key`` (sense key), ``count`` (occurrences in the tagged
-            corpora), ``lex_id``, ``syntactic_marker`` ("", "(a)", "(p)" or "(ip)").
+            (underscores kept), ``number`` (the synset's place among the lemma's synsets of that
+            part of speech, 1 being the commonest; satellites are counted as adjectives),
+            ``key`` (sense key), ``count`` (occurrences in the tagged corpora), ``lex_id``,
+            ``syntactic_marker`` ("", "(a)", "(p)" or "(ip)").
         examples: ``synset``, ``text``; several for a synset stand in WordNet's order.
         mentions: where a sense's lemma occurs in an example of its synset: ``example`` and
             ``sense`` (rows of those tables), ``start`` and ``end`` (character offsets: the
@@ -181,18 +183,38 @@ class WordNet:
         return source[rows].astype(np.int64), target[rows].astype(np.int64)
 
     def synset_id(self, name: str) -> int:
-        """Return the row of a synset, given its name ("dog.n.01").
+        """Return the row of a synset, given its name.
+
+        As with NLTK, any of its lemmas will do, with the number that this lemma gives it:
+        "big.a.01" is large.a.01.
 
         Raises:
             UsageError: there is no such synset.
         """
-        try:
-            return self._ids[name]
-        except KeyError:
+        found = self._ids.get(name)
+        if found is None:
+            found = self._id_by_lemma(name.lower())
+        if found is None:
             # Comparing against 117,659 names would take seconds: compare with namesakes.
             near = [known for known in self._ids if known[:3] == name[:3].lower()]
-            hint = did_you_mean(name, near)
-            raise UsageError(f"{self.name} has no synset {name!r}.{hint}") from None
+            raise UsageError(f"{self.name} has no synset {name!r}.{did_you_mean(name, near)}")
+        return found
+
+    def _id_by_lemma(self, name: str) -> int | None:
+        """The synset that a name means though its lemma is not the synset's first."""
+        import pyarrow.compute as pc
+
+        parts = name.rsplit(".", 2)  # a lemma may hold dots: "u.s..n.01"
+        if len(parts) < 3 or parts[1] not in tuple(POS) or not parts[2].isdigit():
+            return None
+        lemma, pos, number = parts
+        same = pc.equal(pc.utf8_lower(self.senses["lemma"]), lemma)
+        rows = self.senses.filter(same).select(["synset", "number"]).to_pylist()
+        wanted = "as" if pos == "a" else pos
+        rows = [row for row in rows if POS[self.pos_codes[row["synset"]]] in wanted]
+        rows.sort(key=lambda row: row["number"])
+        at = int(number) - 1
+        return int(rows[at]["synset"]) if 0 <= at < len(rows) else None
 
     def lemma_texts(self) -> pa.Array:
         """The lemma of every sense as people write it: spaces instead of underscores."""

@@ -28,6 +28,7 @@ from kb_cache.wordnet import POINTERS
 from kb_cache.wordnet_source import DATA_FILES, EXCEPTION_FILES, WordNetSource
 
 _DATA_POS = dict(zip(DATA_FILES, "nvar", strict=True))
+_FILE_SUFFIX = {pos: name.removeprefix("data.") for name, pos in _DATA_POS.items()}
 _KIND_CODE = {symbol: code for code, symbol in enumerate(POINTERS)}
 
 
@@ -101,7 +102,7 @@ def compile_wordnet(
     """
     reader = _open_reader(source.files)
     lines = list(_lines(source.files))
-    tables = _Tables(source.files, lines)
+    tables = _Tables(source.files, lines, reader)
     for row, line in enumerate(lines):
         tables.add(row, line, _read_synset(reader, line))
         if progress and (row % 1000 == 0 or row + 1 == len(lines)):
@@ -184,7 +185,10 @@ def _read_synset(reader: _Reader, line: _Line) -> Any:
 class _Tables:
     """Collects the columns of all tables, synset by synset."""
 
-    def __init__(self, files: Mapping[str, bytes], lines: Sequence[_Line]) -> None:
+    def __init__(
+        self, files: Mapping[str, bytes], lines: Sequence[_Line], reader: _Reader
+    ) -> None:
+        self._index = reader._lemma_pos_offset_map
         self._rows = {(_DATA_POS[line.file], line.offset): row for row, line in enumerate(lines)}
         self._counts = _counts(files["cntlist.rev"])
         self._finder = MentionFinder(_inflections(files))
@@ -209,6 +213,7 @@ class _Tables:
         for lemma in synset.lemmas():
             senses["synset"].append(row)
             senses["lemma"].append(lemma.name())
+            senses["number"].append(self._sense_number(lemma.name(), synset))
             senses["key"].append(lemma.key())
             senses["count"].append(self._counts.get(lemma.key(), 0))
             senses["lex_id"].append(lemma._lex_id)
@@ -216,6 +221,16 @@ class _Tables:
         self._add_examples(row, first, synset)
         self._add_pointers(row, line, synset)
         self._add_frames(row, first, synset)
+
+    def _sense_number(self, lemma: str, synset: Any) -> int:
+        """WordNet's own sense number: satellites are counted among the adjectives."""
+        pos = "a" if synset.pos() == "s" else synset.pos()
+        try:
+            return 1 + self._index[lemma.lower()][pos].index(synset.offset())
+        except (KeyError, ValueError) as error:
+            raise SourceError(
+                f"index.{_FILE_SUFFIX[pos]} does not list {lemma} at {synset.offset():08d}"
+            ) from error
 
     def _add_examples(self, row: int, first: int, synset: Any) -> None:
         examples, mentions = self._columns["examples"], self._columns["mentions"]
@@ -313,6 +328,7 @@ _SCHEMAS: Mapping[str, list[tuple[str, pa.DataType]]] = {
     "senses": [
         ("synset", pa.int32()),
         ("lemma", pa.string()),
+        ("number", pa.int16()),
         ("key", pa.string()),
         ("count", pa.int32()),
         ("lex_id", pa.int8()),

@@ -105,9 +105,7 @@ class Coded:
     def array(self, rows: slice) -> pa.Array:
         """Return the rows as a dictionary array, or as a list of them where codes are 2-d."""
         codes = self.codes[rows]
-        flat = pa.DictionaryArray.from_arrays(
-            pa.array(codes.ravel().astype(np.int32)), self.values
-        )
+        flat = pa.DictionaryArray.from_arrays(pa.array(codes.ravel().astype(np.int32)), self.values)
         return flat if codes.ndim == 1 else pa.ListArray.from_arrays(_even(codes), flat)
 
 

@@ -29,10 +29,12 @@ class Questions:
     """The distinct stems: one line each, shared by all rows that ask it.
 
     Attributes:
+        key: identity of each stem in the knowledge base, whatever the options.
         fields: template field -> value of each question.
         context, surface_form, pos: the item columns of these names, a string each.
     """
 
+    key: Ints
     fields: Mapping[str, pa.Array]
     context: pa.Array
     surface_form: pa.Array
@@ -131,9 +133,7 @@ class Plan:
         """Return the plan with a note that ``count`` rows were left out."""
         if count == 0:
             return self
-        return replace(
-            self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count}
-        )
+        return replace(self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count})
 
 
 def concatenate(plans: Sequence[Plan]) -> Plan:

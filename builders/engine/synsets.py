@@ -213,7 +213,9 @@ def path_facts(
 def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
     """Triples that tie each node to its gloss, and to its lemmas where asked."""
     gloss = wordnet.synsets["gloss"].combine_chunks()
-    terms = pa.concat_arrays([wordnet.synsets["name"].combine_chunks(), gloss, wordnet.lemma_texts()])
+    terms = pa.concat_arrays(
+        [wordnet.synsets["name"].combine_chunks(), gloss, wordnet.lemma_texts()]
+    )
     size = len(wordnet)
     counts = np.diff(wordnet.sense_start)[nodes] if lemmas else np.zeros_like(nodes)
     indptr = np.concatenate([[0], np.cumsum(counts + 1)])
@@ -234,20 +236,23 @@ def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
     texts = sentence.to_pylist()
     spans = zip(texts, contexts.start.tolist(), contexts.end.tolist(), strict=True)
     word = pa.array([text[start:end] for text, start, end in spans], pa.string())
-    return _questions(wordnet, contexts.concept, {"sentence": sentence, "word": word})
+    fields = {"sentence": sentence, "word": word}
+    return _questions(wordnet, contexts.example, contexts.concept, fields)
 
 
 def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
     """The stems that show a definition and no context."""
-    return _questions(wordnet, nodes, {})
+    return _questions(wordnet, nodes, nodes, {})
 
 
-def _questions(wordnet: WordNet, concept: Ints, fields: Mapping[str, pa.Array]) -> Questions:
+def _questions(
+    wordnet: WordNet, key: Ints, concept: Ints, fields: Mapping[str, pa.Array]
+) -> Questions:
     pos = pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes[concept]))
     gloss = wordnet.synsets["gloss"].combine_chunks().take(pa.array(concept))
     empty = pa.array([""]).take(pa.array(np.zeros(concept.size, dtype=np.int64)))
     context, word = fields.get("sentence", empty), fields.get("word", empty)
-    return Questions({**fields, "gloss": gloss, "pos": pos}, context, word, pos)
+    return Questions(key, {**fields, "gloss": gloss, "pos": pos}, context, word, pos)
 
 
 def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:

@@ -1,0 +1,253 @@
+"""From a plan to items: wordings chosen, texts rendered once each, choices shuffled.
+
+Nothing here is done row by row: a stem is rendered once for each question, a choice's text once
+for each node, and rows gather them by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.audit import AuditRows
+from builders.engine.items import LABELS, SCHEMA_VERSION, Coded, Items, Ragged
+from builders.engine.plan import Plan
+from builders.engine.render import render_batch
+from builders.engine.streams import Stream, UInts
+from kb_cache.graph import Bools, Ints, ragged_ranges
+
+if TYPE_CHECKING:
+    from builders.engine.template_file import Template
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """All rows of a build, rendered, in the order in which they are written.
+
+    Attributes:
+        plan: the plan in that order.
+        columns: the items' columns over all rows; ``Items`` slices them.
+        choices: (rows, K) index of each choice's text among the distinct ones, as shown.
+        template: (rows,) index of the wording.
+    """
+
+    plan: Plan
+    columns: dict[str, Any]
+    choices: Coded
+    answer: Ints
+    stem: Coded
+    template: Ints
+    shown: Ints
+    """The node behind each of the distinct choice texts."""
+
+    def items(self, rows: Ints) -> Items:
+        """Return some of the rows as items to lay out."""
+        return Items(rows.size, {name: _taken(column, rows) for name, column in self.columns.items()})
+
+    def audit_rows(self) -> AuditRows:
+        """Return what the audit looks at."""
+        nodes = self.plan.choices
+        general = None if nodes.generality is None else nodes.generality[self.shown]
+        return AuditRows(
+            texts=self.choices.values,
+            choices=self.choices.codes,
+            answer=self.answer,
+            stems=self.stem.values,
+            stem=self.stem.codes,
+            split=self.plan.split,
+            family=self.plan.family,
+            family_names=self.plan.family_names,
+            template=self.template,
+            concept=self.plan.concept,
+            gold=self.plan.nodes[:, 0],
+            frequency=None if nodes.frequency is None else nodes.frequency(self.shown),
+            generality=general,
+        )
+
+
+def row_ids(plan: Plan, identity: Stream) -> UInts:
+    """Hash each row's question, gold and set of distractors: 64 bits, independent of wording."""
+    distractors = np.sort(plan.nodes[:, 1:], axis=1)
+    key = plan.questions.key[plan.question]
+    return identity.bits(key, plan.nodes[:, 0], *distractors.T)
+
+
+def assemble(plan: Plan, setup: str, template: Template, identity: Stream, stream: Stream) -> Assembled:
+    """Order, deduplicate and render a plan.
+
+    Args:
+        plan: what to ask.
+        setup: the items' setup.
+        template: the wordings.
+        identity: stream that makes row ids: the same for every seed.
+        stream: chance for the order of rows and choices, and for wordings.
+    """
+    plan, ids = _distinct(plan, row_ids(plan, identity))
+    shown, node_codes = _compact(plan.nodes, len(plan.choices.names))
+    texts = _choice_texts(plan, template, shown)
+    plan, ids, node_codes = _without_repeats(plan, ids, node_codes, texts)
+    order = _row_order(plan, ids, stream.child("order"))
+    plan, ids, node_codes = plan.take(order), ids[order], node_codes[order]
+
+    width = node_codes.shape[1]
+    cell = np.arange(width, dtype=np.int64)
+    shuffle = np.argsort(stream.child("choices").bits(ids[:, None], cell[None, :]), axis=1)
+    line = np.arange(len(plan))[:, None]
+    answer = np.argmax(shuffle == 0, axis=1).astype(np.int64)
+    choices = Coded(texts, node_codes[line, shuffle])
+
+    used, question = _compact(plan.question, plan.questions.key.size)
+    wording = stream.child("wording").below(
+        len(template.questions), plan.questions.key[used]
+    )
+    stems = _stems(plan, template, used, wording)
+    families = pa.array(list(plan.family_names))
+    node_family = plan.node_family.copy()
+    node_family[:, 0] = 0
+    columns: dict[str, Any] = {
+        "id": _hex(ids),
+        "question": Coded(stems, question),
+        "choice_text": choices,
+        "answer": answer,
+        "answerKey": Coded(pa.array(list(LABELS)), answer),
+        "setup": setup,
+        "cluster": Coded(plan.choices.names, plan.concept),
+        "concept": Coded(plan.choices.names, plan.concept),
+        "relation": plan.relation,
+        "hops": plan.hops,
+        "distractor_family": Coded(families, plan.family),
+        "distractor_hops": plan.distance,
+        "choice_nodes": Coded(plan.choices.names.take(pa.array(shown)), choices.codes),
+        "choice_families": Coded(families, node_family[line, shuffle]),
+        "choice_hops": plan.node_hops[line, shuffle],
+        "context": Coded(plan.questions.context, plan.question),
+        "surface_form": Coded(plan.questions.surface_form, plan.question),
+        "pos": Coded(plan.questions.pos, plan.question),
+        "template": Coded(pa.array([w.id for w in template.questions]), wording[question]),
+        "arguments": _arguments(plan, template, used, question),
+        "triples": Ragged(
+            plan.fact,
+            plan.facts.indptr,
+            {
+                "subject": Coded(plan.facts.terms, plan.facts.subject),
+                "relation": Coded(pa.array(list(plan.facts.relations)), plan.facts.relation),
+                "object": Coded(plan.facts.terms, plan.facts.object),
+            },
+        ),
+        "schema_version": SCHEMA_VERSION,
+    }
+    columns = {name: _compacted(column) for name, column in columns.items()}
+    stem = Coded(stems, question)
+    return Assembled(plan, columns, choices, answer, stem, wording[question], shown)
+
+
+def _distinct(plan: Plan, ids: UInts) -> tuple[Plan, UInts]:
+    """Drop rows that ask the same of the same choices (families may draw alike)."""
+    _, first = np.unique(ids, return_index=True)
+    if first.size == ids.size:
+        return plan, ids
+    first.sort()
+    dropped = ids.size - first.size
+    return plan.take(first).with_dropped("same question with the same choices", dropped), ids[first]
+
+
+def _without_repeats(
+    plan: Plan, ids: UInts, codes: Ints, texts: pa.Array
+) -> tuple[Plan, UInts, Ints]:
+    """Drop rows in which two choices read the same."""
+    text = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    ordered = np.sort(text[codes], axis=1)
+    clean: Bools = ~(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if clean.all():
+        return plan, ids, codes
+    dropped = int((~clean).sum())
+    kept = plan.take(clean).with_dropped("two choices read the same", dropped)
+    return kept, ids[clean], codes[clean]
+
+
+def _row_order(plan: Plan, ids: UInts, stream: Stream) -> Ints:
+    """Clusters in seeded order, each in one piece; within one by stem, then by id."""
+    keys = (ids, plan.questions.key[plan.question], plan.concept, stream.bits(plan.concept))
+    return np.lexsort((*keys, plan.split))
+
+
+def _compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the codes in use, ascending, and the codes renumbered by them."""
+    used = np.zeros(size, dtype=np.bool_)
+    used[codes.ravel()] = True
+    number = np.cumsum(used) - 1
+    return np.flatnonzero(used), number[codes]
+
+
+def _compacted(column: Any) -> Any:
+    """Keep only the values in use, where a column points into much larger tables."""
+    if isinstance(column, Coded) and len(column.values) > 64:
+        used, codes = _compact(column.codes, len(column.values))
+        return Coded(column.values.take(pa.array(used)), codes)
+    if isinstance(column, Ragged):
+        lines, line = _compact(column.line, column.indptr.size - 1)
+        lengths = np.diff(column.indptr)[lines]
+        entries = ragged_ranges(column.indptr[lines], lengths)
+        parts = {
+            name: _compacted(replace(part, codes=part.codes[entries]))
+            for name, part in column.parts.items()
+        }
+        return Ragged(line, np.concatenate([[0], np.cumsum(lengths)]), parts)
+    return column
+
+
+def _taken(column: Any, rows: Ints) -> Any:
+    if isinstance(column, Coded):
+        return Coded(column.values, column.codes[rows])
+    if isinstance(column, Ragged):
+        return replace(column, line=column.line[rows])
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return column if isinstance(column, str) else column.take(pa.array(rows))
+
+
+def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:
+    fields = plan.choices.fields(shown)
+    return pa.array(render_batch(template.choice, fields, f"{template.probe}: choice"), pa.string())
+
+
+def _stems(plan: Plan, template: Template, used: Ints, wording: Ints) -> pa.Array:
+    """Render each question in use with its wording, a batch for each wording."""
+    order = np.argsort(wording, kind="stable")
+    rendered: list[str] = []
+    for number, words in enumerate(template.questions):
+        some = pa.array(used[order[wording[order] == number]])
+        fields: Mapping[str, Sequence[Any]] = {
+            name: values.take(some).to_pylist() for name, values in plan.questions.fields.items()
+        }
+        rendered += render_batch(words.text, fields, f"{template.probe}: {words.id}")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    return pa.array(rendered, pa.string()).take(pa.array(place))
+
+
+def _arguments(plan: Plan, template: Template, used: Ints, question: Ints) -> Ragged:
+    """List the stem's arguments by name, one line a question."""
+    names = template.arguments
+    values = [plan.questions.fields[name].take(pa.array(used)) for name in names]
+    joined = pa.concat_arrays([v.cast(pa.string()) for v in values] or [pa.array([], pa.string())])
+    lines = used.size
+    entry = np.arange(lines * len(names), dtype=np.int64)
+    # Entry e belongs to line e // len(names) and to argument e % len(names).
+    argument, line = entry % max(len(names), 1), entry // max(len(names), 1)
+    parts = {
+        "name": Coded(pa.array(list(names), pa.string()), argument),
+        "value": Coded(joined, argument * lines + line),
+    }
+    return Ragged(question, np.arange(lines + 1, dtype=np.int64) * len(names), parts)
+
+
+def _hex(ids: UInts) -> pa.Array:
+    """Spell 64-bit ids out as 16 hexadecimal digits, without a Python string for each."""
+    digits = ids.astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(ids.size + 1, dtype=np.int32) * 16
+    return pa.StringArray.from_buffers(ids.size, pa.py_buffer(offsets), pa.py_buffer(digits))

@@ -1,0 +1,265 @@
+"""What can be answered without knowing anything: the audit that ends every build.
+
+Each baseline looks at part of a row (its choices, one choice's length, the position) and
+picks a choice. A sound probe holds all of them at chance, over all rows and within each
+distractor family. A baseline far *below* chance is as bad as one above: a trained model
+turns it round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from builders.engine.choice_model import fit_choice_model
+from builders.engine.ngrams import Tokens, ngram_features, tokenise
+from builders.engine.options import SPLITS
+from builders.engine.splits import first_clusters
+from builders.engine.streams import Floats, Stream
+from kb_cache.graph import Ints, contains, sorted_unique
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AUDITED_ROWS = 20_000
+"""Rows of the test split looked at, whole clusters at a time: enough for half a point."""
+
+FITTED_ROWS = 3_000
+TOLERANCE = 0.05
+SMALL = 100
+"""Under this many rows no verdict is given."""
+
+BASELINES = {
+    "choice-only model": "a linear model of the choices' words and word pairs, fitted on train",
+    "choice-only model, inverted": "the same model's least likely choice",
+    "longest choice": "most characters",
+    "shortest choice": "fewest characters",
+    "most frequent choice": "most frequent first lemma (Zipf scale, wordfreq)",
+    "most general choice": "most hyponyms below it",
+    "most specific choice": "fewest hyponyms below it",
+    "most like the stem": "shares the rarest words with the stem",
+    "most like the others": "shares the rarest words with the other choices",
+    "least like the others": "the odd one out by shared words",
+    "majority answer": "most often gold in train",
+    "majority position": "the position most often right in train",
+    "template majority": "the position most often right in train with the same wording",
+}
+"""Every baseline and what it picks."""
+
+
+@dataclass(frozen=True)
+class AuditRows:
+    """What the audit sees of a build: parallel arrays over all rows.
+
+    Attributes:
+        texts: the distinct choices' texts.
+        choices: (rows, K) index into ``texts``, in the order shown.
+        answer: (rows,) the gold's column.
+        stems, stem: the distinct stems, and each row's.
+        split, family, template, concept: (rows,) integer labels.
+        family_names: names of the families.
+        gold: (rows,) the gold node.
+        frequency, generality: of each of ``texts``; None where that means nothing.
+    """
+
+    texts: pa.Array
+    choices: Ints
+    answer: Ints
+    stems: pa.Array
+    stem: Ints
+    split: Ints
+    family: Ints
+    family_names: tuple[str, ...]
+    template: Ints
+    concept: Ints
+    gold: Ints
+    frequency: Floats | None
+    generality: Floats | None
+
+
+class Estimate(NamedTuple):
+    """An accuracy with its 95% interval, clusters taken as the units, and its rows."""
+
+    accuracy: float
+    low: float
+    high: float
+    rows: int
+
+    def verdict(self, chance: float) -> str:
+        """``high`` or ``low`` where the whole interval lies off chance by over TOLERANCE."""
+        if self.rows < SMALL:
+            return "few rows"
+        if self.low > chance + TOLERANCE:
+            return "high"
+        return "low" if self.high < chance - TOLERANCE else "ok"
+
+
+def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
+    """Run every baseline; return a JSON-ready report.
+
+    The report holds ``chance``; ``baselines``: name -> family (``all`` among them) ->
+    ``{accuracy, low, high, rows, verdict}``; ``positions``: how often each position is right;
+    ``leakage``: what train and test share; ``flags``: the verdicts that are not ok.
+    """
+    width = rows.choices.shape[1]
+    stream = Stream.of(seed, "audit")
+    split = _scored_split(rows)
+    scored = np.flatnonzero(rows.split == split)
+    if scored.size > AUDITED_ROWS:
+        scored = scored[first_clusters(rows.concept[scored], AUDITED_ROWS, stream.child("rows"))]
+    train = np.flatnonzero(rows.split == 0)
+    if train.size > FITTED_ROWS:
+        train = train[first_clusters(rows.concept[train], FITTED_ROWS, stream.child("fit"))]
+    report: dict[str, Any] = {
+        "chance": 1.0 / width,
+        "scored_split": SPLITS[split],
+        "scored_rows": int(scored.size),
+        "fitted_rows": int(train.size),
+        "baselines": {},
+        "positions": [
+            float(x) for x in np.bincount(rows.answer, minlength=width) / len(rows.answer)
+        ],
+        "leakage": _leakage(rows),
+        "flags": [],
+    }
+    for name, scores in _scores(rows, train, scored):
+        credit = _credit(scores, rows.answer[scored])
+        cells = {"all": _estimate(credit, rows.concept[scored])}
+        for code in np.unique(rows.family[scored]):
+            inside = rows.family[scored] == code
+            family = rows.family_names[int(code)]
+            cells[family] = _estimate(credit[inside], rows.concept[scored][inside])
+        report["baselines"][name] = {
+            family: {**cell._asdict(), "verdict": cell.verdict(1.0 / width)}
+            for family, cell in cells.items()
+        }
+        report["flags"] += [
+            f"{name} is {cell.verdict(1.0 / width)} on {family}: {cell.accuracy:.1%}"
+            for family, cell in cells.items()
+            if cell.verdict(1.0 / width) in ("high", "low")
+        ]
+    return report
+
+
+def _scored_split(rows: AuditRows) -> int:
+    present = [code for code in (2, 1, 0) if (rows.split == code).any()]
+    return present[0]
+
+
+def _scores(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
+    """Yield each baseline's score of every choice: arrays (scored rows, K)."""
+    choices = rows.choices[scored]
+    shown = sorted_unique(np.concatenate([choices.ravel(), rows.choices[train].ravel()]))
+    texts = rows.texts.take(shown)
+    local = np.searchsorted(shown, choices)
+    fitted = np.searchsorted(shown, rows.choices[train])
+    if train.size and not np.array_equal(train, scored):
+        weights = fit_choice_model(features := ngram_features(texts), fitted, rows.answer[train])
+        score = features.dot(weights)[local]
+        yield "choice-only model", score
+        yield "choice-only model, inverted", -score
+    import pyarrow.compute as pc
+
+    length = pc.utf8_length(texts).to_numpy().astype(np.float64)[local]
+    yield "longest choice", length
+    yield "shortest choice", -length
+    if rows.frequency is not None:
+        yield "most frequent choice", rows.frequency[choices]
+    if rows.generality is not None:
+        yield "most general choice", rows.generality[choices]
+        yield "most specific choice", -rows.generality[choices]
+    used = sorted_unique(rows.stem[scored])
+    tokens, stems = tokenise(texts, rows.stems.take(used))
+    rarity = _rarity(tokens)
+    yield (
+        "most like the stem",
+        _overlap(tokens, stems, rarity, local, np.searchsorted(used, rows.stem[scored])),
+    )
+    likeness = _likeness(tokens, rarity, local)
+    yield "most like the others", likeness
+    yield "least like the others", -likeness
+    if train.size:
+        gold = fitted[np.arange(train.size), rows.answer[train]]
+        often = np.bincount(gold, minlength=shown.size).astype(np.float64)
+        yield "majority answer", often[local]
+        yield "majority position", _positions(rows, train, scored, np.zeros_like(rows.template))
+        yield "template majority", _positions(rows, train, scored, rows.template)
+
+
+def _positions(rows: AuditRows, train: Ints, scored: Ints, label: Ints) -> Floats:
+    """How often each position is right in the train rows of the same label."""
+    width = rows.choices.shape[1]
+    counts = np.zeros((int(label.max(initial=0)) + 1, width))
+    np.add.at(counts, (label[train], rows.answer[train]), 1.0)
+    return np.asarray(counts[label[scored]])
+
+
+def _rarity(tokens: Tokens) -> Floats:
+    """Inverse document frequency of every word over the choice texts."""
+    owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+    pairs = sorted_unique(owner * tokens.vocabulary + tokens.ids)
+    held = np.bincount(pairs % tokens.vocabulary, minlength=tokens.vocabulary)
+    return np.asarray(np.log((tokens.lengths.size + 1) / (held + 1)))
+
+
+def _overlap(tokens: Tokens, stems: Tokens, rarity: Floats, choices: Ints, stem: Ints) -> Floats:
+    """Summed rarity of the words that each choice shares with its stem."""
+    stem_of, word = stems.of(np.arange(stems.lengths.size, dtype=np.int64))
+    held = sorted_unique(stem_of * stems.vocabulary + word)
+    cell, word = tokens.of(choices.ravel())
+    row = cell // choices.shape[1]
+    shared = contains(held, stem[row] * stems.vocabulary + word)
+    weights = np.where(shared, rarity[word], 0.0)
+    return np.bincount(cell, weights=weights, minlength=choices.size).reshape(choices.shape)
+
+
+def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
+    """Summed rarity of the words that each choice shares with the row's other choices."""
+    cell, word = tokens.of(choices.ravel())
+    owned = sorted_unique(cell * tokens.vocabulary + word)
+    cell, word = owned // tokens.vocabulary, owned % tokens.vocabulary
+    row = cell // choices.shape[1]
+    _, in_row, times = np.unique(
+        row * tokens.vocabulary + word, return_inverse=True, return_counts=True
+    )
+    weights = rarity[word] * (times[in_row] - 1)
+    summed = np.bincount(cell, weights=weights, minlength=choices.size)
+    norm = np.sqrt(np.bincount(cell, weights=rarity[word] ** 2, minlength=choices.size))
+    return (summed / np.maximum(norm, 1e-9)).reshape(choices.shape)
+
+
+def _credit(scores: Floats, answer: Ints) -> Floats:
+    """1 where the gold alone scores highest, 1 / n where n choices tie for it, else 0."""
+    best = scores >= scores.max(axis=1, keepdims=True)
+    return np.asarray(best[np.arange(answer.size), answer] / best.sum(axis=1))
+
+
+def _estimate(credit: Floats, cluster: Ints) -> Estimate:
+    """Mean and 95% interval from the spread of the clusters' sums (linearised ratio)."""
+    if credit.size == 0:
+        return Estimate(0.0, 0.0, 1.0, 0)
+    mean = float(credit.mean())
+    _, local = np.unique(cluster, return_inverse=True)
+    sums = np.bincount(local, weights=credit - mean)
+    correction = sums.size / max(sums.size - 1, 1)
+    error = float(np.sqrt((sums**2).sum() * correction)) / credit.size
+    return Estimate(mean, max(mean - 1.96 * error, 0.0), min(mean + 1.96 * error, 1.0), credit.size)
+
+
+def _leakage(rows: AuditRows) -> dict[str, int]:
+    """What train shares with validation and test."""
+    train, rest = rows.split == 0, rows.split != 0
+
+    def shared(label: Ints) -> int:
+        return int(np.intersect1d(label[train], label[rest]).size)
+
+    golds = np.isin(rows.gold[rest], rows.gold[train])
+    return {
+        "clusters in train and elsewhere": shared(rows.concept),
+        "stems in train and elsewhere": shared(rows.stem),
+        "golds in train and elsewhere": shared(rows.gold),
+        "rows elsewhere whose gold is a gold in train": int(golds.sum()),
+    }

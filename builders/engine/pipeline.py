@@ -1,0 +1,266 @@
+"""A build from beginning to end: plan, assemble, audit, write."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from builders.engine.options import SPLITS, ProbeOptions
+from builders.engine.probe import Probe
+from builders.engine.splits import first_clusters
+from builders.engine.streams import Stream
+from kb_cache.errors import KbprobeError, UsageError
+
+if TYPE_CHECKING:
+    from builders.engine.assemble import Assembled
+    from builders.engine.dataset import Format
+    from builders.engine.items import Items
+    from builders.engine.plan import Plan
+    from builders.engine.template_file import Template
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a build depends on, beside the knowledge base.
+
+    Attributes:
+        probe: the probe's declaration.
+        options: its validated options.
+        seed: the seed of every draw.
+        template: a file that extends or replaces the built-in wordings.
+        format: how data files are written.
+        audit: whether to run the audit.
+    """
+
+    probe: Probe
+    options: ProbeOptions
+    seed: int = 0
+    template: Path | None = None
+    format: Format = "parquet"
+    audit: bool = True
+
+
+@dataclass
+class Built:
+    """A finished build, in memory: the items of each split, and the manifest so far.
+
+    ``seconds`` holds the wall time of each phase.
+    """
+
+    request: Request
+    manifest: dict[str, Any]
+    splits: dict[str, Items]
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def kbprobe_version() -> str:
+    """The installed version of kbprobe."""
+    try:
+        return version("kbprobe")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def template_fields(plan: Plan) -> tuple[set[str], set[str]]:
+    """The fields that a probe's question and choice templates may use."""
+    some = plan.nodes[:1].ravel()
+    return set(plan.questions.fields), set(plan.choices.fields(some))
+
+
+def build(request: Request, progress: Progress = lambda _: None) -> Built:
+    """Plan, render and audit a probe; nothing is written.
+
+    Raises:
+        UsageError: the options leave no question to ask, or a template is at fault.
+        KbprobeError: the knowledge base cannot be loaded.
+    """
+    from builders.engine.assemble import assemble
+    from builders.engine.audit import audit
+    from builders.engine.template_file import load_template
+
+    probe, options = request.probe, request.options
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(name: str) -> Iterator[None]:
+        progress(f"{probe.name}: {name}")
+        start = time.perf_counter()
+        yield
+        seconds[name] = time.perf_counter() - start
+
+    with phase("knowledge base"):
+        knowledge = probe.open(options)
+    stream = Stream.of(request.seed, probe.name)
+    with phase("plan"):
+        plan = _cut(probe.plan(knowledge, options, stream), options, stream)
+    with phase("render"):
+        question_fields, choice_fields = template_fields(plan)
+        template = load_template(
+            probe.name,
+            question_fields=question_fields,
+            choice_fields=choice_fields,
+            override=request.template,
+        )
+        identity = Stream.of(0, "row id", probe.name, knowledge.name)
+        done = assemble(plan, probe.setup, template, identity, stream.child("assemble"))
+    report = None
+    if request.audit:
+        with phase("audit"):
+            report = audit(done.audit_rows(), request.seed)
+    splits = {
+        name: done.items(rows)
+        for code, name in enumerate(SPLITS)
+        if (rows := np.flatnonzero(done.plan.split == code)).size
+    }
+    manifest = {
+        "probe": probe.name,
+        "about": template.about,
+        "schema_version": _schema_version(),
+        "kbprobe_version": kbprobe_version(),
+        "request": describe_request(request, template, knowledge),
+        "knowledge_base": {
+            "name": knowledge.name,
+            "version": knowledge.version,
+            "digest": knowledge.digest,
+            "licence": knowledge.licence,
+        },
+        "template": {
+            "digest": template.digest,
+            "sources": [Path(source).name for source in template.sources],
+        },
+        "environment": {
+            "python": platform.python_version(),
+            "pyarrow": version("pyarrow"),
+            "numpy": version("numpy"),
+        },
+        "counts": _counts(done),
+        "audit": report,
+        "files": [],
+    }
+    return Built(request, manifest, splits, seconds)
+
+
+def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
+    """Write a build into ``folder``, whole or not at all; return its manifest.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full.
+    """
+    from builders.engine.card import card_text
+    from builders.engine.dataset import CARD, write_manifest, write_splits
+    from kb_cache.store import replacing
+
+    start = time.perf_counter()
+    with replacing(folder) as aside:
+        files = write_splits(aside, built.splits, built.request.format, workers)
+        manifest = {**built.manifest, "files": files}
+        sample = next(iter(built.splits.values()))
+        (aside / CARD).write_text(card_text(manifest, built.request, sample), encoding="utf-8")
+        write_manifest(aside, manifest)
+    built.seconds["write"] = time.perf_counter() - start
+    return manifest
+
+
+def describe_request(
+    request: Request, template: Template | None, knowledge: Any
+) -> dict[str, Any]:
+    """The request as the manifest records it: enough to build the same bytes again."""
+    return {
+        "probe": request.probe.name,
+        "options": request.options.model_dump(mode="json"),
+        "seed": request.seed,
+        "format": request.format,
+        "audit": request.audit,
+        "template_digest": None if template is None else template.digest,
+        "knowledge_base": knowledge.digest,
+        "kbprobe_version": kbprobe_version(),
+    }
+
+
+def _schema_version() -> str:
+    from builders.engine.items import SCHEMA_VERSION
+
+    return SCHEMA_VERSION
+
+
+def _cut(plan: Plan, options: ProbeOptions, stream: Stream) -> Plan:
+    """Cut the train split, then the whole, to the rows asked for: whole clusters only."""
+    if options.train_rows:
+        train = np.flatnonzero(plan.split == 0)
+        kept = first_clusters(plan.concept[train], options.train_rows, stream.child("train rows"))
+        plan = _dropping(plan, train[~kept], "beyond --train-rows")
+    if options.limit is not None and len(plan) > options.limit:
+        kept = first_clusters(plan.concept, options.limit, stream.child("limit"))
+        plan = _dropping(plan, np.flatnonzero(~kept), "beyond --limit")
+        if len(plan) == 0:
+            raise UsageError(
+                f"--limit {options.limit} is less than the rows of any one cluster; raise it"
+            )
+    return plan
+
+
+def _dropping(plan: Plan, rows: np.ndarray[Any, Any], reason: str) -> Plan:
+    keep = np.ones(len(plan), dtype=np.bool_)
+    keep[rows] = False
+    return plan.take(keep).with_dropped(reason, int(rows.size))
+
+
+def _counts(done: Assembled) -> dict[str, Any]:
+    """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
+    plan = done.plan
+    if len(plan) == 0:
+        raise KbprobeError("no row is left to write")
+    clusters = np.unique(plan.concept, return_counts=True)[1]
+    pairs = np.unique(plan.question * len(plan.choices.names) + plan.nodes[:, 0])
+    cells: dict[str, dict[str, int]] = {}
+    for hops in np.unique(plan.hops).tolist():
+        at_hops = plan.hops == hops
+        row: dict[str, int] = {}
+        for code in np.unique(plan.family).tolist():
+            of_family = at_hops & (plan.family == code)
+            for distance in np.unique(plan.distance[of_family]).tolist():
+                label = plan.family_names[code] + (f" {distance}" if distance else "")
+                row[label] = int((of_family & (plan.distance == distance)).sum())
+        cells[str(hops)] = row
+    return {
+        "rows": len(plan),
+        "splits": {name: int((plan.split == code).sum()) for code, name in enumerate(SPLITS)},
+        "questions": int(np.unique(plan.question).size),
+        "question_answer_pairs": int(pairs.size),
+        "concepts": int(clusters.size),
+        "mean_cluster": round(float(clusters.mean()), 2),
+        "golds": int(np.unique(plan.nodes[:, 0]).size),
+        "filled_choices": int((plan.node_family[:, 1:] != plan.family[:, None]).sum()),
+        "cells": cells,
+        "dropped": {reason: count for reason, count in plan.dropped.items() if count},
+    }
+
+
+def same_rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Compare two manifests' files; return what differs, an empty list if nothing does."""
+    before = {entry["path"]: entry for entry in old["files"]}
+    after = {entry.path: entry for entry in new["files"]}
+    differences = []
+    for path in sorted(before.keys() | after.keys()):
+        if path not in after or path not in before:
+            differences.append(f"{path} is only in {'the manifest' if path in before else 'the new build'}")
+        elif before[path]["sha256"] != after[path].sha256:
+            if before[path]["rows_sha256"] == after[path].rows_sha256:
+                differences.append(
+                    f"{path}: the same rows, encoded otherwise (pyarrow "
+                    f"{old['environment']['pyarrow']} then, {new['environment']['pyarrow']} now)"
+                )
+            else:
+                differences.append(f"{path}: other rows")
+    return differences

@@ -6,7 +6,7 @@ Four probes over WordNet's synsets after Richardson & Sabharwal, "What Does My Q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -94,7 +94,9 @@ class WordNetOptions(ProbeOptions):
         0.0, ge=0, le=8, description="Least word frequency of a gold's first lemma (Zipf scale)."
     )
     stem_overlap: Literal["drop", "keep"] = Field(
-        "drop", description="What to do with questions whose stem holds the gold's head word."
+        "drop",
+        description="What to do with questions whose gold is given away by a word that it shares "
+        "with the stem.",
     )
 
     @field_validator("families")
@@ -332,7 +334,7 @@ def _plan(
     dropped: dict[str, int],
 ) -> Plan:
     """Filter, split and cap the questions, then ask each with every family."""
-    from builders.engine.synsets import KINDS, generality, lemma_occurs, nodes_of
+    from builders.engine.synsets import KINDS, generality, gives_away, nodes_of
 
     kinds = KINDS[wordnet.pos_codes]
     choices = nodes_of(wordnet, generality(wordnet))
@@ -341,11 +343,16 @@ def _plan(
         frequent = (choices.frequency(golds) >= options.min_zipf)[local]
         dropped["gold is too rare a word"] = int((~frequent).sum())
         asking = asking.take(frequent)
-    # A definition always shares words with its sentence; only names give themselves away.
-    if options.stem_overlap == "drop" and relation != "definition":
-        stems = questions.fields["gloss" if relation == "synonym" else "sentence"]
-        given_away = lemma_occurs(wordnet, asking.gold, stems, asking.question)
-        dropped["stem holds the gold's head word"] = int(given_away.sum())
+    if options.stem_overlap == "drop":
+        given_away = gives_away(
+            wordnet,
+            questions,
+            asking.question,
+            asking.gold,
+            names_shown=relation != "definition",
+            gloss_shown=relation != "synonym",
+        )
+        dropped["a shared word gives the gold away"] = int(given_away.sum())
         asking = asking.take(~given_away)
     split = assign_splits(asking.concept, options.split_shares, stream.child("splits"))
     if options.cap_per_gold:
@@ -427,49 +434,26 @@ def _families(
     from builders.engine.synsets import parents_for_levels
 
     parents = parents_for_levels(wordnet)
-    concepts, golds = sorted_unique(asking.concept), sorted_unique(asking.gold)
-    empty = np.empty(0, dtype=np.int64)
-    near: dict[str, tuple[int, Callable[[], Graph]]] = {
-        "sibling": (1, lambda: relatives.siblings(parents, golds)),
-        "cousin": (2, lambda: relatives.cousins(parents, golds)),
-    }
+    concepts = sorted_unique(asking.concept)
     for name in options.family_list:
         if name == RANDOM:
-            yield Family(RANDOM, 0, Pool(np.zeros(1, dtype=np.int64), empty), asking.gold)
-        elif name in near:
-            distance, make = near[name]
-            yield Family(name, distance, Pool.of(make()), asking.gold)
+            yield Family(RANDOM, 0, Pool.empty(), asking.gold)
+        elif name in ("sibling", "cousin"):
+            reach = 1 if name == "sibling" else 2
+            yield Family(name, reach, *relatives.level_with(parents, asking.gold, reach))
+        elif name in ("sibling_branch", "cousin_branch"):
+            reach = 1 if name == "sibling_branch" else 2
+            pools = relatives.level_below(parents, asking.concept, asking.hops, reach)
+            yield Family(name, reach, *pools)
         elif name == "sister":
             for depth in range(1, options.sister_depth + 1):
                 pool = Pool.of(relatives.sisters(parents, concepts, depth))
                 yield Family(name, depth, pool, asking.concept)
-        elif name in ("hyponym", "hypernym"):
+        else:
             graph = wordnet.isa if name == "hypernym" else wordnet.isa.reversed
             for distance in range(1, options.max_distance + 1):
                 pool = Pool.of(relatives.at_distance(graph, concepts, distance))
                 yield Family(name, distance, pool, asking.concept)
-        else:
-            reach = 1 if name == "sibling_branch" else 2
-            yield _branch_family(parents, asking, name, reach)
-
-
-def _branch_family(parents: Graph, asking: _Asking, name: str, reach: int) -> Family:
-    """Hyponyms level with the gold, hanging on the concept's siblings or cousins."""
-    from builders.engine.relatives import branches
-
-    size = len(parents)
-    levels = int(asking.hops.max(initial=0)) + 1
-    keys, nodes, groups = [], [], []
-    for hops in range(1, levels):
-        at = sorted_unique(asking.concept[asking.hops == hops])
-        concept, branch, node = branches(parents, at, hops, reach)
-        keys.append(concept * levels + hops)
-        nodes.append(node)
-        groups.append(branch)
-    pool = Pool.from_pairs(
-        size * levels, np.concatenate(keys), np.concatenate(nodes), np.concatenate(groups)
-    )
-    return Family(name, reach, pool, asking.concept * levels + asking.hops)
 
 
 def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> _Asking:

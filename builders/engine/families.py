@@ -7,8 +7,10 @@ Asking the same question again with distractors of another family, or of another
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ POOL_SAMPLE = 24
 
 BALANCED_POOL_SAMPLE = 96
 FILL_SAMPLE = 16
+WORKERS = 2
 
 RANDOM = "random"
 
@@ -48,6 +51,15 @@ class Pool:
     def of(cls, graph: Graph) -> Pool:
         """Take each node's neighbours as its pool."""
         return cls(graph.indptr, graph.indices)
+
+    @classmethod
+    def empty(cls) -> Pool:
+        """Return a pool without keys, for a family that is drawn in another way."""
+        return cls(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def with_empty_key(self) -> Pool:
+        """Add a last key that has no nodes."""
+        return Pool(np.append(self.indptr, self.indptr[-1]), self.node, self.group)
 
     @classmethod
     def from_pairs(cls, keys: int, key: Ints, node: Ints, group: Ints | None = None) -> Pool:
@@ -176,44 +188,42 @@ def perturb(
         node_kind[node_kind >= 0],
         np.flatnonzero(node_kind >= 0),
     )
-    draw = _balanced if sampling == "balanced" else _uniform
-    for family in families:
-        for repeat in range(repeats):
-            chance = stream.child(family.name, family.distance, repeat)
-            yield from draw(asked, family, anywhere, truth, distractors, max_fill, chance)
+    jobs = _balanced_jobs if sampling == "balanced" else _uniform_jobs
+    draws = [
+        job
+        for family in families
+        for repeat in range(repeats)
+        for job in jobs(asked, family, anywhere, stream.child(family.name, family.distance, repeat))
+    ]
+    # Draws depend on nothing but their stream, so they may run side by side: NumPy sorts and
+    # gathers without holding the interpreter's lock.
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        yield from pool.map(lambda draw: draw(truth, distractors, max_fill), draws)
 
 
-def _uniform(
-    asked: Asked,
-    family: Family,
-    anywhere: Pool,
-    truth: Truth,
-    count: int,
-    max_fill: int,
-    stream: Stream,
-) -> Iterator[Perturbation]:
+Job = Callable[[Truth, int, int], Perturbation]
+
+
+def _uniform_jobs(asked: Asked, family: Family, anywhere: Pool, stream: Stream) -> Iterator[Job]:
+    """Draw for a bounded number of rows at a time, from all of the knowledge base."""
     pool, key = (anywhere, asked.kind) if family.name == RANDOM else (family.pool, family.key)
+
+    def draw(rows: Ints, chance: Stream, truth: Truth, count: int, max_fill: int) -> Perturbation:
+        some = asked.take(rows)
+        found = _false_only(pool.candidates(key[rows], POOL_SAMPLE, chance), some, truth)
+        drawn = draw_uniform(found, np.arange(rows.size, dtype=np.int64), count, chance)
+        drawn, filled = _fill(drawn, some, anywhere, truth, max_fill, chance.child("fill"))
+        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+
     for start in range(0, asked.gold.size, CHUNK_ROWS):
         rows = np.arange(start, min(start + CHUNK_ROWS, asked.gold.size), dtype=np.int64)
-        some = asked.take(rows)
-        chance = stream.child("rows", start)
-        found = _false_only(pool.candidates(key[rows], POOL_SAMPLE, chance), some, truth)
-        draw = draw_uniform(found, np.arange(rows.size, dtype=np.int64), count, chance)
-        draw, filled = _fill(draw, some, anywhere, truth, max_fill, chance.child("fill"))
-        yield Perturbation(family, rows[draw.rows], draw.nodes, filled)
+        yield partial(draw, rows, stream.child("rows", start))
 
 
-def _balanced(
-    asked: Asked,
-    family: Family,
-    anywhere: Pool,
-    truth: Truth,
-    count: int,
-    max_fill: int,
-    stream: Stream,
-) -> Iterator[Perturbation]:
-    for split in np.unique(asked.split):
-        rows = np.flatnonzero(asked.split == split)
+def _balanced_jobs(asked: Asked, family: Family, anywhere: Pool, stream: Stream) -> Iterator[Job]:
+    """Draw for a split at a time, from that split's golds."""
+
+    def draw(rows: Ints, chance: Stream, truth: Truth, count: int, max_fill: int) -> Perturbation:
         some = asked.take(rows)
         golds = np.bincount(some.gold, minlength=truth.size)
         # Random distractors are drawn from the golds of the split, each as often as it is gold.
@@ -223,11 +233,14 @@ def _balanced(
         else:
             pool, key = family.pool.restricted(golds > 0), family.key[rows]
             sample = BALANCED_POOL_SAMPLE
-        chance = stream.child("split", int(split))
         found = _false_only(pool.candidates(key, sample, chance), some, truth)
-        draw = draw_balanced(found, some.gold, truth.size, count, max_fill, chance)
-        draw, filled = _fill(draw, some, payable, truth, max_fill, chance.child("fill"))
-        yield Perturbation(family, rows[draw.rows], draw.nodes, filled)
+        drawn = draw_balanced(found, some.gold, truth.size, count, max_fill, chance)
+        drawn, filled = _fill(drawn, some, payable, truth, max_fill, chance.child("fill"))
+        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+
+    for split in np.unique(asked.split):
+        rows = np.flatnonzero(asked.split == split)
+        yield partial(draw, rows, stream.child("split", int(split)))
 
 
 def _false_only(candidates: Candidates, asked: Asked, truth: Truth) -> Candidates:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from builders.engine.streams import Floats
-from kb_cache.graph import Ints, ragged_ranges
+from kb_cache.graph import Bools, Ints, contains, ragged_ranges, sorted_unique
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,6 +91,58 @@ class Features:
         """Return the sum over texts of feature value times the text's number."""
         spread = np.repeat(per_text, np.diff(self.indptr)) * self.values
         return np.bincount(self.columns, weights=spread, minlength=self.width)
+
+
+FUNCTION_WORDS = (
+    "about above after again against all also and another any are around away back been before "
+    "behind being below between both but can cannot could did does doing done down during each "
+    "either else etc every few for from get had has have having her here him his how into its "
+    "itself just less like made make makes many may more most much must neither nor not off one "
+    "only onto other others our out over own same several she should since some something "
+    "someone such than that the their them then there these they thing this those through too "
+    "toward two under until upon use used very was were what when where which while who whom "
+    "whose will with within without would you your"
+).split()
+"""English words of three letters and more that say nothing about what a text is about."""
+
+
+def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
+    """Tell for pairs of texts whether they share a content word.
+
+    Args:
+        left, right: texts.
+        at_left, at_right: (pairs,) indices into them.
+
+    Words count from three letters on, without common English endings, unless they are
+    function words.
+    """
+    import pyarrow as pa
+
+    words = pa.array([" ".join(FUNCTION_WORDS)])
+    ignored, lefts, rights = tokenise(
+        _without_endings(words), _without_endings(left), _without_endings(right)
+    )
+    width = ignored.vocabulary
+    count_me = np.ones(width, dtype=np.bool_)
+    count_me[ignored.ids] = False
+    right_of, word = rights.of(np.arange(len(right), dtype=np.int64))
+    held = sorted_unique((right_of * width + word)[count_me[word]])
+    pair, word = lefts.of(at_left)
+    hit = contains(held, at_right[pair] * width + word)
+    result = np.zeros(at_left.size, dtype=np.bool_)
+    result[pair[hit]] = True
+    return result
+
+
+def _without_endings(texts: pa.Array) -> pa.Array:
+    """Cut common endings and drop words of one or two letters."""
+    import pyarrow.compute as pc
+
+    lower = pc.utf8_lower(texts)
+    cut = pc.replace_substring_regex(
+        lower, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
+    )
+    return pc.replace_substring_regex(cut, r"\b\pL{1,2}\b", " ")
 
 
 HASHED_WIDTH = 1 << 18

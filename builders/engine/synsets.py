@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.ngrams import tokenise
+from builders.engine.ngrams import shares_a_word
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.streams import Floats, Stream
 from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
@@ -126,45 +126,44 @@ def generality(wordnet: WordNet) -> Floats:
     return np.asarray(np.log1p(total))
 
 
-def lemma_occurs(wordnet: WordNet, nodes: Ints, texts: pa.Array, text: Ints) -> Bools:
-    """Tell for each pair (node, text) whether the text holds a shown lemma's head word.
+def gives_away(
+    wordnet: WordNet,
+    questions: Questions,
+    question: Ints,
+    gold: Ints,
+    *,
+    names_shown: bool,
+    gloss_shown: bool,
+) -> Bools:
+    """Tell for each pair (question, gold) whether a shared word gives the gold away.
 
-    The head is taken to be the last word of a noun and the first word of a verb. Common
-    endings are ignored ("dogs" holds "dog"); words of one or two letters do not count.
+    That is: the stem holds a word of the gold's lemmas where these are shown ("a glass of wheat
+    beer" and beer), or the gold's text holds the word asked about ("dog" and "corgi, defined as
+    a Welsh dog"). Endings are ignored ("dogs" holds "dog"); function words do not count.
     """
-    lemmas = wordnet.lemma_texts()
-    unique, local = np.unique(nodes, return_inverse=True)
-    shown = np.minimum(np.diff(wordnet.sense_start)[unique], 1 + OTHER_LEMMAS_SHOWN)
-    senses = ragged_ranges(wordnet.sense_start[unique], shown)
-    owner = np.repeat(np.arange(unique.size, dtype=np.int64), shown)
-    verb = pa.array(wordnet.pos_codes[unique[owner]] == POS.index("v"))
-    words = lemmas.take(pa.array(senses))
-    head = pc.if_else(
-        verb,
-        pc.replace_substring_regex(words, r"[ -].*$", ""),
-        pc.replace_substring_regex(words, r"^.*[ -]", ""),
-    )
-    used, text_local = np.unique(text, return_inverse=True)
-    heads, held = tokenise(_without_endings(head), _without_endings(texts.take(pa.array(used))))
-    head_of, head_id = heads.of(np.arange(len(head), dtype=np.int64))
-    long_enough = pc.greater(pc.utf8_length(head), 2).to_numpy(zero_copy_only=False)[head_of]
-    text_of, word_id = held.of(np.arange(used.size, dtype=np.int64))
-    width = heads.vocabulary
-    held_keys = sorted_unique(text_of * width + word_id)
-    lines = Graph.from_edges(
-        max(unique.size, width), owner[head_of[long_enough]], head_id[long_enough]
-    )
-    position, wanted = lines.expand(local)
-    hit = contains(held_keys, text_local[position] * width + wanted)
-    result = np.zeros(nodes.size, dtype=np.bool_)
-    result[position[hit]] = True
-    return result
+    used, local = np.unique(gold, return_inverse=True)
+    stems, stem = np.unique(question, return_inverse=True)
+    in_context = "sentence" in questions.fields
+    shown = np.minimum(np.diff(wordnet.sense_start)[used], 1 + OTHER_LEMMAS_SHOWN)
+    members = ragged_ranges(wordnet.sense_start[used], shown)
+    names = _joined(wordnet.lemma_texts(), members, shown)
+    found = np.zeros(gold.size, dtype=np.bool_)
+    if names_shown:
+        stem_text = questions.fields["sentence" if in_context else "gloss"].take(pa.array(stems))
+        found |= shares_a_word(names, local, stem_text, stem)
+    if gloss_shown and in_context:
+        text = wordnet.synsets["gloss"].combine_chunks().take(pa.array(used))
+        if names_shown:
+            text = pc.binary_join_element_wise(names, text, " ")
+        word = questions.surface_form.take(pa.array(stems))
+        found |= shares_a_word(word, stem, text, local)
+    return found
 
 
-def _without_endings(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(
-        pc.utf8_lower(texts), r"([\pL]{3,}?)(?:ing|ed|es|s|er|ers|e)\b", r"\1"
-    )
+def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
+    """Join each run of ``lengths`` members into one text."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts.take(pa.array(members))), " ")
 
 
 def path_facts(

@@ -1,0 +1,190 @@
+"""``kb-cache`` as people run it: in a process of its own."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from conftest import REPOSITORY, RunCli  # type: ignore[import-not-found]
+
+from kb_cache import command
+from kb_cache.errors import KbprobeError, UsageError
+
+
+def test_help_is_quick(run_cli: RunCli) -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        assert "Usage: kb-cache" in run_cli("--help").stdout
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.3
+
+
+def test_the_life_of_an_entry(run_cli: RunCli, mini: Path, cache: Path) -> None:
+    done = run_cli("fetch", "wordnet", "--from", str(mini), "--name", "mini")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("wordnet-mini: 68 synsets")
+    listed = json.loads(run_cli("list", "--json").stdout)
+    assert [(e["name"], e["where"], e["sound"]) for e in listed] == [
+        ("wordnet-3.0", "embedded", True),
+        ("wordnet-mini", "cache", True),
+    ]
+    assert listed[1]["rows"]["synsets"] == 68
+    table = run_cli("list").stdout.splitlines()
+    assert table[0].split()[:3] == ["NAME", "VERSION", "KIND"]
+    assert "68 synsets" in table[2]
+    assert run_cli("verify").returncode == 0
+    refused = run_cli("clear", "wordnet-mini", input="n\n")
+    assert refused.returncode == 1
+    assert "Nothing was removed" in refused.stdout
+    assert run_cli("clear", "wordnet-mini", "--yes").stdout == "wordnet-mini: removed\n"
+    assert len(json.loads(run_cli("list", "--json").stdout)) == 1
+    assert run_cli("clear", "--all", "--yes").stdout == "The cache is empty.\n"
+
+
+def test_verify_names_the_damage_and_repairs_it(run_cli: RunCli, mini: Path, cache: Path) -> None:
+    run_cli("fetch", "wordnet", "--from", str(mini), "--name", "mini")
+    file = cache / "snapshots" / "wordnet-mini" / "examples.parquet"
+    file.write_bytes(b"")
+    found = run_cli("verify", "wordnet-mini")
+    assert found.returncode == 1
+    assert "examples.parquet has 0 bytes" in found.stderr
+    assert "damaged" in run_cli("list").stdout
+    repaired = run_cli("verify", "--repair")
+    assert repaired.returncode == 0
+    assert repaired.stdout.endswith("wordnet-mini: rebuilt\n")
+    assert run_cli("verify").returncode == 0
+    file.unlink()
+    for source in mini.iterdir():
+        source.unlink()
+    hopeless = run_cli("verify", "--repair")
+    assert hopeless.returncode == 1
+    assert "cannot be repaired" in hopeless.stderr
+
+
+def test_two_fetches_at_once(mini: Path, cache: Path, run_cli: RunCli) -> None:
+    args = [sys.executable, "-m", "kb_cache.cli", "fetch", "wordnet", "--from", str(mini)]
+    writers = [
+        subprocess.Popen(
+            [*args, "--name", "mini"],
+            cwd=REPOSITORY,
+            env=os.environ | {"KBPROBE_CACHE": str(cache)},
+            stdout=subprocess.DEVNULL,
+        )
+        for _ in range(2)
+    ]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    assert run_cli("verify", "wordnet-mini").returncode == 0
+    assert [p.name for p in (cache / "snapshots").iterdir()] == ["wordnet-mini"]
+
+
+def test_fetch_to_a_folder_records_no_path(run_cli: RunCli, mini: Path, tmp_path: Path) -> None:
+    for _ in range(2):  # the second replaces the first
+        done = run_cli(
+            "fetch", "wordnet", "--from", str(mini), "--name", "x", "-o", str(tmp_path / "out")
+        )
+        assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out" / "snapshot.json").read_text())["source"]["path"] is None
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["clear", "wordnet-3.0"], 1, "kb-cache: error: wordnet-3.0 is part of kbprobe itself"),
+        (["clear"], 2, "give the NAME of what to remove, or --all"),
+        (["clear", "wordnet-3.1"], 2, "Did you mean 'wordnet-3.0'?"),
+        (["verify", "wordnte-3.0"], 2, "Did you mean 'wordnet-3.0'?"),
+        (["fetch", "wordnet", "--from", "/nowhere"], 1, "no such file or folder: /nowhere"),
+        (["fetch", "wordnet"], 2, "Missing option '--from'"),
+        (["fetch", "wordnet", "--frm", "x"], 2, "--from"),
+        (["lst"], 2, "No such command 'lst'"),
+        ([], 2, "Usage: kb-cache"),
+    ],
+)
+def test_errors(run_cli: RunCli, args: list[str], code: int, message: str) -> None:
+    result = run_cli(*args)
+    assert result.returncode == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(run_cli: RunCli) -> None:
+    for args in (["--debug", "verify", "x"], ["verify", "x", "--debug"]):
+        assert "Traceback" in run_cli(*args).stderr
+
+
+def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
+    leftover = cache / "snapshots" / (".wordnet-x.new-" + "0" * 16)
+    leftover.mkdir(parents=True)
+    assert len(json.loads(run_cli("list", "--json").stdout)) == 1
+    assert run_cli("clear", "--all", "--yes").returncode == 0
+    assert not leftover.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
+    code = (
+        "import os, signal, sys, kb_cache.wordnet_fetch as fetch, kb_cache.cli as cli\n"
+        "write = fetch.write_snapshot\n"
+        "def interrupted(*args, **kwargs):\n"
+        "    write(*args, **kwargs)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "fetch.write_snapshot = interrupted\n"
+        f"sys.exit(cli.main(['fetch', 'wordnet', '--from', {str(mini)!r}, '--name', 'mini']))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        env=os.environ | {"KBPROBE_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 130
+    assert "Interrupted; nothing was left half written." in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list((cache / "snapshots").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UsageError("wrong"), 2, "prog: error: wrong"),
+        (KbprobeError("bad"), 1, "prog: error: bad"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x"), 1, "No space left on device: /x"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 1, "Permission denied: /x"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (click.ClickException("clicked"), 1, "prog: error: clicked"),
+        (KeyError("k"), 1, "unexpected KeyError"),
+    ],
+)
+def test_the_policy_for_errors(
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    assert command.run(failing, [], "prog") == code
+    assert message in capsys.readouterr().err
+    if not isinstance(error, KeyboardInterrupt):  # click makes an Abort of it
+        with pytest.raises(type(error)):
+            command.run(failing, ["--debug"], "prog")
+
+
+def test_debug_after_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    @click.argument("words", nargs=-1)
+    def echo(words: tuple[str, ...]) -> None:
+        click.echo(" ".join(words))
+
+    assert command.run(echo, ["a", "--", "--debug"], "prog") == 0
+    assert capsys.readouterr().out == "a --debug\n"

@@ -1,0 +1,193 @@
+"""Nothing half written is ever left, whatever ends the writer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kb_cache import store
+from kb_cache.errors import CacheError, UsageError
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX matter")
+
+
+def write(target: Path, text: str) -> None:
+    with store.replacing(target) as folder:
+        (folder / "a").write_text(text)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_folder_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "entry"
+    with store.replacing(target) as folder:
+        (folder / "a").write_text("1")
+        assert not target.exists()
+    assert (target / "a").read_text() == "1"
+    assert names(target.parent) == ["entry"]
+
+
+def test_an_old_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "entry"
+    target.mkdir()
+    (target / "old").touch()
+    write(target, "new")
+    assert names(target) == ["a"]
+    assert names(tmp_path) == ["entry"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_exception_leaves_the_old_folder(tmp_path: Path, error: type[BaseException]) -> None:
+    target = tmp_path / "entry"
+    write(target, "old")
+    with pytest.raises(error), store.replacing(target) as folder:
+        (folder / "a").write_text("new")
+        raise error
+    assert (target / "a").read_text() == "old"
+    assert names(tmp_path) == ["entry"]
+
+
+def test_a_failing_rename_brings_the_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "entry"
+    write(target, "old")
+    rename = Path.rename
+
+    def failing(self: Path, to: Path) -> Path:
+        if ".new-" in self.name:
+            raise OSError("no")
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="no"):
+        write(target, "new")
+    assert (target / "a").read_text() == "old"
+    assert names(tmp_path) == ["entry"]
+
+
+def test_a_file_in_the_way_is_left_alone(tmp_path: Path) -> None:
+    target = tmp_path / "entry"
+    target.write_text("precious")
+    with pytest.raises(NotADirectoryError):
+        write(target, "new")
+    assert target.read_text() == "precious"
+
+
+def run_killed(cache: Path, code: str) -> None:
+    """Run code that ends with a kill -9 of its own process."""
+    env = os.environ | {"KBPROBE_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
+    prelude = (
+        "import os, signal; from pathlib import Path; from kb_cache import store\n"
+        "def die(): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "target = store.entry_path('entry')\n"
+    )
+    result = subprocess.run([sys.executable, "-c", prelude + code], env=env, timeout=60)
+    assert result.returncode == -signal.SIGKILL
+
+
+@POSIX
+def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
+    target = store.entry_path("entry")
+    write(target, "old")
+    run_killed(
+        cache,
+        "with store.entry_lock('entry'), store.replacing(target) as folder:\n"
+        "    (folder / 'a').write_text('new')\n"
+        "    die()\n",
+    )
+    assert len(store.remains(target, "new")) == 1
+    assert store.entry_names() == ["entry"]
+    assert (target / "a").read_text() == "old"
+    with store.entry_lock("entry", timeout=1):  # the lock died with its holder
+        store.sweep("entry")
+    assert store.all_remains() == {}
+
+
+@POSIX
+def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
+    target = store.entry_path("entry")
+    write(target, "old")
+    run_killed(
+        cache,
+        "rename = Path.rename\n"
+        "Path.rename = lambda self, to: die() if '.new-' in self.name else rename(self, to)\n"
+        "with store.entry_lock('entry'), store.replacing(target) as folder:\n"
+        "    (folder / 'a').write_text('new')\n",
+    )
+    assert not target.exists()
+    assert store.entry_names() == ["entry"]
+    assert (target / "a").read_text() == "old"
+
+
+@POSIX
+def test_remove_entry_takes_the_remains_as_well(cache: Path) -> None:
+    run_killed(cache, "with store.replacing(target):\n    die()\n")
+    assert store.entry_names() == []
+    assert store.all_remains().keys() == {"entry"}
+    assert store.remove_entry("entry")
+    assert names(store.snapshots_dir()) == []
+    assert not store.remove_entry("entry")
+
+
+def test_writers_take_turns(cache: Path) -> None:
+    inside: list[str] = []
+    seen: list[int] = []
+
+    def work(text: str) -> None:
+        with store.entry_lock("entry"):
+            inside.append(text)
+            seen.append(len(inside))
+            time.sleep(0.02)
+            write(store.entry_path("entry"), text)
+            inside.remove(text)
+
+    threads = [threading.Thread(target=work, args=(str(i),)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1] * 8
+    assert names(store.snapshots_dir()) == ["entry"]
+
+
+def test_waiting_for_a_lock_ends(cache: Path) -> None:
+    with (
+        store.entry_lock("entry"),
+        pytest.raises(CacheError, match="another process has been writing entry"),
+        store.entry_lock("entry", timeout=0.1),
+    ):
+        pass
+
+
+def test_an_unusable_cache_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("KBPROBE_CACHE", str(file / "cache"))
+    assert store.entry_names() == []
+    with pytest.raises(CacheError, match=r"file/cache.* cannot be used.*KBPROBE_CACHE"):
+        store.entry_lock("entry").__enter__()
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/b", "a\\b", ".hidden", "x" * 200, "con:"])
+def test_names_that_are_no_file_names_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name"):
+        store.entry_path(name)
+
+
+def test_the_cache_folder_is_the_platform_s_unless_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KBPROBE_CACHE", raising=False)
+    assert "kbprobe" in str(store.cache_dir())
+    monkeypatch.setenv("KBPROBE_CACHE", "~/elsewhere")
+    assert store.cache_dir() == Path.home() / "elsewhere"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -195,19 +195,28 @@ def open_wordnet(options: WordNetOptions) -> WordNet:
     return load_wordnet(options.wordnet)
 
 
-@probe("wordnet_hypernymy", options=HypernymyOptions, open=open_wordnet)
+CHOICE_FIELDS = ("lemma", "others", "lemmas", "pos", "gloss")
+IN_CONTEXT: dict[str, Any] = {
+    "open": open_wordnet,
+    "question_fields": ("sentence", "word", "gloss", "pos"),
+    "choice_fields": CHOICE_FIELDS,
+}
+BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
+
+
+@probe("wordnet_hypernymy", options=HypernymyOptions, **IN_CONTEXT)
 def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, stream: Stream) -> Plan:
     """Which of five concepts is the word, as used in a sentence, a kind of?"""
     return _isa_plan(wordnet, options, stream, wordnet.hypernyms, "hypernym")
 
 
-@probe("wordnet_hyponymy", options=HyponymyOptions, open=open_wordnet)
+@probe("wordnet_hyponymy", options=HyponymyOptions, **IN_CONTEXT)
 def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, stream: Stream) -> Plan:
     """Which of five concepts is a specific kind of the word, as used in a sentence?"""
     return _isa_plan(wordnet, options, stream, wordnet.hyponyms, "hyponym")
 
 
-@probe("wordnet_definitions", options=DefinitionsOptions, open=open_wordnet)
+@probe("wordnet_definitions", options=DefinitionsOptions, **IN_CONTEXT)
 def wordnet_definitions(wordnet: WordNet, options: DefinitionsOptions, stream: Stream) -> Plan:
     """Which of five definitions fits the word, as used in a sentence?"""
     from builders.engine.synsets import contexts_of, questions_in_context, text_facts
@@ -227,7 +236,7 @@ def wordnet_definitions(wordnet: WordNet, options: DefinitionsOptions, stream: S
     )
 
 
-@probe("wordnet_synonymy", options=SynonymyOptions, open=open_wordnet)
+@probe("wordnet_synonymy", options=SynonymyOptions, **BY_GLOSS)
 def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, stream: Stream) -> Plan:
     """Which of five sets of words fits a definition?"""
     from builders.engine.synsets import questions_by_gloss, text_facts

@@ -10,10 +10,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DTYPES = {
-    name: np.dtype(name)
-    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-} | {"float": np.dtype("float32"), "double": np.dtype("float64")}
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+#: NumPy's types by Arrow's names.
+_DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in _INTEGERS}
+_DTYPES |= {"float": np.dtype("float32"), "double": np.dtype("float64")}
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -61,7 +61,7 @@ class SnapshotInfo:
         kind: which loader and compiler it belongs to ("wordnet").
         name: the entry's name ("wordnet-3.0").
         version: of the knowledge base ("3.0").
-        licence: SPDX licence id.
+        licence: SPDX licence expression ("CC-BY-SA-4.0", "LicenseRef-WordNet").
         digest: sha256 over the content of all tables.
         created_by: versions of the packages that shaped the content.
     """

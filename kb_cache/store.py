@@ -13,11 +13,9 @@ import os
 import re
 import secrets
 import shutil
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from kb_cache.errors import CacheError, UsageError
 
@@ -217,16 +215,7 @@ def remove_entry(name: str) -> bool:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder of ours as far as possible; a failure leaves remains, which are harmless."""
-    shutil.rmtree(folder, onerror=_make_writable)
-
-
-def _make_writable(function: Callable[..., Any], path: str, _: object) -> None:
-    """Windows refuses to remove read-only files."""
-    try:
-        os.chmod(path, stat.S_IWRITE)
-        function(path)
-    except OSError:
-        pass
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sibling(target: Path, what: str) -> Path:

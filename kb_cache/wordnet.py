@@ -6,7 +6,7 @@
 >>> wn.synsets["gloss"][dog].as_py()[:41]
 'a member of the genus Canis (probably des'
 >>> [wn.synsets["name"][i].as_py() for i in wn.hypernyms.neighbours(dog).tolist()]
-['canine.n.02', 'domestic_animal.n.01']
+['domestic_animal.n.01', 'canine.n.02']
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WordNet:
         name: the snapshot's name ("wordnet-3.0").
         version: the WordNet version ("3.0").
         digest: sha256 of the content, the identity of the knowledge base.
-        licence: SPDX id.
+        licence: SPDX licence expression.
         synsets: ``name`` ("dog.n.01", as NLTK names it), ``pos`` (one of `POS`), ``offset``,
             ``lexname`` ("noun.animal"), ``gloss``.
         senses: a row for each lemma of each synset, in WordNet's order: ``synset``, ``lemma``

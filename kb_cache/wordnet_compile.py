@@ -185,9 +185,7 @@ def _read_synset(reader: _Reader, line: _Line) -> Any:
 class _Tables:
     """Collects the columns of all tables, synset by synset."""
 
-    def __init__(
-        self, files: Mapping[str, bytes], lines: Sequence[_Line], reader: _Reader
-    ) -> None:
+    def __init__(self, files: Mapping[str, bytes], lines: Sequence[_Line], reader: _Reader) -> None:
         self._index = reader._lemma_pos_offset_map
         self._rows = {(_DATA_POS[line.file], line.offset): row for row, line in enumerate(lines)}
         self._counts = _counts(files["cntlist.rev"])
@@ -226,7 +224,7 @@ class _Tables:
         """WordNet's own sense number: satellites are counted among the adjectives."""
         pos = "a" if synset.pos() == "s" else synset.pos()
         try:
-            return 1 + self._index[lemma.lower()][pos].index(synset.offset())
+            return 1 + int(self._index[lemma.lower()][pos].index(synset.offset()))
         except (KeyError, ValueError) as error:
             raise SourceError(
                 f"index.{_FILE_SUFFIX[pos]} does not list {lemma} at {synset.offset():08d}"

@@ -12,8 +12,8 @@ from kb_cache.snapshot import INFO_FILE, SnapshotInfo, SourceInfo, write_snapsho
 from kb_cache.wordnet import KIND
 from kb_cache.wordnet_source import WordNetSource, read_source
 
-#: SPDX id of the licence under which Princeton publishes WordNet.
-LICENCE = "LicenseRef-WordNet-3.0"
+#: SPDX has no id for the licence under which Princeton publishes WordNet.
+LICENCE = "LicenseRef-WordNet"
 
 Progress = Callable[[int, int], None]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 CARD = "README.md"
 DATA = "data"
-ROWS_PER_GROUP = 1 << 15
+ROWS_PER_GROUP = 1 << 16
 """Rows laid out and written at a time: bounds memory however many rows there are."""
 
 Format = Literal["parquet", "jsonl"]
@@ -128,11 +128,12 @@ def _written(folder: Path, path: Path, split: str, rows: int, digest: Any) -> Wr
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json``: sorted, indented, the same bytes for the same content."""
-    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, default=_plain)
+    text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, default=jsonable)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """Turn what a manifest holds in memory into what JSON can hold."""
     if isinstance(value, WrittenFile):
         return asdict(value)
     raise TypeError(f"{type(value).__name__} cannot stand in a manifest")
@@ -196,7 +197,7 @@ def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> b
     if overwrite:
         return False
     manifest = read_manifest(folder)
-    same = manifest["request"] == json.loads(json.dumps(request, default=_plain))
+    same = manifest["request"] == json.loads(json.dumps(request, default=jsonable))
     damage = damaged_files(folder, manifest) if same else []
     if same and not damage:
         return True

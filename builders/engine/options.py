@@ -7,6 +7,7 @@ card's table of parameters and the manifest are all made from these models.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -50,22 +51,28 @@ class ProbeOptions(BaseModel):
         """
         for name in values:
             if name not in cls.model_fields:
-                hint = did_you_mean(name, cls.model_fields).replace("_", "-")
-                raise UsageError(f"{probe} has no option --{name.replace('_', '-')}.{hint}")
+                hint = did_you_mean(name, cls.model_fields)
+                raise UsageError(f"{probe} has no option {option_name(name)}.{hint}")
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            problems = "; ".join(_explain(problem) for problem in error.errors())
+            problems = "; ".join(explain(problem, option_name) for problem in error.errors())
             raise UsageError(f"{probe}: {problems}") from None
 
 
 OptionsT = TypeVar("OptionsT", bound=ProbeOptions)
 
 
-def _explain(problem: Any) -> str:
+def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
+    """Put one of pydantic's validation errors in plain words, its place spelled by ``spell``."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
-    if not problem["loc"]:
+    place = ".".join(str(part) for part in problem["loc"])
+    if not place:
         return message
-    option = str(problem["loc"][0]).replace("_", "-")
-    return f"--{option}: {message} (got {problem['input']!r})"
+    return f"{spell(place)}: {message} (got {problem['input']!r})"
+
+
+def option_name(field: str) -> str:
+    """Return the command-line option of a field: ``max_hops`` is ``--max-hops``."""
+    return f"--{field.split('.')[0].replace('_', '-')}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from builders.engine.options import SPLITS, ProbeOptions
-from builders.engine.probe import Probe
+from builders.engine.probe import Probe, find_probe
 from builders.engine.splits import first_clusters
 from builders.engine.streams import Stream
 from kb_cache.errors import KbprobeError, UsageError
@@ -72,10 +72,23 @@ def kbprobe_version() -> str:
         return "0+unknown"
 
 
-def template_fields(plan: Plan) -> tuple[set[str], set[str]]:
-    """The fields that a probe's question and choice templates may use."""
-    some = plan.nodes[:1].ravel()
-    return set(plan.questions.fields), set(plan.choices.fields(some))
+def prepare(request: Request) -> tuple[Any, Template]:
+    """Load what a request needs: its knowledge base and its template.
+
+    Raises:
+        UsageError: the template is at fault.
+        KbprobeError: the knowledge base cannot be loaded.
+    """
+    from builders.engine.template_file import load_template
+
+    probe = request.probe
+    template = load_template(
+        probe.name,
+        question_fields=probe.question_fields,
+        choice_fields=probe.choice_fields,
+        override=request.template,
+    )
+    return probe.open(request.options), template
 
 
 def build(request: Request, progress: Progress = lambda _: None) -> Built:
@@ -87,7 +100,6 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     """
     from builders.engine.assemble import assemble
     from builders.engine.audit import audit
-    from builders.engine.template_file import load_template
 
     probe, options = request.probe, request.options
     seconds: dict[str, float] = {}
@@ -100,18 +112,11 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         seconds[name] = time.perf_counter() - start
 
     with phase("knowledge base"):
-        knowledge = probe.open(options)
+        knowledge, template = prepare(request)
     stream = Stream.of(request.seed, probe.name)
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, stream), options, stream)
     with phase("render"):
-        question_fields, choice_fields = template_fields(plan)
-        template = load_template(
-            probe.name,
-            question_fields=question_fields,
-            choice_fields=choice_fields,
-            override=request.template,
-        )
         identity = Stream.of(0, "row id", probe.name, knowledge.name)
         done = assemble(plan, probe.setup, template, identity, stream.child("assemble"))
     report = None
@@ -172,9 +177,7 @@ def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
     return manifest
 
 
-def describe_request(
-    request: Request, template: Template | None, knowledge: Any
-) -> dict[str, Any]:
+def describe_request(request: Request, template: Template, knowledge: Any) -> dict[str, Any]:
     """The request as the manifest records it: enough to build the same bytes again."""
     return {
         "probe": request.probe.name,
@@ -182,10 +185,27 @@ def describe_request(
         "seed": request.seed,
         "format": request.format,
         "audit": request.audit,
-        "template_digest": None if template is None else template.digest,
+        "template_digest": template.digest,
         "knowledge_base": knowledge.digest,
         "kbprobe_version": kbprobe_version(),
     }
+
+
+def request_of(manifest: Mapping[str, Any]) -> Request:
+    """Return the request that a manifest records.
+
+    Raises:
+        UsageError: the manifest is of another layout, or names an unknown probe or option.
+    """
+    recorded = manifest["request"]
+    try:
+        probe = find_probe(recorded["probe"])
+        options = probe.options.parse(recorded["options"], probe.name)
+        return Request(
+            probe, options, recorded["seed"], None, recorded["format"], recorded["audit"]
+        )
+    except KeyError as error:
+        raise UsageError(f"the manifest's request lacks {error}; it cannot be built again") from None
 
 
 def _schema_version() -> str:

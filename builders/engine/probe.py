@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -36,6 +36,7 @@ class Probe:
         options: the model of its options.
         plan: the function that decides which questions to ask.
         open: loads the knowledge base that the options name.
+        question_fields, choice_fields: what its templates may use.
         setup: how it is evaluated ("mc_qa", "mc_mlm", ...).
     """
 
@@ -44,6 +45,8 @@ class Probe:
     options: type[ProbeOptions]
     plan: Planner
     open: Callable[[Any], Any]
+    question_fields: frozenset[str]
+    choice_fields: frozenset[str]
     setup: str
 
 
@@ -55,6 +58,8 @@ def probe(
     *,
     options: type[ProbeOptions],
     open: Callable[[Any], Any],
+    question_fields: Iterable[str],
+    choice_fields: Iterable[str],
     setup: str = "mc_qa",
 ) -> Callable[[PlannerT], PlannerT]:
     """Register a planner as a probe.
@@ -73,7 +78,16 @@ def probe(
                 f"{plan.__module__}. Rename one of them."
             )
         summary = plan.__doc__.strip().splitlines()[0]
-        _registered[name] = Probe(name, summary, options, plan, open, setup)
+        _registered[name] = Probe(
+            name,
+            summary,
+            options,
+            plan,
+            open,
+            frozenset(question_fields),
+            frozenset(choice_fields),
+            setup,
+        )
         return plan
 
     return register

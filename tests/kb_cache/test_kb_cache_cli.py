@@ -8,14 +8,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
-from conftest import REPOSITORY, RunCli  # type: ignore[import-not-found]
 
 from kb_cache import command
 from kb_cache.errors import KbprobeError, UsageError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def test_help_is_quick(run_cli: RunCli) -> None:

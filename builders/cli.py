@@ -1,0 +1,346 @@
+"""The command ``build-probe``.
+
+Options of a probe are made from its options model, so this module names none of them. Only
+click and the standard library are imported at the top: ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kb_cache.command import debug_option, run
+from kb_cache.errors import KbprobeError, UsageError
+
+if TYPE_CHECKING:
+    from builders.engine.pipeline import Request
+    from builders.engine.probe import Probe
+
+PROGRAM = "build-probe"
+DEFAULT_PARENT = Path("probes")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A probe to build, and where to put it."""
+
+    request: Request
+    folder: Path
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run ``build-probe`` and exit with its code."""
+    words = list(sys.argv[1:] if args is None else args)
+    sys.exit(run(_Dispatch(PROGRAM), words, PROGRAM))
+
+
+class _Dispatch(click.Command):
+    """Chooses among ``list``, ``show`` and a build whose options depend on the probes named."""
+
+    def main(self, args: Any = None, **extra: Any) -> Any:
+        words = list(args or [])
+        if not words:
+            words = ["--help"]
+        if words[0] in ("list", "show"):
+            command, words = {"list": list_command, "show": show_command}[words[0]], words[1:]
+            return command.main(words, **{**extra, "prog_name": f"{PROGRAM} {command.name}"})
+        return build_command(named_probes(words)).main(words, **extra)
+
+
+def named_probes(words: Sequence[str]) -> list[Probe]:
+    """Return the probes that a command line names; options' values may stand among them."""
+    bare = [word for word in words if not word.startswith("-")]
+    if not bare:
+        return []
+    from builders.engine.probe import all_probes
+
+    known = all_probes()
+    return [known[word] for word in dict.fromkeys(bare) if word in known]
+
+
+def build_command(probes: Sequence[Probe]) -> click.Command:
+    """Make the build command, with the options of the given probes."""
+    common = [
+        click.Argument(["names"], nargs=-1, metavar="NAME..."),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path),
+            help="The probe's folder [probes/NAME]; of several probes, the parent of all [probes].",
+        ),
+        click.Option(["--seed"], type=int, default=0, show_default=True, help="Seed of all draws."),
+        click.Option(
+            ["--template"],
+            type=click.Path(path_type=Path),
+            help="A YAML file that extends or replaces the built-in wordings.",
+        ),
+        click.Option(
+            ["--format"],
+            type=click.Choice(["parquet", "jsonl"]),
+            default="parquet",
+            show_default=True,
+            help="How to write the data.",
+        ),
+        click.Option(["--audit/--no-audit"], default=True, help="Run the audit at the end."),
+        click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
+        click.Option(
+            ["--recipe"],
+            type=click.Path(path_type=Path),
+            help="Build the set of probes declared in a YAML file.",
+        ),
+        click.Option(
+            ["--from-manifest"],
+            type=click.Path(path_type=Path),
+            help="Build what a manifest.json records, and compare checksums.",
+        ),
+        click.Option(["--json"], is_flag=True, help="Print the manifests instead of a summary."),
+    ]
+    specific = [_option(name, info) for name, info in _fields(probes).items()]
+    command = click.Command(
+        PROGRAM,
+        params=[*common, *specific],
+        callback=_build_callback(probes, {str(option.name) for option in specific}),
+        help=_help_text(probes),
+        epilog=f"{PROGRAM} list | show NAME | NAME --help (the options of a probe)",
+    )
+    return debug_option(command)
+
+
+def _help_text(probes: Sequence[Probe]) -> str:
+    if probes:
+        return "\n\n".join(f"{probe.name}: {probe.summary}" for probe in probes)
+    from builders.engine.template_file import names
+
+    return (
+        "Build probe datasets from knowledge bases.\n\n"
+        f"Probes: {', '.join(names())}.\n\n"
+        f"Options of a probe: {PROGRAM} NAME --help"
+    )
+
+
+def _fields(probes: Sequence[Probe]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for probe in probes:
+        for name, info in probe.options.model_fields.items():
+            fields.setdefault(name, info)
+    return fields
+
+
+def _option(name: str, info: Any) -> click.Option:
+    """Make a command-line option of a model's field; pydantic validates what it is given."""
+    default = info.default
+    shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+    flag = f"--{name.replace('_', '-')}"
+    if info.annotation is bool:
+        flags = [f"{flag}/--no-{name.replace('_', '-')}", name]
+        return click.Option(flags, default=None, help=f"{info.description} [{shown}]")
+    suffix = "" if default is None else f" [{shown}]"
+    if len(suffix) > 60:
+        suffix = f" [{suffix[2:50]}...]"
+    metavar = "A,B,..." if isinstance(default, tuple) else name.split("_")[-1].upper()
+    # The braces of click's own markup and its rewrapping leave brackets alone.
+    return click.Option([flag, name], metavar=metavar, help=f"{info.description}{suffix}")
+
+
+def _parsed(info: Any, text: Any) -> Any:
+    """Split a comma-separated value where the field is a list; pydantic does the rest."""
+    if isinstance(info.default, tuple) and isinstance(text, str):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return text
+
+
+def _build_callback(probes: Sequence[Probe], own: set[str]) -> Callable[..., None]:
+    def callback(
+        names: tuple[str, ...],
+        output: Path | None,
+        recipe: Path | None,
+        from_manifest: Path | None,
+        overwrite: bool,
+        json: bool,
+        **values: Any,
+    ) -> None:
+        given = {name: values.pop(name) for name in list(values) if name in own}
+        given = {name: value for name, value in given.items() if value is not None}
+        sources = [bool(names), recipe is not None, from_manifest is not None]
+        if sum(sources) != 1:
+            raise UsageError(
+                f"name the probes to build, or give --recipe, or --from-manifest (one of the "
+                f"three). `{PROGRAM} list` shows the probes."
+            )
+        if from_manifest is not None:
+            _rebuild(from_manifest, output, overwrite, json)
+            return
+        if recipe is not None:
+            jobs = _recipe_jobs(recipe, output, values)
+        else:
+            jobs = _named_jobs(names, given, output, values)
+        _build_all(jobs, overwrite, json)
+
+    return callback
+
+
+def _named_jobs(
+    names: tuple[str, ...], given: dict[str, Any], output: Path | None, values: dict[str, Any]
+) -> list[Job]:
+    from builders.engine.pipeline import Request
+    from builders.engine.probe import find_probe
+
+    probes = [find_probe(name) for name in dict.fromkeys(names)]
+    if len(probes) == 1:
+        folders = [output or DEFAULT_PARENT / probes[0].name]
+    else:
+        folders = [(output or DEFAULT_PARENT) / probe.name for probe in probes]
+    jobs = []
+    for probe, folder in zip(probes, folders, strict=True):
+        fields = probe.options.model_fields
+        options = {
+            name: _parsed(fields[name], value) for name, value in given.items() if name in fields
+        }
+        for name in given.keys() - options.keys():
+            click.echo(f"{PROGRAM}: {probe.name} has no --{name.replace('_', '-')}", err=True)
+        jobs.append(Job(Request(probe, probe.options.parse(options, probe.name), **values), folder))
+    return jobs
+
+
+def _recipe_jobs(path: Path, output: Path | None, values: dict[str, Any]) -> list[Job]:
+    from builders.engine.pipeline import Request
+    from builders.engine.probe import find_probe
+    from builders.engine.recipe import load_recipe
+
+    recipe = load_recipe(path)
+    jobs = []
+    for entry in recipe.probes:
+        probe = find_probe(entry.probe)
+        request = Request(
+            probe,
+            probe.options.parse(entry.options, f"{path}: {entry.probe}"),
+            recipe.seed if entry.seed is None else entry.seed,
+            entry.template or values["template"],
+            values["format"],
+            values["audit"],
+        )
+        jobs.append(Job(request, (output or recipe.output) / (entry.output or entry.probe)))
+    return jobs
+
+
+def _build_all(jobs: list[Job], overwrite: bool, as_json: bool) -> None:
+    from builders.engine.dataset import check_target, read_manifest
+    from builders.engine.pipeline import build, describe_request, prepare, write
+
+    waiting = []
+    for job in jobs:
+        knowledge, template = prepare(job.request)
+        asked = describe_request(job.request, template, knowledge)
+        if check_target(job.folder, asked, overwrite):
+            rows = read_manifest(job.folder)["counts"]["rows"]
+            click.echo(f"{job.folder} already holds exactly this ({rows:,} rows).", err=as_json)
+        else:
+            waiting.append(job)
+    for job in waiting:
+        with _progress() as progress:
+            built = build(job.request, progress)
+            progress(f"{job.request.probe.name}: write")
+            manifest = write(built, job.folder)
+        _report(manifest, built, job.folder, as_json)
+
+
+def _report(manifest: dict[str, Any], built: Any, folder: Path, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        from builders.engine.dataset import jsonable
+
+        click.echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
+        return
+    from builders.engine.summary import show
+
+    show(manifest, built, folder)
+
+
+def _rebuild(path: Path, output: Path | None, overwrite: bool, as_json: bool) -> None:
+    from tempfile import TemporaryDirectory
+
+    from builders.engine.dataset import check_target, read_manifest
+    from builders.engine.pipeline import build, describe_request, kbprobe_version, prepare
+    from builders.engine.pipeline import request_of, same_rows, write
+
+    old = read_manifest(path)
+    request = request_of(old)
+    knowledge, template = prepare(request)
+    asked = describe_request(request, template, knowledge)
+    for name, what in (("knowledge_base", "knowledge base"), ("template_digest", "template")):
+        if asked[name] != old["request"][name]:
+            raise KbprobeError(
+                f"{path} was built with another {what} ({old['request'][name][:12]}, here "
+                f"{asked[name][:12]}): its rows cannot be built again with this one"
+            )
+    if kbprobe_version() != old["kbprobe_version"]:
+        click.echo(
+            f"{PROGRAM}: built by kbprobe {old['kbprobe_version']}, this is {kbprobe_version()}",
+            err=True,
+        )
+    if output is not None and check_target(output, asked, overwrite):
+        click.echo(f"{output} already holds exactly this.", err=as_json)
+        return
+    with TemporaryDirectory(prefix="kbprobe-") as scratch, _progress() as progress:
+        built = build(request, progress)
+        folder = output or Path(scratch) / "probe"
+        new = write(built, folder)
+    if as_json:
+        _report(new, built, folder, as_json)
+    differences = same_rows(old, new)
+    if any(not difference.endswith("now)") for difference in differences):
+        raise KbprobeError("the rebuilt probe differs: " + "; ".join(differences))
+    if not as_json:
+        rows = new["counts"]["rows"]
+        click.echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show the current phase on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda phase: status.update(phase)
+
+
+@click.command("list", help="List all probes.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@debug_option
+def list_command(as_json: bool) -> None:
+    """Print every probe's name and what it asks."""
+    from builders.engine.probe import all_probes
+
+    probes = all_probes()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({name: probe.summary for name, probe in probes.items()}))
+        return
+    width = max(map(len, probes))
+    for name, probe in probes.items():
+        click.echo(f"{name:<{width}}  {probe.summary}")
+
+
+@click.command("show", help="Show a probe: what it asks, its wordings, its options.")
+@click.argument("name")
+@debug_option
+def show_command(name: str) -> None:
+    """Print a probe's summary, wordings and options."""
+    from builders.engine.probe import find_probe
+    from builders.engine.summary import show_probe
+
+    show_probe(find_probe(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""What the command prints at the end of a build, and of ``build-probe show``."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builders.engine.items import plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from builders.engine.pipeline import Built
+    from builders.engine.probe import Probe
+
+SAMPLES = 3
+
+
+def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
+    """Print counts, cells, audit, samples, and how to load the probe."""
+    from rich.console import Console
+
+    # Without a terminal the width would be 80 whatever the reader; tables need more.
+    console = Console(highlight=False, soft_wrap=True)
+    counts = manifest["counts"]
+    splits = ", ".join(f"{name} {rows:,}" for name, rows in counts["splits"].items() if rows)
+    console.print(f"\n[bold]{manifest['probe']}[/]: {counts['rows']:,} rows ({splits})")
+    console.print(
+        f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs on "
+        f"{counts['concepts']:,} concepts, {counts['mean_cluster']} rows a cluster\n"
+    )
+    console.print(_cells(counts["cells"]))
+    if manifest["audit"]:
+        console.print(_audit(manifest["audit"]))
+        _flags(console, manifest["audit"])
+    for row in _samples(built):
+        _print_row(console, row)
+    seconds = ", ".join(f"{name} {taken:.1f}" for name, taken in built.seconds.items())
+    console.print(f"\nIn {folder} ({sum(built.seconds.values()):.1f} s: {seconds}). Load it with:")
+    console.print(f'  datasets.load_dataset("{folder}")\n')
+
+
+def _cells(cells: dict[str, dict[str, int]]) -> Table:
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(name for row in cells.values() for name in row))
+    table = Table(title="rows: hops x distractor family", title_justify="left", box=None)
+    table.add_column("hops", justify="right")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for hops, row in cells.items():
+        table.add_row(hops, *(f"{row.get(column, 0):,}" for column in columns))
+    return table
+
+
+def _audit(report: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    families = list(next(iter(report["baselines"].values())))
+    table = Table(
+        title=f"audit: accuracy in % without knowing anything (chance {report['chance']:.1%})",
+        title_justify="left",
+        box=None,
+    )
+    table.add_column("baseline")
+    for family in families:
+        table.add_column(family, justify="right")
+    for name, cells in report["baselines"].items():
+        shown = []
+        for family in families:
+            cell = cells[family]
+            margin = 50 * (cell["high"] - cell["low"])
+            colour = {"high": "red", "low": "red", "few rows": "dim"}.get(cell["verdict"], "")
+            text = f"{100 * cell['accuracy']:.1f} ±{margin:.1f}"
+            shown.append(f"[{colour}]{text}[/]" if colour else text)
+        table.add_row(name, *shown)
+    return table
+
+
+def _flags(console: Any, report: dict[str, Any]) -> None:
+    if not report["flags"]:
+        console.print("No baseline is off chance by more than 5 points.\n")
+        return
+    console.print("[red]Off chance by more than 5 points:[/]")
+    for flag in report["flags"]:
+        console.print(f"  {flag}")
+    console.print()
+
+
+def _samples(built: Built) -> list[dict[str, Any]]:
+    """Rows from the largest split, spread over it, so that families and clusters differ."""
+    items = max(built.splits.values(), key=lambda split: split.rows)
+    step = max(items.rows // SAMPLES, 1)
+    places = range(0, min(step * SAMPLES, items.rows), step)
+    return [plain(items.table(at, at + 1)).to_pylist()[0] for at in places]
+
+
+def _print_row(console: Any, row: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    family, hops = row["distractor_family"], row["hops"]
+    console.print(escape(row["question"]) + f"  [dim]({family}, {hops} hops)[/]")
+    texts = zip(row["choices"]["label"], row["choices"]["text"], strict=True)
+    for at, (label, text) in enumerate(texts):
+        mark = "[green]*[/]" if at == row["answer"] else " "
+        console.print(f"  {mark} {label}. {escape(textwrap.shorten(text, 110, placeholder='...'))}")
+
+
+def show_probe(probe: Probe) -> None:
+    """Print a probe's summary, wordings and options."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from builders.engine.template_file import load_template
+
+    template = load_template(
+        probe.name, question_fields=probe.question_fields, choice_fields=probe.choice_fields
+    )
+    console = Console(highlight=False)
+    console.print(f"[bold]{probe.name}[/]\n{probe.summary}\n\nWordings:")
+    for wording in template.questions:
+        console.print(f"  [dim]{wording.id}:[/] {escape(wording.text)}")
+    console.print(f"  [dim]choice:[/] {escape(' '.join(template.choice.split()))}\n")
+    table = Table(box=None, title="Options", title_justify="left")
+    for column in ("option", "default", "what it does"):
+        table.add_column(column, overflow="fold")
+    for name, info in probe.options.model_fields.items():
+        default = info.default
+        text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        table.add_row(
+            f"--{name.replace('_', '-')}", escape(textwrap.shorten(text, 40)), escape(
+                info.description or ""
+            )
+        )
+    console.print(table)

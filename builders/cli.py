@@ -37,20 +37,27 @@ class Job:
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``build-probe`` and exit with its code."""
     words = list(sys.argv[1:] if args is None else args)
-    sys.exit(run(_Dispatch(PROGRAM), words, PROGRAM))
+    commands = {"list": list_command, "show": show_command}
+    sys.exit(run(_Dispatch(PROGRAM, commands), words, PROGRAM))
 
 
-class _Dispatch(click.Command):
+class _Dispatch(click.Group):
     """Chooses among ``list``, ``show`` and a build whose options depend on the probes named."""
 
-    def main(self, args: Any = None, **extra: Any) -> Any:
-        words = list(args or [])
-        if not words:
-            words = ["--help"]
-        if words[0] in ("list", "show"):
-            command, words = {"list": list_command, "show": show_command}[words[0]], words[1:]
-            return command.main(words, **{**extra, "prog_name": f"{PROGRAM} {command.name}"})
-        return build_command(named_probes(words)).main(words, **extra)
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        words = args or ["--help"]
+        if words[0] in self.commands:
+            return super().make_context(info_name, words, parent, **extra)
+        return build_command(named_probes(words)).make_context(info_name, words, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
 def named_probes(words: Sequence[str]) -> list[Probe]:
@@ -266,8 +273,15 @@ def _rebuild(path: Path, output: Path | None, overwrite: bool, as_json: bool) ->
     from tempfile import TemporaryDirectory
 
     from builders.engine.dataset import check_target, read_manifest
-    from builders.engine.pipeline import build, describe_request, kbprobe_version, prepare
-    from builders.engine.pipeline import request_of, same_rows, write
+    from builders.engine.pipeline import (
+        build,
+        describe_request,
+        kbprobe_version,
+        prepare,
+        request_of,
+        same_rows,
+        write,
+    )
 
     old = read_manifest(path)
     request = request_of(old)

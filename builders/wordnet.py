@@ -72,9 +72,7 @@ class WordNetOptions(ProbeOptions):
         description="balanced: each text is a distractor in proportion to how often it is gold; "
         "uniform: every candidate alike, as published.",
     )
-    perturbations: int = Field(
-        1, ge=1, description="Rows for each question, family and distance."
-    )
+    perturbations: int = Field(1, ge=1, description="Rows for each question, family and distance.")
     sister_depth: int = Field(2, ge=1, le=6, description="Deepest sisters (1: siblings).")
     max_distance: int = Field(
         4, ge=1, le=20, description="Farthest hyponym and hypernym distractors, in hops."
@@ -269,8 +267,13 @@ def _asked_about(wordnet: WordNet, options: WordNetOptions) -> Bools:
 def _isa_plan(
     wordnet: WordNet, options: IsaOptions, stream: Stream, graph: Graph, relation: str
 ) -> Plan:
-    from builders.engine.synsets import alike, contexts_of, keys_of, path_facts
-    from builders.engine.synsets import questions_in_context
+    from builders.engine.synsets import (
+        alike,
+        contexts_of,
+        keys_of,
+        path_facts,
+        questions_in_context,
+    )
 
     size = len(wordnet)
     contexts = contexts_of(wordnet, _asked_about(wordnet, options), options.max_contexts, stream)

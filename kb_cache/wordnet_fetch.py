@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
 from kb_cache import store
 from kb_cache.catalogue import Entry, embedded_names
-from kb_cache.errors import UsageError
+from kb_cache.errors import MissingDependencyError, UsageError
 from kb_cache.snapshot import INFO_FILE, SnapshotInfo, SourceInfo, write_snapshot
 from kb_cache.wordnet import KIND
 from kb_cache.wordnet_source import WordNetSource, read_source
@@ -92,7 +93,14 @@ def write(
         progress: called with (synsets done, synsets in all).
         record_path: note the source's path, from which a damaged snapshot is rebuilt. Leave it
             out of snapshots that go to other machines.
+
+    Raises:
+        SourceError: a file is malformed.
+        MissingDependencyError: NLTK or lemminflect is not installed.
     """
+    for package in ("nltk", "lemminflect"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(package, "wordnet", "Compiling a WordNet")
     from kb_cache.wordnet_compile import compile_wordnet, created_by
 
     tables = compile_wordnet(source, progress)

@@ -46,7 +46,9 @@ class Assembled:
 
     def items(self, rows: Ints) -> Items:
         """Return some of the rows as items to lay out."""
-        return Items(rows.size, {name: _taken(column, rows) for name, column in self.columns.items()})
+        return Items(
+            rows.size, {name: _taken(column, rows) for name, column in self.columns.items()}
+        )
 
     def audit_rows(self) -> AuditRows:
         """Return what the audit looks at."""
@@ -76,7 +78,9 @@ def row_ids(plan: Plan, identity: Stream) -> UInts:
     return identity.bits(key, plan.nodes[:, 0], *distractors.T)
 
 
-def assemble(plan: Plan, setup: str, template: Template, identity: Stream, stream: Stream) -> Assembled:
+def assemble(
+    plan: Plan, setup: str, template: Template, identity: Stream, stream: Stream
+) -> Assembled:
     """Order, deduplicate and render a plan.
 
     Args:
@@ -101,9 +105,7 @@ def assemble(plan: Plan, setup: str, template: Template, identity: Stream, strea
     choices = Coded(texts, node_codes[line, shuffle])
 
     used, question = _compact(plan.question, plan.questions.key.size)
-    wording = stream.child("wording").below(
-        len(template.questions), plan.questions.key[used]
-    )
+    wording = stream.child("wording").below(len(template.questions), plan.questions.key[used])
     stems = _stems(plan, template, used, wording)
     families = pa.array(list(plan.family_names))
     node_family = plan.node_family.copy()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from builders.engine.choice_model import fit_choice_model
-from builders.engine.ngrams import Tokens, ngram_features, tokenise
+from builders.engine.ngrams import Tokens, ngram_features, tokenise, weighted_counts
 from builders.engine.options import SPLITS
 from builders.engine.splits import first_clusters
 from builders.engine.streams import Floats, Stream
@@ -213,7 +213,7 @@ def _overlap(tokens: Tokens, stems: Tokens, rarity: Floats, choices: Ints, stem:
     row = cell // choices.shape[1]
     shared = contains(held, stem[row] * stems.vocabulary + word)
     weights = np.where(shared, rarity[word], 0.0)
-    return np.bincount(cell, weights=weights, minlength=choices.size).reshape(choices.shape)
+    return weighted_counts(cell, weights, choices.size).reshape(choices.shape)
 
 
 def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from builders.engine.ngrams import Features
+from builders.engine.ngrams import Features, weighted_counts
 from builders.engine.streams import Floats
 from kb_cache.graph import Ints, ragged_ranges
 
@@ -45,7 +45,7 @@ def fit_choice_model(features: Features, choices: Ints, answer: Ints) -> Floats:
         residual = np.exp(scores)
         residual /= residual.sum(axis=1, keepdims=True)
         residual[rows, answer] -= 1.0
-        pull = np.bincount(local.ravel(), weights=residual.ravel(), minlength=shown.size)
+        pull = weighted_counts(local.ravel(), residual.ravel(), shown.size)
         gradient = part.transpose_dot(pull) + RIDGE * ahead
         updated = ahead - step * gradient
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -69,12 +69,10 @@ def _curvature(features: Features, choices: Ints) -> float:
         direction /= np.linalg.norm(direction)
         scores = features.dot(direction)[choices]
         scores = (scores - scores.mean(axis=1, keepdims=True)) / choices.shape[1]
-        pull = np.bincount(
-            choices.ravel(), weights=scores.ravel(), minlength=features.indptr.size - 1
-        )
+        pull = weighted_counts(choices.ravel(), scores.ravel(), features.indptr.size - 1)
         direction = features.transpose_dot(pull)
         size = float(np.linalg.norm(direction))
         if size == 0.0:
             return 1.0
     # At zero weights a row's curvature is (K-1)/K^2 .. 1/K; away from it at most 1/2.
-    return size * max(1.0, choices.shape[1] / 2)
+    return float(size * max(1.0, choices.shape[1] / 2))

@@ -43,10 +43,10 @@ class Candidates(NamedTuple):
     node: Ints
     group: Ints | None = None
 
-    def where(self, keep: Bools) -> Candidates:
-        """Keep some of the candidates."""
-        group = None if self.group is None else self.group[keep]
-        return Candidates(self.row[keep], self.node[keep], group)
+    def take(self, which: Ints | Bools) -> Candidates:
+        """Return some of the candidates."""
+        group = None if self.group is None else self.group[which]
+        return Candidates(self.row[which], self.node[which], group)
 
 
 class Draw(NamedTuple):
@@ -83,7 +83,7 @@ def sorted_by(group: Ints, race: Floats) -> Ints:
 def _first(row: Ints, race: Floats, limit: int) -> Ints:
     """Positions of the ``limit`` smallest races of each row, in order of (row, race)."""
     order = sorted_by(row, race)
-    return order[ranks_within(row[order]) < limit]
+    return np.asarray(order[ranks_within(row[order]) < limit])
 
 
 def _one_per_group(candidates: Candidates, race: Floats) -> Ints:
@@ -157,7 +157,7 @@ def draw_balanced(
             return Draw(alive, np.empty((0, count), dtype=np.int64))
         golds = np.bincount(gold[alive], minlength=size)
         near, fitted = _fit(candidates, golds, count, stream.child(round_))
-        candidates_now = candidates.where(near)
+        candidates_now = candidates.take(near)
         chosen = fitted
         if round_ == TRIMMING_ROUNDS - 1:
             break
@@ -183,7 +183,7 @@ def _keep_supported(
         is_gold[gold[alive]] = True
         keep = is_alive[candidates.row] & is_gold[candidates.node]
         if not keep.all():
-            candidates = candidates.where(keep)
+            candidates = candidates.take(keep)
         if candidates.group is None:
             supply = np.bincount(candidates.row, minlength=gold.size)
         else:
@@ -206,7 +206,7 @@ def _fit(
     weight = golds.astype(np.float64)
     race = -np.log(stream.uniform(candidates.row, candidates.node)) / weight[candidates.node]
     near = np.sort(_first(candidates.row, race, MAX_CANDIDATES))
-    looked_at = candidates.where(near)
+    looked_at = candidates.take(near)
     target = golds * count
     chosen = np.empty(0, dtype=np.int64)
     for step in range(FITTING_PASSES):

@@ -245,7 +245,7 @@ def _balanced_jobs(asked: Asked, family: Family, anywhere: Pool, stream: Stream)
 
 def _false_only(candidates: Candidates, asked: Asked, truth: Truth) -> Candidates:
     row, node = candidates.row, candidates.node
-    return candidates.where(truth.is_false(asked.concept[row], asked.gold[row], node))
+    return candidates.take(truth.is_false(asked.concept[row], asked.gold[row], node))
 
 
 def _fill(
@@ -262,14 +262,14 @@ def _fill(
     some = asked.take(rows[short])
     found = _false_only(pool.candidates(some.kind, FILL_SAMPLE, stream), some, truth)
     fresh = ~(nodes[short][found.row] == found.node[:, None]).any(axis=1)
-    found = found.where(np.asarray(fresh))
+    found = found.take(np.asarray(fresh))
     order = sorted_by(found.row, stream.uniform(found.row, found.node))
-    found = found.where(order)  # type: ignore[arg-type]
+    found = found.take(order)
     wanted = filled[short].sum(axis=1)
     keep = ranks_within(found.row) < wanted[found.row]
-    found = found.where(keep)
+    found = found.take(keep)
     complete = np.bincount(found.row, minlength=short.size) == wanted
-    found = found.where(complete[found.row])
+    found = found.take(complete[found.row])
     whole = np.ones(rows.size, dtype=np.bool_)
     whole[short[~complete]] = False
     # Gaps stand at the end of a line, so the nth fill goes to the nth gap.

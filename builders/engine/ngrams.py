@@ -71,6 +71,11 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     return tuple(result)
 
 
+def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
+    """Sum the weights of each label 0 .. size - 1: ``bincount``, always in floats."""
+    return np.asarray(np.bincount(labels, weights=weights, minlength=size), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class Features:
     """A sparse matrix of texts x features in compressed rows."""
@@ -90,7 +95,7 @@ class Features:
     def transpose_dot(self, per_text: Floats) -> Floats:
         """Return the sum over texts of feature value times the text's number."""
         spread = np.repeat(per_text, np.diff(self.indptr)) * self.values
-        return np.bincount(self.columns, weights=spread, minlength=self.width)
+        return weighted_counts(self.columns, spread, self.width)
 
 
 FUNCTION_WORDS = (
@@ -102,23 +107,19 @@ FUNCTION_WORDS = (
     "someone such than that the their them then there these they thing this those through too "
     "toward two under until upon use used very was were what when where which while who whom "
     "whose will with within without would you your"
-).split()
+)
 """English words of three letters and more that say nothing about what a text is about."""
 
 
 def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
     """Tell for pairs of texts whether they share a content word.
 
-    Args:
-        left, right: texts.
-        at_left, at_right: (pairs,) indices into them.
-
-    Words count from three letters on, without common English endings, unless they are
+    Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters on, without common English endings, unless they are
     function words.
     """
     import pyarrow as pa
 
-    words = pa.array([" ".join(FUNCTION_WORDS)])
+    words = pa.array([FUNCTION_WORDS])
     ignored, lefts, rights = tokenise(
         _without_endings(words), _without_endings(left), _without_endings(right)
     )
@@ -139,9 +140,7 @@ def _without_endings(texts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     lower = pc.utf8_lower(texts)
-    cut = pc.replace_substring_regex(
-        lower, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
-    )
+    cut = pc.replace_substring_regex(lower, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1")
     return pc.replace_substring_regex(cut, r"\b\pL{1,2}\b", " ")
 
 

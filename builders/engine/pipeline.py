@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -128,7 +127,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         for code, name in enumerate(SPLITS)
         if (rows := np.flatnonzero(done.plan.split == code)).size
     }
-    manifest = {
+    manifest: dict[str, Any] = {
         "probe": probe.name,
         "about": template.about,
         "schema_version": _schema_version(),
@@ -205,7 +204,9 @@ def request_of(manifest: Mapping[str, Any]) -> Request:
             probe, options, recorded["seed"], None, recorded["format"], recorded["audit"]
         )
     except KeyError as error:
-        raise UsageError(f"the manifest's request lacks {error}; it cannot be built again") from None
+        raise UsageError(
+            f"the manifest's request lacks {error}; it cannot be built again"
+        ) from None
 
 
 def _schema_version() -> str:
@@ -274,7 +275,9 @@ def same_rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     differences = []
     for path in sorted(before.keys() | after.keys()):
         if path not in after or path not in before:
-            differences.append(f"{path} is only in {'the manifest' if path in before else 'the new build'}")
+            differences.append(
+                f"{path} is only in {'the manifest' if path in before else 'the new build'}"
+            )
         elif before[path]["sha256"] != after[path].sha256:
             if before[path]["rows_sha256"] == after[path].rows_sha256:
                 differences.append(

@@ -138,7 +138,7 @@ class Plan:
 
 def concatenate(plans: Sequence[Plan]) -> Plan:
     """Join plans that share questions, choices and facts."""
-    joined = {
+    joined: dict[str, Any] = {
         name: np.concatenate([getattr(plan, name) for plan in plans]) for name in Plan.ROW_ARRAYS
     }
     return replace(plans[0], **joined)

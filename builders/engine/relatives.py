@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from builders.engine.families import Pool
+from builders.engine.ngrams import weighted_counts
 from kb_cache.graph import Graph, Ints, contains, sorted_unique
 
 
@@ -93,7 +94,7 @@ def _widest_ancestor(parents: Graph, nodes: Ints, reach: int) -> Ints:
     source = np.repeat(np.arange(len(parents), dtype=np.int64), parents.degrees)
     line, at = np.arange(nodes.size, dtype=np.int64), nodes
     for _ in range(reach):
-        width = np.bincount(parents.indices, weights=width[source], minlength=len(parents))
+        width = weighted_counts(parents.indices, width[source], len(parents))
         position, at = parents.expand(at)
         line = line[position]
     # Paths come in order of line; sorting by width then id leaves the widest, lowest id first.

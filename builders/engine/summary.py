@@ -130,8 +130,8 @@ def show_probe(probe: Probe) -> None:
         default = info.default
         text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         table.add_row(
-            f"--{name.replace('_', '-')}", escape(textwrap.shorten(text, 40)), escape(
-                info.description or ""
-            )
+            f"--{name.replace('_', '-')}",
+            escape(textwrap.shorten(text, 40)),
+            escape(info.description or ""),
         )
     console.print(table)

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.ngrams import shares_a_word
+from builders.engine.ngrams import shares_a_word, weighted_counts
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.streams import Floats, Stream
-from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
+from kb_cache.graph import Bools, Graph, Ints, ragged_ranges
 from kb_cache.wordnet import POS, WordNet
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
@@ -69,7 +69,7 @@ def normalised_lemmas(wordnet: WordNet) -> Ints:
     """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
     plain = pc.replace_substring_regex(pc.utf8_lower(wordnet.lemma_texts()), r"[^\pL\pN]+", "")
     codes = plain.dictionary_encode().indices
-    return codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def alike(wordnet: WordNet) -> Graph:
@@ -121,7 +121,7 @@ def generality(wordnet: WordNet) -> Floats:
     total = np.zeros(len(wordnet))
     # One edge further at each step; WordNet is about 20 deep, and its cycles end here too.
     for _ in range(24):
-        reach = np.bincount(wordnet.isa.indices, weights=reach[source], minlength=len(wordnet))
+        reach = weighted_counts(wordnet.isa.indices, reach[source], len(wordnet))
         total += reach
     return np.asarray(np.log1p(total))
 

@@ -49,9 +49,14 @@ def test_an_old_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_an_exception_leaves_the_old_folder(tmp_path: Path, error: type[BaseException]) -> None:
     target = tmp_path / "entry"
     write(target, "old")
-    with pytest.raises(error), store.replacing(target) as folder:
-        (folder / "a").write_text("new")
-        raise error
+
+    def fail() -> None:
+        with store.replacing(target) as folder:
+            (folder / "a").write_text("new")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert (target / "a").read_text() == "old"
     assert names(tmp_path) == ["entry"]
 

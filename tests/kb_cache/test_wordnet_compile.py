@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache.errors import SourceError, UsageError
+from kb_cache.errors import MissingDependencyError, SourceError, UsageError
 from kb_cache.snapshot import content_digest
 from kb_cache.wordnet import WordNet, load_wordnet
 from kb_cache.wordnet_compile import compile_wordnet
@@ -255,6 +255,17 @@ def test_fetch_and_load(cache: Path, mini: Path) -> None:
     assert wordnet.version == "3.0"
     assert wordnet.digest == content_digest(compile_wordnet(read_source(mini)))
     assert load_wordnet("wordnet-mini").digest == wordnet.digest
+
+
+@pytest.mark.parametrize("package", ["nltk", "lemminflect"])
+def test_a_missing_package_is_named(
+    cache: Path, mini: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        MissingDependencyError, match=rf"'{package}'.*pip install 'kbprobe\[wordnet"
+    ):
+        fetch(mini, "mini")
 
 
 def test_the_embedded_name_cannot_be_taken(cache: Path, mini: Path) -> None:

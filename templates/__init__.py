@@ -1,0 +1,1 @@
+"""Wordings, one YAML file a probe."""

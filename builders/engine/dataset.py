@@ -150,7 +150,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(
-            f"{folder} holds no built probe (no {MANIFEST}). Build one with: build-probe NAME -o DIR"
+            f"{folder} holds no built probe (no {MANIFEST}). "
+            "Build one with: build-probe NAME -o DIR"
         ) from None
     except (ValueError, OSError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Build the probe again.") from None

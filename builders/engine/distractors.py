@@ -93,7 +93,7 @@ def _one_per_group(candidates: Candidates, race: Floats) -> Ints:
     span = int(candidates.group.max(initial=0)) + 1
     _, pair = np.unique(candidates.row * span + candidates.group, return_inverse=True)
     order = sorted_by(pair, race)
-    return order[ranks_within(pair[order]) == 0]
+    return np.asarray(order[ranks_within(pair[order]) == 0])
 
 
 def _choose(candidates: Candidates, race: Floats, count: int) -> Ints:

@@ -275,9 +275,8 @@ def same_rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     differences = []
     for path in sorted(before.keys() | after.keys()):
         if path not in after or path not in before:
-            differences.append(
-                f"{path} is only in {'the manifest' if path in before else 'the new build'}"
-            )
+            where = "the manifest" if path in before else "the new build"
+            differences.append(f"{path} is only in {where}")
         elif before[path]["sha256"] != after[path].sha256:
             if before[path]["rows_sha256"] == after[path].rows_sha256:
                 differences.append(

@@ -129,11 +129,11 @@ def _checked_filter(name: str, filter_: _Filter) -> Callable[..., object]:
 
 _TESTS = ("eq", "in", "ne", "none")
 _LOOP_ATTRIBUTES = ("first", "index", "last", "length")
-_ALLOWED = frozenset(
-    ["Template", "Output", "TemplateData", "Name", "Const", "List", "Tuple", "If", "For"]
-    + ["CondExpr", "Filter", "Test", "Compare", "Operand", "And", "Or", "Not", "Concat"]
-    + ["Getitem", "Getattr"]
-)
+_ALLOWED = {
+    *("Template", "Output", "TemplateData", "Name", "Const", "List", "Tuple", "If", "For"),
+    *("CondExpr", "Filter", "Test", "Compare", "Operand", "And", "Or", "Not", "Concat"),
+    *("Getitem", "Getattr"),
+}
 _ARITHMETIC = ["Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow", "Neg", "Pos"]
 _TAGS = ["Block", "Extends", "Include", "Import", "Macro", "With"]
 _CONSTRUCTS = {

@@ -174,8 +174,11 @@ def path_facts(
     Of several shortest paths the one through the lowest ids is taken.
 
     Args:
-        graph: the graph walked; ``gold`` stands ``hops`` edges from ``concept`` in it.
-        relation: the name of its edges.
+        graph: the graph walked.
+        concept: (facts,) where each path begins.
+        gold: (facts,) where it ends.
+        hops: (facts,) its length in edges.
+        relation: the name of the graph's edges.
         names: the name of every node.
     """
     size = len(graph)

@@ -180,7 +180,7 @@ def _build_callback(probes: Sequence[Probe], own: set[str]) -> Callable[..., Non
                 f"three). `{PROGRAM} list` shows the probes."
             )
         if from_manifest is not None:
-            _rebuild(from_manifest, output, overwrite, json)
+            _rebuild(from_manifest, output, values["template"], overwrite, json)
             return
         if recipe is not None:
             jobs = _recipe_jobs(recipe, output, values)
@@ -269,7 +269,9 @@ def _report(manifest: dict[str, Any], built: Any, folder: Path, as_json: bool) -
     show(manifest, built, folder)
 
 
-def _rebuild(path: Path, output: Path | None, overwrite: bool, as_json: bool) -> None:
+def _rebuild(
+    path: Path, output: Path | None, template_file: Path | None, overwrite: bool, as_json: bool
+) -> None:
     from tempfile import TemporaryDirectory
 
     from builders.engine.dataset import check_target, read_manifest
@@ -284,14 +286,18 @@ def _rebuild(path: Path, output: Path | None, overwrite: bool, as_json: bool) ->
     )
 
     old = read_manifest(path)
-    request = request_of(old)
+    request = request_of(old, template_file)
     knowledge, template = prepare(request)
     asked = describe_request(request, template, knowledge)
-    for name, what in (("knowledge_base", "knowledge base"), ("template_digest", "template")):
+    remedies = {
+        "knowledge_base": "fetch the version that the manifest names (kb-cache fetch)",
+        "template_digest": f"give the template with --template ({old['template']['sources'][-1]})",
+    }
+    for name, remedy in remedies.items():
         if asked[name] != old["request"][name]:
             raise KbprobeError(
-                f"{path} was built with another {what} ({old['request'][name][:12]}, here "
-                f"{asked[name][:12]}): its rows cannot be built again with this one"
+                f"{path} was built with another {name.split('_digest')[0].replace('_', ' ')} "
+                f"({old['request'][name][:12]}; here {asked[name][:12]}): {remedy}"
             )
     if kbprobe_version() != old["kbprobe_version"]:
         click.echo(

@@ -114,8 +114,8 @@ FUNCTION_WORDS = (
 def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
     """Tell for pairs of texts whether they share a content word.
 
-    Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters on, without common English endings, unless they are
-    function words.
+    Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters
+    on, without common English endings, unless they are function words.
     """
     import pyarrow as pa
 

@@ -86,6 +86,7 @@ def prepare(request: Request) -> tuple[Any, Template]:
         question_fields=probe.question_fields,
         choice_fields=probe.choice_fields,
         override=request.template,
+        builtin=probe.template_file,
     )
     return probe.open(request.options), template
 
@@ -190,8 +191,8 @@ def describe_request(request: Request, template: Template, knowledge: Any) -> di
     }
 
 
-def request_of(manifest: Mapping[str, Any]) -> Request:
-    """Return the request that a manifest records.
+def request_of(manifest: Mapping[str, Any], template: Path | None = None) -> Request:
+    """Return the request that a manifest records; a template file must be given again.
 
     Raises:
         UsageError: the manifest is of another layout, or names an unknown probe or option.
@@ -201,7 +202,7 @@ def request_of(manifest: Mapping[str, Any]) -> Request:
         probe = find_probe(recorded["probe"])
         options = probe.options.parse(recorded["options"], probe.name)
         return Request(
-            probe, options, recorded["seed"], None, recorded["format"], recorded["audit"]
+            probe, options, recorded["seed"], template, recorded["format"], recorded["audit"]
         )
     except KeyError as error:
         raise UsageError(

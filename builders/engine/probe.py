@@ -2,17 +2,20 @@
 
 A probe is one decorated function: given a knowledge base, options and a stream of chance, it
 returns a plan. Modules of ``builders/`` register their probes when imported; other packages
-announce theirs in the entry point group ``kbprobe.probes`` (the value names a module).
+announce theirs in the entry point group ``kbprobe.probes`` (the value names a module), and keep
+each probe's template, ``NAME.yaml``, beside that module.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 from builders.engine.options import ProbeOptions
@@ -48,6 +51,17 @@ class Probe:
     question_fields: frozenset[str]
     choice_fields: frozenset[str]
     setup: str
+
+    @property
+    def template_file(self) -> Path | None:
+        """The probe's template, beside the module of another package's planner.
+
+        None for our own probes, whose templates are in ``templates/``.
+        """
+        module = sys.modules[self.plan.__module__]
+        if self.plan.__module__.startswith("builders.") or module.__file__ is None:
+            return None
+        return Path(module.__file__).with_name(f"{self.name}.yaml")
 
 
 _registered: dict[str, Probe] = {}

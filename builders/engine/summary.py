@@ -116,7 +116,10 @@ def show_probe(probe: Probe) -> None:
     from builders.engine.template_file import load_template
 
     template = load_template(
-        probe.name, question_fields=probe.question_fields, choice_fields=probe.choice_fields
+        probe.name,
+        question_fields=probe.question_fields,
+        choice_fields=probe.choice_fields,
+        builtin=probe.template_file,
     )
     console = Console(highlight=False)
     console.print(f"[bold]{probe.name}[/]\n{probe.summary}\n\nWordings:")

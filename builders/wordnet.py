@@ -19,6 +19,7 @@ from builders.engine.plan import GOLD, Facts, Plan, Questions, concatenate
 from builders.engine.probe import probe
 from builders.engine.splits import assign_splits
 from builders.engine.streams import Stream
+from kb_cache.columns import to_numpy
 from kb_cache.errors import UsageError, did_you_mean
 from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
 from kb_cache.wordnet import WordNet, load_wordnet
@@ -507,8 +508,8 @@ def _stopped(wordnet: WordNet, options: IsaOptions) -> Ints:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.is_in(wordnet.synsets["name"], pa.array(list(ABSTRACTIONS)))
-    return np.flatnonzero(found.to_numpy())
+    found = pc.index_in(pa.array(list(ABSTRACTIONS)), wordnet.synsets["name"].combine_chunks())
+    return to_numpy(found.drop_null()).astype(np.int64)
 
 
 def _too_shallow(wordnet: WordNet, options: WordNetOptions, gold: Ints) -> Bools:

@@ -18,6 +18,7 @@ from builders.engine.items import LABELS, SCHEMA_VERSION, Coded, Items, Ragged
 from builders.engine.plan import Plan
 from builders.engine.render import render_batch
 from builders.engine.streams import Stream, UInts
+from kb_cache.columns import to_numpy
 from kb_cache.graph import Bools, Ints, ragged_ranges
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _without_repeats(
     plan: Plan, ids: UInts, codes: Ints, texts: pa.Array
 ) -> tuple[Plan, UInts, Ints]:
     """Drop rows in which two choices read the same."""
-    text = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    text = to_numpy(texts.dictionary_encode().indices)
     ordered = np.sort(text[codes], axis=1)
     clean: Bools = ~(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     if clean.all():

@@ -19,6 +19,7 @@ from builders.engine.ngrams import Tokens, ngram_features, tokenise, weighted_co
 from builders.engine.options import SPLITS
 from builders.engine.splits import first_clusters
 from builders.engine.streams import Floats, Stream
+from kb_cache.columns import to_numpy
 from kb_cache.graph import Ints, contains, sorted_unique
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _scores(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, F
         yield "choice-only model, inverted", -score
     import pyarrow.compute as pc
 
-    length = pc.utf8_length(texts).to_numpy().astype(np.float64)[local]
+    length = to_numpy(pc.utf8_length(texts)).astype(np.float64)[local]
     yield "longest choice", length
     yield "shortest choice", -length
     if rows.frequency is not None:

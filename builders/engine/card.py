@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from builders.engine.pipeline import Request
 
 LICENCES: Mapping[str, tuple[str, str]] = {
-    "WordNet-3.0": (
+    "LicenseRef-WordNet": (
         "other",
-        "WordNet 3.0 Copyright 2006 by Princeton University. All rights reserved. WordNet may be "
-        "used, copied, modified and distributed under the WordNet licence "
-        "(https://wordnet.princeton.edu/license-and-commercial-use), which this notice is part "
-        "of; it comes as is, without warranty.",
+        "Contains text of WordNet, Copyright 2006 by Princeton University. All rights reserved. "
+        "It may be used, copied, modified and distributed for any purpose and without fee under "
+        "the WordNet licence (https://wordnet.princeton.edu/license-and-commercial-use), provided "
+        "that its notice is kept; it comes as is, without warranty of any kind.",
     )
 }
 """SPDX id of a source's licence -> the Hub's name for it, and the notice that it asks for."""

@@ -108,12 +108,14 @@ def _write_jsonl(folder: Path, split: str, items: Items) -> WrittenFile:
 
 def _feed(digest: Any, table: pa.Table) -> None:
     """Add the rows' ids, stems, choices and answers to a hash, without decoding their texts."""
+    from kb_cache.columns import to_numpy
+
     for name in ("id", "question", "answer", "choices"):
         column = table[name].combine_chunks()
         if name == "choices":
             column = column.field("text").values
         if hasattr(column, "dictionary"):
-            digest.update(column.indices.to_numpy(zero_copy_only=False).astype("<i4").tobytes())
+            digest.update(to_numpy(column.indices).astype("<i4").tobytes())
             column = column.dictionary
         for buffer in column.buffers()[1:]:
             digest.update(memoryview(buffer))

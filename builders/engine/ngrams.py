@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from builders.engine.streams import Floats
+from kb_cache.columns import to_numpy
 from kb_cache.graph import Bools, Ints, contains, ragged_ranges, sorted_unique
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     )
     lists = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(spaced))
     encoded = lists.flatten().dictionary_encode()
-    ids = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    offsets = lists.offsets.to_numpy().astype(np.int64)
+    ids = to_numpy(encoded.indices).astype(np.int64)
+    offsets = to_numpy(lists.offsets).astype(np.int64)
     # An empty text splits into one empty word: drop those words.
     empty = pc.index(encoded.dictionary, "").as_py()
     if empty >= 0:

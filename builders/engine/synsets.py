@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from builders.engine.ngrams import shares_a_word, weighted_counts
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.streams import Floats, Stream
+from kb_cache.columns import single_chunk, to_numpy
 from kb_cache.graph import Bools, Graph, Ints, ragged_ranges
 from kb_cache.wordnet import POS, WordNet
 
@@ -44,16 +46,16 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, stream: Stream) ->
     that WordNet lists first. Examples that hold nothing beside the word are left out.
     """
     mentions = wordnet.mentions
-    example = mentions["example"].to_numpy().astype(np.int64)
+    example = to_numpy(mentions["example"]).astype(np.int64)
     first = np.concatenate([[True], example[1:] != example[:-1]])
     example = example[first]
     found = Contexts(
-        wordnet.examples["synset"].to_numpy().astype(np.int64)[example],
+        to_numpy(wordnet.examples["synset"]).astype(np.int64)[example],
         example,
-        mentions["start"].to_numpy().astype(np.int64)[first],
-        mentions["end"].to_numpy().astype(np.int64)[first],
+        to_numpy(mentions["start"]).astype(np.int64)[first],
+        to_numpy(mentions["end"]).astype(np.int64)[first],
     )
-    length = pc.utf8_length(wordnet.examples["text"]).to_numpy()[example]
+    length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
     # Two more words of two letters and their spaces: less than that is no context.
     found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
     if most:
@@ -65,18 +67,49 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, stream: Stream) ->
     return found
 
 
+@lru_cache(maxsize=2)
+def lemma_texts(wordnet: WordNet) -> pa.Array:
+    """Return every sense's lemma as people write it."""
+    return wordnet.lemma_texts()
+
+
+_GLOSS_REPAIRS = (
+    # The rest of an example whose opening or closing quotation mark is missing.
+    (r';[^;"]*"[^;"]*$|"', ""),
+    # Who said what stood here: "; - John Milton".
+    (r";\s*--?\s*\p{Lu}[^;()]*", ""),
+    # What is left between and behind examples that were taken out.
+    (r"\s*;(?:[\s;,]*;)+", ";"),
+    (r"[\s;,:]+$", ""),
+    (r"\s{2,}", " "),
+    (r"\s+([;,])", r"\1"),
+)
+
+
+@lru_cache(maxsize=2)
+def shown_glosses(wordnet: WordNet) -> pa.Array:
+    """Return every synset's gloss without what examples left behind in it.
+
+    WordNet's files keep examples, with their sources, inside the gloss. Taking them out leaves
+    "; - John Milton" or half an example in about 800 glosses of WordNet 3.0.
+    """
+    glosses = single_chunk(wordnet.synsets["gloss"])
+    for pattern, replacement in _GLOSS_REPAIRS:
+        glosses = pc.replace_substring_regex(glosses, pattern, replacement)
+    return glosses
+
+
 def normalised_lemmas(wordnet: WordNet) -> Ints:
     """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
-    plain = pc.replace_substring_regex(pc.utf8_lower(wordnet.lemma_texts()), r"[^\pL\pN]+", "")
+    plain = pc.replace_substring_regex(pc.utf8_lower(lemma_texts(wordnet)), r"[^\pL\pN]+", "")
     codes = plain.dictionary_encode().indices
-    return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return to_numpy(codes).astype(np.int64)
 
 
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
-    synset = wordnet.senses["synset"].to_numpy().astype(np.int64)
-    gloss = wordnet.synsets["gloss"].combine_chunks().dictionary_encode().indices
-    gloss_id = gloss.to_numpy(zero_copy_only=False).astype(np.int64)
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    gloss_id = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
     lemma_id = normalised_lemmas(wordnet)
     label = np.concatenate([lemma_id, gloss_id + lemma_id.max() + 1])
     owner = np.concatenate([synset, np.arange(len(wordnet), dtype=np.int64)])
@@ -146,13 +179,13 @@ def gives_away(
     in_context = "sentence" in questions.fields
     shown = np.minimum(np.diff(wordnet.sense_start)[used], 1 + OTHER_LEMMAS_SHOWN)
     members = ragged_ranges(wordnet.sense_start[used], shown)
-    names = _joined(wordnet.lemma_texts(), members, shown)
+    names = _joined(lemma_texts(wordnet), members, shown)
     found = np.zeros(gold.size, dtype=np.bool_)
     if names_shown:
         stem_text = questions.fields["sentence" if in_context else "gloss"].take(pa.array(stems))
         found |= shares_a_word(names, local, stem_text, stem)
     if gloss_shown and in_context:
-        text = wordnet.synsets["gloss"].combine_chunks().take(pa.array(used))
+        text = shown_glosses(wordnet).take(pa.array(used))
         if names_shown:
             text = pc.binary_join_element_wise(names, text, " ")
         word = questions.surface_form.take(pa.array(stems))
@@ -216,7 +249,7 @@ def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
     """Triples that tie each node to its gloss, and to its lemmas where asked."""
     gloss = wordnet.synsets["gloss"].combine_chunks()
     terms = pa.concat_arrays(
-        [wordnet.synsets["name"].combine_chunks(), gloss, wordnet.lemma_texts()]
+        [wordnet.synsets["name"].combine_chunks(), gloss, lemma_texts(wordnet)]
     )
     size = len(wordnet)
     counts = np.diff(wordnet.sense_start)[nodes] if lemmas else np.zeros_like(nodes)
@@ -251,7 +284,7 @@ def _questions(
     wordnet: WordNet, key: Ints, concept: Ints, fields: Mapping[str, pa.Array]
 ) -> Questions:
     pos = pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes[concept]))
-    gloss = wordnet.synsets["gloss"].combine_chunks().take(pa.array(concept))
+    gloss = shown_glosses(wordnet).take(pa.array(concept))
     empty = pa.array([""]).take(pa.array(np.zeros(concept.size, dtype=np.int64)))
     context, word = fields.get("sentence", empty), fields.get("word", empty)
     return Questions(key, {**fields, "gloss": gloss, "pos": pos}, context, word, pos)
@@ -259,14 +292,14 @@ def _questions(
 
 def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
     """How synsets appear as choices."""
-    lemmas = wordnet.lemma_texts()
+    lemmas = lemma_texts(wordnet)
 
     def fields(nodes: Ints) -> Mapping[str, Sequence[Any]]:
         counts = np.diff(wordnet.sense_start)[nodes]
         texts = lemmas.take(pa.array(ragged_ranges(wordnet.sense_start[nodes], counts))).to_pylist()
         ends = np.cumsum(counts).tolist()
         names = [texts[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
-        gloss = wordnet.synsets["gloss"].combine_chunks().take(pa.array(nodes))
+        gloss = shown_glosses(wordnet).take(pa.array(nodes))
         return {
             "lemma": [some[0] for some in names],
             "others": [some[1 : 1 + OTHER_LEMMAS_SHOWN] for some in names],

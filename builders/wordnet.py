@@ -393,13 +393,15 @@ def _plan(
         stream=stream.child("distractors"),
     )
     names = (GOLD, *dict.fromkeys((*options.family_list, RANDOM)))
+    made = dict.fromkeys((family.label for family in families), 0)
     plans = []
-    offered = 0
     for part in drawn:
+        made[part.family.label] += part.rows.size
         plans.append(_rows(part, asking, split, names, relation, questions, choices, facts))
-    offered = asking.gold.size * len(families) * options.perturbations
     plan = concatenate([some for some in plans if len(some)] or plans[:1])
-    dropped["family too small, or cannot pay back the gold"] = offered - len(plan)
+    for label, rows in made.items():
+        missing = asking.gold.size * options.perturbations - rows
+        dropped[f"{label}: too few distractors, or they cannot pay back the gold"] = missing
     for reason, count in dropped.items():
         plan = plan.with_dropped(reason, count)
     return plan

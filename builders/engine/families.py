@@ -98,6 +98,11 @@ class Pool:
         return Candidates(row[order], self.node[at[order]], group)
 
 
+def family_label(name: str, distance: int) -> str:
+    """Return ``sister 2`` for a family at a distance, its bare name where that is 0."""
+    return f"{name} {distance}" if distance else name
+
+
 class Family(NamedTuple):
     """A way of choosing distractors: pools, and the key of each question's pool."""
 
@@ -105,6 +110,11 @@ class Family(NamedTuple):
     distance: int
     pool: Pool
     key: Ints
+
+    @property
+    def label(self) -> str:
+        """Name and distance, as counts and tables show them."""
+        return family_label(self.name, self.distance)
 
 
 @dataclass(frozen=True)

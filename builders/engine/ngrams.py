@@ -116,14 +116,12 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     """Tell for pairs of texts whether they share a content word.
 
     Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters
-    on, without common English endings, unless they are function words.
+    on, unless they are function words, and are compared without endings.
     """
     import pyarrow as pa
 
     words = pa.array([FUNCTION_WORDS])
-    ignored, lefts, rights = tokenise(
-        _without_endings(words), _without_endings(left), _without_endings(right)
-    )
+    ignored, lefts, rights = tokenise(_stems(words), _stems(left), _stems(right))
     width = ignored.vocabulary
     count_me = np.ones(width, dtype=np.bool_)
     count_me[ignored.ids] = False
@@ -136,13 +134,19 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     return result
 
 
-def _without_endings(texts: pa.Array) -> pa.Array:
-    """Cut common endings and drop words of one or two letters."""
+def _stems(texts: pa.Array) -> pa.Array:
+    """Cut words to their common endings, then to five letters; drop those of one or two.
+
+    Crude on purpose: "contaminated" is to meet "contamination". Words that meet by chance cost
+    a question; words that fail to meet leave an answer given away.
+    """
     import pyarrow.compute as pc
 
-    lower = pc.utf8_lower(texts)
-    cut = pc.replace_substring_regex(lower, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1")
-    return pc.replace_substring_regex(cut, r"\b\pL{1,2}\b", " ")
+    cut = pc.replace_substring_regex(
+        pc.utf8_lower(texts), r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
+    )
+    short = pc.replace_substring_regex(cut, r"\b(\pL{5})\pL+", r"\1")
+    return pc.replace_substring_regex(short, r"\b\pL{1,2}\b", " ")
 
 
 HASHED_WIDTH = 1 << 18

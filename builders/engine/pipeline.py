@@ -240,6 +240,8 @@ def _dropping(plan: Plan, rows: np.ndarray[Any, Any], reason: str) -> Plan:
 
 def _counts(done: Assembled) -> dict[str, Any]:
     """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
+    from builders.engine.families import family_label
+
     plan = done.plan
     if len(plan) == 0:
         raise KbprobeError("no row is left to write")
@@ -252,7 +254,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
         for code in np.unique(plan.family).tolist():
             of_family = at_hops & (plan.family == code)
             for distance in np.unique(plan.distance[of_family]).tolist():
-                label = plan.family_names[code] + (f" {distance}" if distance else "")
+                label = family_label(plan.family_names[code], distance)
                 row[label] = int((of_family & (plan.distance == distance)).sum())
         cells[str(hops)] = row
     return {

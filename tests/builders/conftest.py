@@ -1,0 +1,101 @@
+"""Fixtures of the tests of ``builders``: full builds, made once, and the command itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+UNLIMITED: Mapping[str, Any] = {
+    "sampling": "uniform",
+    "families": ("paper",),
+    "max_contexts": 0,
+    "train_rows": 0,
+    "cap_per_gold": 0,
+}
+EVERY_POS = ("noun", "verb", "adjective", "adverb")
+
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "published": UNLIMITED,
+    "published, every part of speech": {**UNLIMITED, "pos": EVERY_POS},
+    "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
+    "small": {"limit": 200},
+}
+"""The builds that tests share, and the options that make them."""
+
+AUDITED = ("default", "small")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """Return the folder of a build, given a probe's name and one of ``KINDS``."""
+    from builders.engine.pipeline import Request, build, write
+    from builders.engine.probe import find_probe
+
+    parent = tmp_path_factory.mktemp("built")
+    folders: dict[tuple[str, str], Path] = {}
+
+    def folder_of(name: str, kind: str) -> Path:
+        if (name, kind) not in folders:
+            probe = find_probe(name)
+            options = probe.options.parse(dict(KINDS[kind]), name)
+            audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
+            folder = parent / kind.replace(", ", "-").replace(" ", "-") / name
+            write(build(Request(probe, options, audit=audited)), folder)
+            folders[name, kind] = folder
+        return folders[name, kind]
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def manifest_of(built: Callable[[str, str], Path]) -> Callable[[str, str], dict[str, Any]]:
+    """Return the manifest of a build, given a probe's name and one of ``KINDS``."""
+
+    def manifest(name: str, kind: str) -> dict[str, Any]:
+        text = (built(name, kind) / "manifest.json").read_text(encoding="utf-8")
+        return dict(json.loads(text))
+
+    return manifest
+
+
+@pytest.fixture
+def command_line() -> list[str]:
+    """The words that start ``build-probe`` in a process of its own."""
+    return [sys.executable, "-m", "builders.cli"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of such a process: this repository importable, a private cache."""
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path, "KBPROBE_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def build_probe(
+    tmp_path: Path, command_line: list[str], environment: dict[str, str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``build-probe`` with the given arguments in this test's own folder."""
+
+    def run(*args: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command_line, *map(str, args)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment | variables,
+            timeout=120,
+            check=False,
+        )
+
+    return run

@@ -187,10 +187,15 @@ def _compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def _compacted(column: Any) -> Any:
-    """Keep only the values in use, where a column points into much larger tables."""
-    if isinstance(column, Coded) and len(column.values) > 64:
+    """Keep only the values in use, each once.
+
+    Columns point into tables that are much larger, or that hold a text several times; Parquet's
+    writer takes an index over as it is only where all its values differ.
+    """
+    if isinstance(column, Coded):
         used, codes = _compact(column.codes, len(column.values))
-        return Coded(column.values.take(pa.array(used)), codes)
+        distinct = column.values.take(pa.array(used)).dictionary_encode()
+        return Coded(distinct.dictionary, to_numpy(distinct.indices).astype(np.int64)[codes])
     if isinstance(column, Ragged):
         lines, line = _compact(column.line, column.indptr.size - 1)
         lengths = np.diff(column.indptr)[lines]

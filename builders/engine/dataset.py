@@ -80,6 +80,7 @@ def _write_parquet(folder: Path, split: str, items: Items) -> WrittenFile:
                     compression="zstd",
                     compression_level=1,
                     store_schema=False,
+                    use_dictionary=_repeating(table.schema),
                     dictionary_pagesize_limit=1 << 30,
                     write_statistics=False,
                 )
@@ -90,6 +91,21 @@ def _write_parquet(folder: Path, split: str, items: Items) -> WrittenFile:
         if writer is not None:
             writer.close()
     return _written(folder, path, split, items.rows, digest)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The Parquet paths of all columns whose values repeat: all but ``id``."""
+
+    def leaves(field: pa.Field, path: str) -> list[str]:
+        kind = field.type
+        if hasattr(kind, "value_field"):
+            return leaves(kind.value_field, f"{path}.list.element")
+        if kind.num_fields and not hasattr(kind, "index_type"):
+            inner = (kind.field(at) for at in range(kind.num_fields))
+            return [leaf for part in inner for leaf in leaves(part, f"{path}.{part.name}")]
+        return [path]
+
+    return [leaf for field in schema if field.name != "id" for leaf in leaves(field, field.name)]
 
 
 def _write_jsonl(folder: Path, split: str, items: Items) -> WrittenFile:

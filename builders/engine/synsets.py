@@ -106,6 +106,7 @@ def normalised_lemmas(wordnet: WordNet) -> Ints:
     return to_numpy(codes).astype(np.int64)
 
 
+@lru_cache(maxsize=2)
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
@@ -147,6 +148,7 @@ def parents_for_levels(wordnet: WordNet) -> Graph:
     )
 
 
+@lru_cache(maxsize=2)
 def generality(wordnet: WordNet) -> Floats:
     """How general each synset is: the logarithm of the number of paths leading down from it."""
     source = np.repeat(np.arange(len(wordnet), dtype=np.int64), wordnet.isa.degrees)

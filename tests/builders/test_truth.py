@@ -180,7 +180,9 @@ class Rows:
 
     def cells(self, *columns: Ints) -> tuple[Ints, ...]:
         """The values of each distractor's cell: columns of rows are repeated for each of them."""
-        wide = [np.broadcast_to(c if c.ndim == 2 else c[:, None], self.nodes.shape) for c in columns]
+        wide = [
+            np.broadcast_to(c if c.ndim == 2 else c[:, None], self.nodes.shape) for c in columns
+        ]
         return tuple(column[self.distractors] for column in wide)
 
 
@@ -335,8 +337,7 @@ def branches(oracle: Oracle, concept: int, node: int, hops: int, reach: int) -> 
     return frozenset(
         branch
         for branch, distance in above.items()
-        if distance == hops
-        and any(oracle.above_in_level(branch).get(top) == reach for top in tops)
+        if distance == hops and any(oracle.above_in_level(branch).get(top) == reach for top in tops)
     )
 
 

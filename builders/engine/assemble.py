@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.engine.audit import AuditRows
 from builders.engine.items import LABELS, SCHEMA_VERSION, Coded, Items, Ragged
@@ -161,8 +162,8 @@ def _distinct(plan: Plan, ids: UInts) -> tuple[Plan, UInts]:
 def _without_repeats(
     plan: Plan, ids: UInts, codes: Ints, texts: pa.Array
 ) -> tuple[Plan, UInts, Ints]:
-    """Drop rows in which two choices read the same."""
-    text = to_numpy(texts.dictionary_encode().indices)
+    """Drop rows in which two choices read the same but for case."""
+    text = to_numpy(pc.utf8_lower(texts).dictionary_encode().indices)
     ordered = np.sort(text[codes], axis=1)
     clean: Bools = ~(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     if clean.all():

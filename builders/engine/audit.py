@@ -111,7 +111,8 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
     scored = np.flatnonzero(rows.split == split)
     if scored.size > AUDITED_ROWS:
         scored = scored[first_clusters(rows.concept[scored], AUDITED_ROWS, stream.child("rows"))]
-    train = np.flatnonzero(rows.split == 0)
+    # Where train is all there is, nothing is fitted: it would be scored on what it has seen.
+    train = np.flatnonzero((rows.split == 0) & (split != 0))
     if train.size > FITTED_ROWS:
         train = train[first_clusters(rows.concept[train], FITTED_ROWS, stream.child("fit"))]
     report: dict[str, Any] = {
@@ -157,7 +158,7 @@ def _scores(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, F
     texts = rows.texts.take(shown)
     local = np.searchsorted(shown, choices)
     fitted = np.searchsorted(shown, rows.choices[train])
-    if train.size and not np.array_equal(train, scored):
+    if train.size:
         weights = fit_choice_model(features := ngram_features(texts), fitted, rows.answer[train])
         score = features.dot(weights)[local]
         yield "choice-only model", score

@@ -213,9 +213,9 @@ def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> b
             f"{folder} holds files that kbprobe did not write (no {MANIFEST}); it is left alone. "
             "Choose another folder with -o."
         )
+    manifest = read_manifest(folder)
     if overwrite:
         return False
-    manifest = read_manifest(folder)
     same = manifest["request"] == json.loads(json.dumps(request, default=jsonable))
     damage = damaged_files(folder, manifest) if same else []
     if same and not damage:

@@ -30,7 +30,6 @@ BUILDS = [
         for kind in ("default", "published")
     ],
     ("wordnet_definitions", "published, every part of speech"),
-    ("wordnet_synonymy", "published, every part of speech"),
 ]
 POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 
@@ -370,10 +369,11 @@ def can_differ(sets: Sequence[frozenset[int]], taken: frozenset[int] = frozenset
     return any(can_differ(sets[1:], taken | {one}) for one in sets[0] - taken)
 
 
-def test_contexts_are_examples_that_hold_the_word(rows: Rows, oracle: Oracle) -> None:
+def test_stems_show_an_example_that_holds_the_word_or_the_gloss(rows: Rows, oracle: Oracle) -> None:
     context, word = rows.coded("context"), rows.coded("surface_form")
     if rows.relation == "synonymy":
         assert context.texts == word.texts == [""]
+        check_that_stems_show_the_gloss(rows, oracle)
         return
     for concept, sentence, form in distinct(rows.concept, context.codes, word.codes):
         text, surface = context.texts[sentence], word.texts[form]
@@ -386,9 +386,24 @@ def test_contexts_are_examples_that_hold_the_word(rows: Rows, oracle: Oracle) ->
         assert word.texts[form] in stem.texts[question]
 
 
-def test_triples_lead_from_concept_to_gold_over_real_edges(rows: Rows, oracle: Oracle) -> None:
-    if rows.relation not in ("hypernymy", "hyponymy"):
-        pytest.skip("these triples are texts; the next test looks at them")
+def test_triples_make_the_gold_true(rows: Rows, oracle: Oracle) -> None:
+    if rows.relation in ("hypernymy", "hyponymy"):
+        check_that_triples_lead_from_concept_to_gold(rows, oracle)
+    else:
+        check_that_triples_are_texts_of_the_concept(rows, oracle)
+
+
+def check_that_stems_show_the_gloss(rows: Rows, oracle: Oracle) -> None:
+    stem = rows.coded("question")
+    arguments = rows.table["arguments"].combine_chunks().values
+    assert arguments.field("name").unique().to_pylist() == ["gloss"]
+    gloss = coded(arguments.field("value"))
+    for question, concept, shown in distinct(stem.codes, rows.concept, gloss.codes):
+        assert gloss.texts[shown] in stem.texts[question]
+        assert is_cut_from(gloss.texts[shown], oracle.definitions[concept])
+
+
+def check_that_triples_lead_from_concept_to_gold(rows: Rows, oracle: Oracle) -> None:
     lists = rows.table["triples"].combine_chunks()
     offsets = np.asarray(lists.offsets)
     start = coded(lists.values.field("subject")).numbers(oracle)
@@ -405,9 +420,7 @@ def test_triples_lead_from_concept_to_gold_over_real_edges(rows: Rows, oracle: O
         assert upper in oracle.class_parents[lower], (oracle.names[one], oracle.names[other])
 
 
-def test_triples_of_text_are_the_concepts_own(rows: Rows, oracle: Oracle) -> None:
-    if rows.relation in ("hypernymy", "hyponymy"):
-        pytest.skip("these triples are edges; the test before looks at them")
+def check_that_triples_are_texts_of_the_concept(rows: Rows, oracle: Oracle) -> None:
     lists = rows.table["triples"].combine_chunks()
     owner = np.repeat(rows.concept, np.diff(np.asarray(lists.offsets)))
     assert (coded(lists.values.field("subject")).numbers(oracle) == owner).all()
@@ -448,18 +461,6 @@ def test_choices_show_the_lemmas_and_glosses_of_their_nodes(rows: Rows, oracle: 
     assert all(len(shown) == 1 for shown in texts.values())
 
 
-def test_stems_of_synonymy_show_the_concepts_gloss(rows: Rows, oracle: Oracle) -> None:
-    if rows.relation != "synonymy":
-        pytest.skip("the stem shows an example sentence")
-    stem = rows.coded("question")
-    glosses = rows.table["arguments"].combine_chunks().values
-    assert glosses.field("name").unique().to_pylist() == ["gloss"]
-    gloss = coded(glosses.field("value"))
-    for question, concept, shown in distinct(stem.codes, rows.concept, gloss.codes):
-        assert gloss.texts[shown] in stem.texts[question]
-        assert is_cut_from(gloss.texts[shown], oracle.definitions[concept])
-
-
 def is_cut_from(shown: str, whole: str) -> bool:
     """Whether ``shown`` is a text of some words that remains when parts of ``whole`` are cut."""
     letters = iter(whole)
@@ -480,7 +481,7 @@ def test_part_of_speech_is_the_concepts(rows: Rows, oracle: Oracle) -> None:
 def test_the_oracle_knows_true_from_false(oracle: Oracle) -> None:
     """A checker that finds nothing wrong is worth no more than what it can find."""
     number = oracle.number
-    dog, animal, canine = (number[f"{name}"] for name in ("dog.n.01", "animal.n.01", "canine.n.02"))
+    dog, animal, canine = (number[name] for name in ("dog.n.01", "animal.n.01", "canine.n.02"))
     assert oracle.above(dog)[canine] == 1
     assert oracle.above(dog)[animal] == 2  # by way of domestic_animal.n.01
     assert dog not in oracle.above(animal)

@@ -1,0 +1,82 @@
+"""How many questions there are, and how little of them can be answered without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+ManifestOf = Callable[[str, str], dict[str, Any]]
+PROBES = ["wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_choices_alone_do_not_answer_a_default_build(manifest_of: ManifestOf, name: str) -> None:
+    """Fitted on 3,000 rows of train, scored on test: overall and within each family."""
+    report = manifest_of(name, "default")["audit"]
+    assert report["scored_split"] == "test"
+    assert report["scored_rows"] >= 5_000
+    assert 2_900 <= report["fitted_rows"] <= 3_000
+    for baseline in ("choice-only model", "choice-only model, inverted"):
+        cells = report["baselines"][baseline]
+        assert len(cells) == 4  # all, and three families
+        assert 0.15 <= cells["all"]["accuracy"] <= 0.25
+        # The interval is narrow enough for this to say something.
+        assert cells["all"]["high"] - cells["all"]["low"] < 0.04
+        for family, cell in cells.items():
+            assert cell["rows"] >= 500, family
+            assert cell["accuracy"] < 0.28, (baseline, family)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_nothing_is_flagged_in_a_default_build(manifest_of: ManifestOf, name: str) -> None:
+    report = manifest_of(name, "default")["audit"]
+    assert report["flags"] == []
+    assert report["leakage"]["clusters in train and elsewhere"] == 0
+    assert report["leakage"]["stems in train and elsewhere"] == 0
+    assert all(0.18 < share < 0.22 for share in report["positions"])
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("wordnet_hypernymy", 20_000), ("wordnet_hyponymy", 6_000)]
+)
+def test_default_builds_are_large(manifest_of: ManifestOf, name: str, least: int) -> None:
+    counts = manifest_of(name, "default")["counts"]
+    assert counts["rows"] >= least
+    assert counts["rows"] == sum(counts["splits"].values())
+
+
+def test_no_gold_of_a_default_build_exceeds_its_cap(
+    built: Callable[..., Any], manifest_of: ManifestOf
+) -> None:
+    """At most 40 questions a gold and split, each asked with three families."""
+    import pyarrow.parquet as pq
+
+    assert manifest_of("wordnet_hypernymy", "default")["request"]["options"]["cap_per_gold"] == 40
+    for path in (built("wordnet_hypernymy", "default") / "data").glob("*.parquet"):
+        rows = pq.read_table(path, columns=["question", "choice_nodes", "answer"]).to_pylist()
+        asked: dict[str, set[str]] = {}
+        for row in rows:
+            gold = row["choice_nodes"][row["answer"]]
+            asked.setdefault(gold, set()).add(row["question"])
+        assert max(map(len, asked.values())) <= 40
+
+
+PUBLISHED = [
+    ("wordnet_hypernymy", "published", 19_705),
+    ("wordnet_hyponymy", "published", 6_697),
+    # Where a word of the gold stands in the definition shown, ours does not ask by default.
+    ("wordnet_synonymy", "published, overlap kept", 28_254),
+    ("wordnet_definitions", "published, every part of speech", 31_380),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "unique"), PUBLISHED)
+def test_unlimited_uniform_builds_reach_the_published_number_of_questions(
+    manifest_of: ManifestOf, name: str, kind: str, unique: int
+) -> None:
+    """Richardson & Sabharwal (TACL 2020), table 3: unique (question, answer) pairs."""
+    counts = manifest_of(name, kind)["counts"]
+    assert counts["question_answer_pairs"] >= unique
+    assert counts["rows"] > counts["question_answer_pairs"]

@@ -1,0 +1,280 @@
+"""Drawing distractors: what may be drawn, how often, and what happens where pools run short."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.engine.distractors import (
+    EXCESS,
+    Candidates,
+    Draw,
+    draw_balanced,
+    draw_uniform,
+    ranks_within,
+    sorted_by,
+)
+from builders.engine.families import (
+    RANDOM,
+    Asked,
+    Family,
+    Perturbation,
+    Pool,
+    Truth,
+    perturb,
+)
+from builders.engine.streams import Stream
+from kb_cache.graph import Ints
+
+STREAM = Stream.of(0, "tests")
+COUNT = 4
+
+#: For each row: candidate node -> its group.
+Choices = list[dict[int, int]]
+
+
+def choices(least: int = 0) -> st.SearchStrategy[Choices]:
+    row = st.dictionaries(st.integers(0, 30), st.integers(0, 6), min_size=least, max_size=12)
+    return st.lists(row, min_size=1, max_size=8)
+
+
+def as_candidates(rows: Choices, grouped: bool) -> Candidates:
+    cells = [(row, node, group) for row, held in enumerate(rows) for node, group in held.items()]
+    row, node, group = np.array(cells, dtype=np.int64).reshape(-1, 3).T
+    return Candidates(row, node, group if grouped else None)
+
+
+def check_drawn(drawn: Draw, rows: Choices, grouped: bool) -> None:
+    """All drawn are candidates of their row, distinct, at most one of a group; gaps stand last."""
+    for row, line in zip(drawn.rows.tolist(), drawn.nodes.tolist(), strict=True):
+        nodes = [node for node in line if node >= 0]
+        assert line[len(nodes) :] == [-1] * (len(line) - len(nodes))
+        assert set(nodes) <= rows[row].keys()
+        assert len(set(nodes)) == len(nodes)
+        if grouped:
+            assert len({rows[row][node] for node in nodes}) == len(nodes)
+
+
+@given(choices(), st.booleans(), st.integers(0, 3))
+def test_uniform_draws_are_distinct_and_short_only_where_candidates_are(
+    rows: Choices, grouped: bool, seed: int
+) -> None:
+    lines = np.arange(len(rows), dtype=np.int64)
+    drawn = draw_uniform(as_candidates(rows, grouped), lines, COUNT, Stream.of(seed, "draw"))
+    assert drawn.rows.tolist() == lines.tolist()
+    check_drawn(drawn, rows, grouped)
+    for line, held in zip(drawn.nodes, rows, strict=True):
+        supply = len(set(held.values())) if grouped else len(held)
+        assert (line >= 0).sum() == min(supply, COUNT)
+
+
+def test_uniform_draws_take_every_candidate_alike() -> None:
+    rows, pool = 4_000, 10
+    row, node = np.divmod(np.arange(rows * pool, dtype=np.int64), pool)
+    drawn = draw_uniform(Candidates(row, node), np.arange(rows, dtype=np.int64), COUNT, STREAM)
+    used = np.bincount(drawn.nodes.ravel(), minlength=pool)
+    # Binomial(4000, 0.4): five standard deviations are 155.
+    assert np.abs(used - rows * COUNT / pool).max() < 155
+
+
+@given(choices(least=1), st.booleans(), st.integers(0, 3), st.data())
+def test_balanced_draws_are_valid(
+    rows: Choices, grouped: bool, max_short: int, data: st.DataObject
+) -> None:
+    golds = [data.draw(st.integers(0, 30)) for _ in rows]
+    for held, gold in zip(rows, golds, strict=True):
+        held.pop(gold, None)
+    gold = np.array(golds, dtype=np.int64)
+    drawn = draw_balanced(as_candidates(rows, grouped), gold, 31, COUNT, max_short, STREAM)
+    assert (np.diff(drawn.rows) > 0).all()
+    check_drawn(drawn, rows, grouped)
+    assert ((drawn.nodes < 0).sum(axis=1) <= max_short).all()
+    assert set(drawn.nodes[drawn.nodes >= 0].tolist()) <= set(gold[drawn.rows].tolist())
+
+
+def everything_else(gold: Ints, size: int) -> Candidates:
+    """Every node but the gold is a candidate of every row."""
+    row, node = np.divmod(np.arange(gold.size * size, dtype=np.int64), size)
+    keep = node != gold[row]
+    return Candidates(row[keep], node[keep])
+
+
+def test_balanced_draws_pay_each_gold_back_where_that_is_possible() -> None:
+    """With unequal golds: node ``i`` is gold 20, 40, 60 or 80 times."""
+    size = 24
+    often = 20 * (1 + np.arange(size) % 4)
+    gold = np.repeat(np.arange(size, dtype=np.int64), often)
+    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, STREAM)
+    golds = np.bincount(gold[drawn.rows], minlength=size)
+    used = np.bincount(drawn.nodes.ravel(), minlength=size)
+    assert golds.sum() > 0.9 * gold.size
+    assert np.abs(used / (COUNT * golds) - 1).max() < 0.2
+    # Uniform draws, for comparison, use all alike: the rare golds four times too often.
+    alike = draw_uniform(
+        everything_else(gold, size), np.arange(gold.size, dtype=np.int64), COUNT, STREAM
+    )
+    paid = np.bincount(alike.nodes.ravel(), minlength=size) / (COUNT * often)
+    assert np.abs(paid - 1).max() > 0.8
+
+
+def test_balanced_draws_drop_rows_whose_gold_cannot_be_paid_back() -> None:
+    """Node 0 is gold in 400 rows; the 90 rows of others can show it 90 times, paying for 22."""
+    size = 10
+    gold = np.concatenate([np.zeros(400), np.repeat(np.arange(1, size), 10)]).astype(np.int64)
+    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, STREAM)
+    golds = np.bincount(gold[drawn.rows], minlength=size)
+    used = np.bincount(drawn.nodes.ravel(), minlength=size)
+    assert 10 <= golds[0] <= 1 + EXCESS * used[0] / COUNT <= 30
+    assert golds[1:].sum() > 60
+
+
+def test_balanced_draws_leave_nothing_where_golds_meet_no_other_gold() -> None:
+    gold = np.array([0, 1, 2], dtype=np.int64)
+    alone = Candidates(np.array([0, 1, 2]), np.array([3, 4, 5]))
+    drawn = draw_balanced(alone, gold, 6, 1, 0, STREAM)
+    assert drawn.rows.size == 0
+    assert drawn.nodes.shape == (0, 1)
+
+
+@given(st.lists(st.integers(0, 5), max_size=20))
+def test_ranks_within_number_each_run(values: list[int]) -> None:
+    groups = np.array(sorted(values), dtype=np.int64)
+    seen: Counter[int] = Counter()
+    expected = []
+    for value in groups.tolist():
+        expected.append(seen[value])
+        seen[value] += 1
+    assert ranks_within(groups).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1, width=32)), max_size=20))
+def test_sorted_by_is_a_stable_lexical_sort(cells: list[tuple[int, float]]) -> None:
+    group = np.array([cell[0] for cell in cells], dtype=np.int64)
+    race = np.array([cell[1] for cell in cells], dtype=np.float64)
+    assert sorted_by(group, race).tolist() == sorted(range(len(cells)), key=cells.__getitem__)
+
+
+# Pools
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 60), max_size=40), min_size=1, max_size=4),
+    st.integers(1, 12),
+    st.data(),
+)
+def test_candidates_are_members_of_the_pool_each_once(
+    pools: list[list[int]], limit: int, data: st.DataObject
+) -> None:
+    pairs = [(key, node) for key, nodes in enumerate(pools) for node in nodes]
+    key, node = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    pool = Pool.from_pairs(len(pools), key, node)
+    keys = data.draw(st.lists(st.integers(0, len(pools) - 1), min_size=1, max_size=6))
+    found = pool.candidates(np.array(keys, dtype=np.int64), limit, STREAM)
+    cells = list(zip(found.row.tolist(), found.node.tolist(), strict=True))
+    assert len(set(cells)) == len(cells)
+    for row, wanted in enumerate(keys):
+        got = {n for r, n in cells if r == row}
+        members = pools[wanted]
+        assert got <= set(members)
+        if len(members) <= 2 * limit:
+            assert got == set(members)
+        else:
+            assert 1 <= len(got) <= limit
+
+
+def test_restricted_pools_keep_what_is_allowed_under_its_key() -> None:
+    pool = Pool.from_pairs(2, np.array([1, 0, 1]), np.array([3, 2, 1]), np.array([7, 8, 9]))
+    some = pool.restricted(np.array([True, True, False, True]))
+    assert some.group is not None
+    assert (some.indptr.tolist(), some.node.tolist()) == ([0, 0, 2], [3, 1])
+    assert some.group.tolist() == [7, 9]
+    assert some.with_empty_key().candidates(np.array([2]), 5, STREAM).row.size == 0
+
+
+# Families
+
+
+SIZE = 12
+KIND = np.array([0] * 8 + [1] * 4, dtype=np.int64)
+
+
+def truth_of(true: set[tuple[int, int]], alike: set[tuple[int, int]]) -> Truth:
+    def keys(pairs: set[tuple[int, int]]) -> Ints:
+        return np.array(sorted(a * SIZE + b for a, b in pairs), dtype=np.int64)
+
+    return Truth(SIZE, keys(true), keys(alike))
+
+
+PAIRS = st.frozensets(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=12)
+
+
+@given(PAIRS, PAIRS, st.tuples(*[st.integers(0, SIZE - 1)] * 3))
+def test_false_is_what_is_neither_true_nor_alike(
+    true: frozenset[tuple[int, int]],
+    alike: frozenset[tuple[int, int]],
+    cell: tuple[int, int, int],
+) -> None:
+    concept, gold, node = cell
+    expected = (
+        node not in (concept, gold)
+        and (concept, node) not in true
+        and (gold, node) not in alike
+        and (concept, node) not in alike
+    )
+    truth = truth_of(set(true), set(alike))
+    found = truth.is_false(*(np.array([value]) for value in (concept, gold, node)))
+    assert found.tolist() == [expected]
+
+
+def drawn_with(
+    family: Family, sampling: str, max_fill: int, truth: Truth, rows: int = 40
+) -> Perturbation:
+    """Ask ``rows`` questions, about nodes 0 .. 7 in turn; the gold is the next node."""
+    concept = np.arange(rows, dtype=np.int64) % 8
+    gold = (concept + 1) % 8
+    asked = Asked(concept, gold, np.zeros_like(gold), KIND[gold])
+    parts = perturb(
+        asked,
+        [family._replace(key=concept)],
+        truth,
+        KIND,
+        distractors=3,
+        max_fill=max_fill,
+        sampling=sampling,
+        repeats=1,
+        stream=STREAM,
+    )
+    return next(iter(parts))
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "balanced"])
+def test_fills_are_false_distinct_of_the_golds_kind_and_marked(sampling: str) -> None:
+    """Every question's own family offers two nodes, of which one stands for true."""
+    truth = truth_of({(concept, (concept + 2) % 8) for concept in range(8)}, set())
+    keys = np.repeat(np.arange(8, dtype=np.int64), 2)
+    nodes = (keys + np.tile([2, 3], 8)) % 8
+    family = Family("near", 1, Pool.from_pairs(8, keys, nodes), keys)
+    drawn = drawn_with(family, sampling, 2, truth)
+    # Balanced sampling keeps the questions that the family itself, without fills, pays back.
+    assert drawn.rows.size >= (40 if sampling == "uniform" else 8)
+    assert (drawn.filled == [False, True, True]).all()
+    concept = (drawn.rows % 8)[:, None]
+    assert (drawn.nodes[:, :1] == (concept + 3) % 8).all()
+    assert not np.isin((drawn.nodes - concept) % 8, [0, 1, 2]).any()
+    assert (KIND[drawn.nodes] == 0).all()
+    assert all(len(set(line)) == 3 for line in drawn.nodes.tolist())
+    # With fewer fills allowed than the family lacks, there is nothing to ask.
+    assert drawn_with(family, sampling, 1, truth).rows.size == 0
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "balanced"])
+def test_random_distractors_are_of_the_golds_kind(sampling: str) -> None:
+    family = Family(RANDOM, 0, Pool.empty(), np.empty(0, dtype=np.int64))
+    drawn = drawn_with(family, sampling, 0, truth_of(set(), set()))
+    assert drawn.rows.size == 40
+    assert not drawn.filled.any()
+    assert (KIND[drawn.nodes] == 0).all()

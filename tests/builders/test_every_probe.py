@@ -1,0 +1,210 @@
+"""What every probe must do, whatever it asks: a new probe is tested here without more code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import builders
+from builders.engine.items import COLUMNS, LABELS, SCHEMA_VERSION, SETUPS, arrow_schema
+from builders.engine.pipeline import Request, build, write
+from builders.engine.probe import find_probe
+from builders.engine.template_file import Template, load_template
+from kb_cache.errors import UsageError
+
+Rows = list[dict[str, Any]]
+
+EVERY = pytest.mark.parametrize("name", builders.names())
+LIMIT = 200
+
+
+@pytest.fixture(scope="session")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """Build a probe, cut to some rows, with a seed; each once."""
+    folders: dict[tuple[str, int], Path] = {}
+
+    def folder_of(name: str, seed: int) -> Path:
+        if (name, seed) not in folders:
+            folders[name, seed] = tmp_path_factory.mktemp(f"{name}-{seed}") / name
+            write_limited(name, seed, folders[name, seed])
+        return folders[name, seed]
+
+    return folder_of
+
+
+def write_limited(name: str, seed: int, folder: Path) -> None:
+    probe = find_probe(name)
+    # Verbs alone, where one may choose: the smaller half is planned sooner.
+    verbs = {"pos": ("verb",)} if "pos" in probe.options.model_fields else {}
+    options = probe.options.parse({"limit": LIMIT, **verbs}, name)
+    write(build(Request(probe, options, seed)), folder)
+
+
+@pytest.fixture
+def folder(name: str, limited: Callable[[str, int], Path]) -> Path:
+    return limited(name, 0)
+
+
+@pytest.fixture
+def rows(folder: Path) -> Rows:
+    return [row for path in files(folder) for row in pq.read_table(path).to_pylist()]
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted((folder / "data").iterdir())
+
+
+def template_of(name: str) -> Template:
+    probe = find_probe(name)
+    return load_template(
+        name,
+        question_fields=probe.question_fields,
+        choice_fields=probe.choice_fields,
+        builtin=probe.template_file,
+    )
+
+
+@EVERY
+def test_the_schema_is_that_of_items(folder: Path, rows: Rows, name: str) -> None:
+    for path in files(folder):
+        schema = pq.read_schema(path)
+        assert schema.names == list(COLUMNS)
+        assert schema.equals(arrow_schema(), check_metadata=False)
+        assert b"huggingface" in schema.metadata
+    assert 0 < len(rows) <= LIMIT
+    assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
+    assert {row["setup"] for row in rows} == {find_probe(name).setup}
+    assert find_probe(name).setup in SETUPS
+
+
+@EVERY
+def test_ids_are_unique(rows: Rows, name: str) -> None:
+    assert len({row["id"] for row in rows}) == len(rows)
+
+
+@EVERY
+def test_answers_point_to_the_gold(rows: Rows, name: str) -> None:
+    for row in rows:
+        texts, labels = row["choices"]["text"], row["choices"]["label"]
+        assert 0 <= row["answer"] < len(texts)
+        assert labels == list(LABELS[: len(texts)])
+        assert row["answerKey"] == labels[row["answer"]]
+        golds = [at for at, family in enumerate(row["choice_families"]) if family == "gold"]
+        assert golds == [row["answer"]]
+        assert row["choice_hops"][row["answer"]] == row["hops"]
+        lists = (row["choice_nodes"], row["choice_families"], row["choice_hops"])
+        assert {len(some) for some in lists} == {len(texts)}
+
+
+@EVERY
+def test_no_row_repeats_a_choice(rows: Rows, name: str) -> None:
+    for row in rows:
+        texts = [text.casefold() for text in row["choices"]["text"]]
+        assert len(set(texts)) == len(texts)
+        assert len(set(row["choice_nodes"])) == len(texts)
+        assert all(text.strip() == text != "" for text in row["choices"]["text"])
+
+
+@EVERY
+def test_splits_share_no_cluster(folder: Path, name: str) -> None:
+    clusters = [set(pq.read_table(path)["cluster"].to_pylist()) for path in files(folder)]
+    assert len(set().union(*clusters)) == sum(map(len, clusters))
+
+
+@EVERY
+def test_stems_are_rendered_with_the_templates_wordings(rows: Rows, name: str) -> None:
+    template = template_of(name)
+    wordings = {wording.id for wording in template.questions}
+    used = {row["template"] for row in rows}
+    assert used <= wordings
+    assert len(used) > 1 or len(wordings) == 1
+    for row in rows:
+        assert row["question"].strip() == row["question"] != ""
+        assert "{{" not in row["question"]
+        assert [one["name"] for one in row["arguments"]] == list(template.arguments)
+        assert all(one["value"] in row["question"] for one in row["arguments"])
+        assert row["context"] in row["question"]
+        assert row["surface_form"] in row["context"]
+        assert row["triples"]
+        assert row["triples"][0]["subject"] == row["concept"] == row["cluster"]
+
+
+@EVERY
+def test_building_again_gives_the_same_bytes(folder: Path, tmp_path: Path, name: str) -> None:
+    write_limited(name, 0, tmp_path / "again")
+    again = {path.name: path.read_bytes() for path in files(tmp_path / "again")}
+    assert again == {path.name: path.read_bytes() for path in files(folder)}
+
+
+@EVERY
+def test_another_seed_gives_another_draw(
+    rows: Rows, limited: Callable[[str, int], Path], name: str
+) -> None:
+    table = pa.concat_tables(pq.read_table(path) for path in files(limited(name, 1)))
+    other = set(table["id"].to_pylist())
+    assert len(other) > LIMIT / 2
+    assert len(other & {row["id"] for row in rows}) < len(other) / 2
+
+
+@EVERY
+def test_card_and_manifest_tell_what_is_there(folder: Path, rows: Rows, name: str) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["probe"] == name
+    assert manifest["counts"]["rows"] == len(rows)
+    assert manifest["request"]["options"]["limit"] == LIMIT
+    assert manifest["about"] == template_of(name).about
+    assert manifest["knowledge_base"]["digest"]
+    assert manifest["audit"]["baselines"]
+    recorded = {file["path"]: file["sha256"] for file in manifest["files"]}
+    assert recorded == {
+        f"data/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files(folder)
+    }
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    header = yaml.safe_load(card.split("---\n")[1])
+    assert [config["config_name"] for config in header["configs"] if config["default"]] == [
+        "default"
+    ]
+    assert header["configs"][0]["data_files"] == [
+        {"split": file["split"], "path": file["path"]} for file in manifest["files"]
+    ]
+    assert f"# {name}\n" in card
+    for option in manifest["request"]["options"]:
+        assert f"`--{option.replace('_', '-')}`" in card
+    for column in COLUMNS:
+        assert f"| `{column}` |" in card
+
+
+@EVERY
+def test_every_option_is_described_and_unknown_ones_are_refused(name: str) -> None:
+    model = find_probe(name).options
+    for option, info in model.model_fields.items():
+        assert info.description, option
+        assert info.description.endswith((".", ")")), option
+        assert not info.is_required(), option
+    with pytest.raises(UsageError, match=rf"{name} has no option --no-such"):
+        model.parse({"no_such": 1}, name)
+    for impossible in ({"choices": 1}, {"choices": 27}, {"limit": 0}, {"split_shares": (1, 1, 1)}):
+        (option,) = impossible
+        with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}"):
+            model.parse(impossible, name)
+
+
+@EVERY
+def test_the_template_has_several_wordings_and_a_summary(name: str) -> None:
+    template = template_of(name)
+    assert template.probe == name
+    assert len(template.questions) > 1
+    assert len({wording.text for wording in template.questions}) == len(template.questions)
+    assert template.about.strip()
+    assert template.choice
+    summary = find_probe(name).summary
+    assert "\n" not in summary
+    assert summary.endswith((".", "?"))

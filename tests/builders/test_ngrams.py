@@ -1,0 +1,157 @@
+"""Words, word pairs and shared words of many texts at once, against plain Python and NumPy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.engine.ngrams import (
+    FUNCTION_WORDS,
+    HASHED_WIDTH,
+    Features,
+    ngram_features,
+    shares_a_word,
+    tokenise,
+)
+
+TEXTS = st.lists(st.text("abXY Éß09日本_-'.,\t\n", max_size=24), max_size=6)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+@given(TEXTS, TEXTS)
+def test_words_are_runs_of_letters_and_digits_in_one_vocabulary(
+    left: list[str], right: list[str]
+) -> None:
+    arrays = tokenise(pa.array(left, pa.string()), pa.array(right, pa.string()))
+    spelled: dict[int, str] = {}
+    for tokens, texts in zip(arrays, (left, right), strict=True):
+        assert tokens.lengths.tolist() == [len(words(text)) for text in texts]
+        expected = [word for text in texts for word in words(text)]
+        for number, word in zip(tokens.ids.tolist(), expected, strict=True):
+            assert spelled.setdefault(number, word) == word
+            assert 0 <= number < tokens.vocabulary
+    assert len(set(spelled.values())) == len(spelled)
+
+
+def test_words_of_chosen_texts() -> None:
+    (tokens,) = tokenise(pa.array(["b a", "", "c"]))
+    position, number = tokens.of(np.array([2, 1, 0, 0]))
+    assert position.tolist() == [0, 2, 2, 3, 3]
+    b, a, c = number[1], number[2], number[0]
+    assert number.tolist() == [c, b, a, b, a]
+    assert len({a, b, c}) == 3
+
+
+def test_texts_may_be_slices_of_larger_arrays() -> None:
+    whole = pa.array(["left out", "one two", "three"])
+    (tokens,) = tokenise(whole.slice(1))
+    assert tokens.lengths.tolist() == [2, 1]
+
+
+@st.composite
+def sparse(draw: st.DrawFn) -> tuple[Features, npt.NDArray[np.float64]]:
+    """A matrix in compressed rows, and the same one with its zeros written out."""
+    width = draw(st.integers(1, 6))
+    column, number = st.integers(0, width - 1), st.integers(-8, 8).map(float)
+    rows = draw(st.lists(st.lists(st.tuples(column, number), max_size=5), max_size=6))
+    dense = np.zeros((len(rows), width))
+    for row, cells in enumerate(rows):
+        for at, value in cells:
+            dense[row, at] += value
+    cells = [cell for row in rows for cell in row]
+    indptr = np.cumsum([0, *map(len, rows)])
+    columns = np.array([at for at, _ in cells], dtype=np.int64)
+    return Features(indptr, columns, np.array([float(v) for _, v in cells]), width), dense
+
+
+@given(sparse(), st.integers(0, 2**32 - 1))
+def test_products_are_those_of_the_dense_matrix(
+    matrix: tuple[Features, npt.NDArray[np.float64]], seed: int
+) -> None:
+    features, dense = matrix
+    chance = np.random.default_rng(seed)
+    weights, per_text = chance.normal(size=dense.shape[1]), chance.normal(size=dense.shape[0])
+    np.testing.assert_allclose(features.dot(weights), dense @ weights, atol=1e-9)
+    np.testing.assert_allclose(features.transpose_dot(per_text), dense.T @ per_text, atol=1e-9)
+
+
+def columns_of(features: Features, text: int) -> list[int]:
+    return sorted(features.columns[features.indptr[text] : features.indptr[text + 1]].tolist())
+
+
+def test_features_are_words_pairs_and_length() -> None:
+    features = ngram_features(pa.array(["a b a", "a b", "b a", "", "A, B; a"]))
+    assert features.width == HASHED_WIDTH + 1
+    assert np.diff(features.indptr).tolist() == [6, 4, 4, 1, 6]
+    # The length stands in the last column, in tens of words; the rest counts 1 each.
+    length = features.columns == HASHED_WIDTH
+    assert features.values[length].tolist() == [0.3, 0.2, 0.2, 0.0, 0.3]
+    assert (features.values[~length] == 1).all()
+    aba, ab, ba, _, again = (set(columns_of(features, text)) for text in range(5))
+    assert aba == again == ab | ba
+    assert len(ab & ba) == 3  # both words and the length, but not the pair
+    assert columns_of(features, 0) == columns_of(features, 4)
+
+
+def test_pairs_do_not_reach_across_texts() -> None:
+    apart = ngram_features(pa.array(["x y", "z"]))
+    assert np.diff(apart.indptr).tolist() == [4, 2]
+
+
+@given(st.lists(st.text("ab ", max_size=8), max_size=5))
+def test_features_count_every_word_and_pair(texts: list[str]) -> None:
+    features = ngram_features(pa.array(texts, pa.string()))
+    lengths = [len(words(text)) for text in texts]
+    assert np.diff(features.indptr).tolist() == [n + max(n - 1, 0) + 1 for n in lengths]
+    np.testing.assert_allclose(
+        features.dot(np.ones(features.width)),
+        [n + max(n - 1, 0) + n / 10 for n in lengths],
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [
+        ("beer", "a glass of wheat beer", True),
+        ("dogs", "a Welsh DOG", True),
+        ("corgi", "a Welsh dog", False),
+        ("contaminated", "the act of contamination", True),
+        ("singing", "songs are sung by singers", True),
+        ("attorney general", "a general term", True),
+        ("horse", "he mounted his horses.", True),
+        ("catalogue", "a cat", False),
+        ("be", "to be or not to be", False),  # under three letters
+        ("something", "something else", False),  # a function word
+        ("making", "she makes bread", False),  # a function word's form
+        ("", "anything", False),
+        ("anything", "", False),
+    ],
+)
+def test_texts_share_a_content_word(left: str, right: str, shared: bool) -> None:
+    one = np.array([0])
+    assert shares_a_word(pa.array([left]), one, pa.array([right]), one).tolist() == [shared]
+    assert shares_a_word(pa.array([right]), one, pa.array([left]), one).tolist() == [shared]
+
+
+def test_shared_words_are_looked_for_in_the_pairs_given() -> None:
+    left, right = pa.array(["red wine", "grass", "sun"]), pa.array(["green grass", "wines"])
+    at_left, at_right = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1])
+    found = shares_a_word(left, at_left, right, at_right)
+    assert found.tolist() == [False, True, True, False, False]
+
+
+def test_no_function_word_counts() -> None:
+    every = FUNCTION_WORDS.split()
+    at = np.arange(len(every))
+    texts = pa.array(every)
+    assert not shares_a_word(texts, at, texts, at).any()

@@ -1,0 +1,217 @@
+"""What the WordNet probes know of synsets: likeness, paths, contexts, given-away golds."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from builders.engine.plan import Questions
+from builders.engine.streams import Stream
+from builders.engine.synsets import (
+    alike,
+    contexts_of,
+    generality,
+    gives_away,
+    path_facts,
+    shown_glosses,
+)
+from kb_cache.graph import Graph, Ints
+from kb_cache.wordnet import WordNet, load_wordnet
+
+STREAM = Stream.of(0, "contexts")
+
+
+@pytest.fixture(scope="module")
+def wordnet() -> WordNet:
+    return load_wordnet("3.0")
+
+
+def ids(wordnet: WordNet, *names: str) -> Ints:
+    return np.array([wordnet.synset_id(name) for name in names], dtype=np.int64)
+
+
+# Likeness
+
+
+def test_alike_are_synsets_that_share_a_lemma_or_a_gloss(wordnet: WordNet) -> None:
+    """Against a dictionary of all lemmas, in lower case and without hyphens and spaces."""
+    holders: dict[str, set[int]] = defaultdict(set)
+    held: dict[int, set[str]] = defaultdict(set)
+    senses = zip(
+        wordnet.senses["synset"].to_pylist(), wordnet.senses["lemma"].to_pylist(), strict=True
+    )
+    glosses = shown_glosses(wordnet).to_pylist()
+    for synset, lemma in senses:
+        word = re.sub(r"[\W_]+", "", lemma.lower())
+        holders[word].add(synset)
+        held[synset].add(word)
+    for synset, gloss in enumerate(glosses):
+        holders[f"= {gloss}"].add(synset)
+        held[synset].add(f"= {gloss}")
+    graph = alike(wordnet)
+    for synset in range(0, len(wordnet), 7):
+        expected = set().union(*(holders[label] for label in held[synset])) - {synset}
+        assert set(graph.neighbours(synset).tolist()) == expected
+
+
+def test_alike_is_mutual_and_knows_examples(wordnet: WordNet) -> None:
+    graph = alike(wordnet)
+    assert (graph.indices == graph.reversed.indices).all()
+    assert (graph.indptr == graph.reversed.indptr).all()
+    dog, cad, canine = ids(wordnet, "dog.n.01", "cad.n.01", "canine.n.02").tolist()
+    assert cad in graph.neighbours(dog)
+    assert canine not in graph.neighbours(dog)
+
+
+# Paths
+
+
+@st.composite
+def graphs_and_ends(draw: st.DrawFn) -> tuple[int, frozenset[tuple[int, int]], list[int]]:
+    size = draw(st.integers(2, 8))
+    node = st.integers(0, size - 1)
+    edges = draw(st.frozensets(st.tuples(node, node).filter(lambda e: e[0] != e[1]), max_size=18))
+    return size, edges, draw(st.lists(node, min_size=1, max_size=4))
+
+
+def shortest_paths(edges: frozenset[tuple[int, int]], start: int) -> dict[int, list[list[int]]]:
+    """Every shortest path from a node to each of those that it reaches."""
+    paths, level = {start: [[start]]}, {start: [[start]]}
+    while level:
+        longer: dict[int, list[list[int]]] = defaultdict(list)
+        for end, ways in level.items():
+            for one, other in edges:
+                if one == end and other not in paths:
+                    longer[other] += [[*way, other] for way in ways]
+        paths |= longer
+        level = longer
+    del paths[start]
+    return paths
+
+
+@given(graphs_and_ends())
+def test_path_facts_spell_out_the_shortest_path_through_the_lowest_ids(
+    drawn: tuple[int, frozenset[tuple[int, int]], list[int]],
+) -> None:
+    size, edges, starts = drawn
+    asked = [
+        (start, end, min(ways))
+        for start in starts
+        for end, ways in shortest_paths(edges, start).items()
+    ]
+    assume(asked)
+    concept, gold = (np.array([one[i] for one in asked], dtype=np.int64) for i in (0, 1))
+    hops = np.array([len(path) - 1 for _, _, path in asked], dtype=np.int64)
+    graph = Graph.from_edges(size, [one for one, _ in edges], [other for _, other in edges])
+    names = pa.array([f"n{i}" for i in range(size)])
+    facts = path_facts(graph, concept, gold, hops, "hypernym", names)
+    assert facts.relations == ("hypernym",)
+    assert not facts.relation.any()
+    for at, (_, _, path) in enumerate(asked):
+        edge = slice(facts.indptr[at], facts.indptr[at + 1])
+        assert facts.subject[edge].tolist() == path[:-1]
+        assert facts.object[edge].tolist() == path[1:]
+
+
+# Contexts
+
+
+def test_contexts_are_examples_with_the_word_located(wordnet: WordNet) -> None:
+    found = contexts_of(wordnet, np.ones(len(wordnet), dtype=np.bool_), 0, STREAM)
+    assert np.unique(found.example).size == found.example.size
+    assert found.example.size > 40_000
+    owners = np.asarray(wordnet.examples["synset"])[found.example]
+    assert (owners == found.concept).all()
+    texts = wordnet.examples["text"].take(pa.array(found.example)).to_pylist()
+    for text, start, end in zip(texts, found.start.tolist(), found.end.tolist(), strict=True):
+        assert 0 <= start < end <= len(text)
+        assert not text[start].isspace()
+        assert not text[end - 1].isspace()
+        assert len(text) - (end - start) >= 6  # there is a context beside the word
+
+
+def test_contexts_are_of_the_concepts_wanted_and_no_more_than_wanted(wordnet: WordNet) -> None:
+    wanted = np.zeros(len(wordnet), dtype=np.bool_)
+    wanted[ids(wordnet, "run.v.01", "dog.n.01", "break.v.02")] = True
+    every = contexts_of(wordnet, wanted, 0, STREAM)
+    per_concept = dict(zip(*np.unique(every.concept, return_counts=True), strict=True))
+    assert set(every.concept.tolist()) <= set(np.flatnonzero(wanted).tolist())
+    assert max(per_concept.values()) > 1
+    for most in (1, 2):
+        some = contexts_of(wordnet, wanted, most, STREAM)
+        counts = dict(zip(*np.unique(some.concept, return_counts=True), strict=True))
+        assert counts == {node: min(count, most) for node, count in per_concept.items()}
+        # More contexts add to the fewer, and so does asking about more concepts.
+        everywhere = contexts_of(wordnet, np.ones_like(wanted), most, STREAM)
+        assert set(some.example.tolist()) <= set(everywhere.example.tolist())
+    few = set(contexts_of(wordnet, wanted, 1, STREAM).example.tolist())
+    assert few < set(contexts_of(wordnet, wanted, 2, STREAM).example.tolist())
+
+
+def test_another_stream_chooses_other_contexts(wordnet: WordNet) -> None:
+    every = np.ones(len(wordnet), dtype=np.bool_)
+    one, other = (contexts_of(wordnet, every, 1, Stream.of(seed, "c")) for seed in (0, 1))
+    assert (one.concept == other.concept).all()
+    assert (one.example != other.example).any()
+
+
+# Golds given away
+
+
+@pytest.mark.parametrize(
+    ("context", "word", "gold", "given"),
+    [
+        ("a dog barked all night", "dog", "canine.n.02", False),
+        ("a dog barked all night", "dog", "dog.n.01", True),
+        ("canines were everywhere, a dog among them", "dog", "canine.n.02", True),
+        ("a dog barked all night", "dog", "basenji.n.01", False),
+        ("a pug barked all night", "pug", "toy_dog.n.01", False),
+        ("a dog barked all night", "dog", "toy_dog.n.01", True),
+        # Its gloss, not its name, holds the word asked about.
+        ("a dog barked all night", "dog", "great_pyrenees.n.01", True),
+    ],
+)
+def test_a_word_shared_by_stem_and_gold_gives_it_away(
+    wordnet: WordNet, context: str, word: str, gold: str, given: bool
+) -> None:
+    sentence, surface_form = pa.array([context]), pa.array([word])
+    asked = Questions(
+        np.array([0]),
+        {"sentence": sentence, "word": surface_form},
+        sentence,
+        surface_form,
+        pa.array(["noun"]),
+    )
+    found = gives_away(
+        wordnet, asked, np.array([0]), ids(wordnet, gold), names_shown=True, gloss_shown=True
+    )
+    assert found.tolist() == [given]
+
+
+# Texts and levels
+
+
+def test_shown_glosses_lose_only_what_examples_left_behind(wordnet: WordNet) -> None:
+    whole, shown = wordnet.synsets["gloss"].to_pylist(), shown_glosses(wordnet).to_pylist()
+    changed = [(old, new) for old, new in zip(whole, shown, strict=True) if old != new]
+    assert 0 < len(changed) < len(whole) / 50
+    assert all(new.strip() for new in shown)
+    assert not any('"' in new or new.endswith((";", ",", ":")) for new in shown)
+    dog = wordnet.synset_id("dog.n.01")
+    assert shown[dog] == whole[dog]
+
+
+def test_what_stands_higher_is_more_general(wordnet: WordNet) -> None:
+    general = generality(wordnet)
+    corgi, dog, animal, entity = ids(
+        wordnet, "corgi.n.01", "dog.n.01", "animal.n.01", "entity.n.01"
+    )
+    assert general[corgi] < general[dog] < general[animal] < general[entity]
+    assert general[wordnet.synset_id("pembroke.n.01")] == 0.0
+    assert np.isfinite(general).all()

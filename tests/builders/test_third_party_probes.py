@@ -1,0 +1,182 @@
+"""A probe of another package: found by its entry point, built with its own template."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+MODULE = '''
+"""Which letter follows which: the smallest probe that uses all that a probe may use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from builders.engine.families import Asked, Family, Pool, RANDOM, Truth, perturb
+from builders.engine.options import ProbeOptions
+from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions
+from builders.engine.probe import probe
+from builders.engine.splits import assign_splits
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    name: str = "alphabet"
+    version: str = "1"
+    digest: str = "0" * 64
+    licence: str = "CC0-1.0"
+    letters: str = "abcdefghijklmnopqrstuvwxyz"
+
+
+class LetterOptions(ProbeOptions):
+    step: int = Field(1, ge=1, le=5, description="How many letters on.")
+
+
+@probe(
+    "acme_letters",
+    options=LetterOptions,
+    open=lambda options: Alphabet(),
+    question_fields=("letter",),
+    choice_fields=("letter",),
+)
+def acme_letters(alphabet, options, stream):
+    """Which letter follows another?"""
+    size = len(alphabet.letters)
+    letters = pa.array(list(alphabet.letters))
+    concept = np.arange(size - options.step)
+    gold = concept + options.step
+    split = assign_splits(concept, options.split_shares, stream.child("splits"))
+    kind = np.zeros(size, dtype=np.int64)
+    (drawn,) = perturb(
+        Asked(concept, gold, np.zeros_like(gold), kind[gold]),
+        [Family(RANDOM, 0, Pool.empty(), gold)],
+        Truth(size, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)),
+        kind,
+        distractors=options.choices - 1,
+        max_fill=0,
+        sampling="uniform",
+        repeats=1,
+        stream=stream.child("distractors"),
+    )
+    rows = drawn.rows
+    zeros = np.zeros(rows.size, dtype=np.int64)
+    nodes = np.concatenate([gold[rows, None], drawn.nodes], axis=1)
+    empty = pa.array([""] * size)
+    return Plan(
+        relation="follows",
+        questions=Questions(np.arange(size), {"letter": letters}, empty, letters, empty),
+        choices=Nodes(letters, lambda some: {"letter": letters.take(pa.array(some)).to_pylist()}),
+        facts=Facts(np.arange(size), concept, np.zeros_like(concept), gold, letters, ("follows",)),
+        family_names=(GOLD, RANDOM),
+        concept=concept[rows],
+        question=concept[rows],
+        fact=concept[rows],
+        hops=np.full(rows.size, options.step),
+        split=split[rows],
+        family=zeros + 1,
+        distance=zeros,
+        nodes=nodes,
+        node_family=np.ones_like(nodes),
+        node_hops=np.zeros_like(nodes),
+    )
+'''
+
+TEMPLATE = """\
+probe: acme_letters
+about: Which letter follows another?
+question:
+  - id: after
+    text: 'Which letter comes after {{ letter | upper }}?'
+    key_words: [after]
+choice: the letter {{ letter }}
+arguments: [letter]
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with an installed package: one module, its template, its metadata."""
+    site = tmp_path / "site"
+    metadata = site / "acme_probes-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-probes\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[kbprobe.probes]\nletters = acme_probes\n")
+    (site / "acme_probes.py").write_text(MODULE)
+    (site / "acme_letters.yaml").write_text(TEMPLATE)
+    return site
+
+
+@pytest.fixture
+def run(build_probe_process: Run, environment: dict[str, str], site: Path) -> Run:
+    """Run ``build-probe`` where that package is installed."""
+    path = os.pathsep.join([str(site), environment["PYTHONPATH"]])
+    return lambda *args: build_probe_process(*args, PYTHONPATH=path)
+
+
+def test_it_is_listed_shown_and_described(run: Run) -> None:
+    names = json.loads(run("list", "--json").stdout)
+    assert names["acme_letters"] == "Which letter follows another?"
+    assert len(names) == 5
+    shown = run("show", "acme_letters")
+    assert shown.returncode == 0, shown.stderr
+    assert "Which letter comes after" in shown.stdout
+    described = run("acme_letters", "--help")
+    assert "--step" in described.stdout
+    assert "How many letters on." in described.stdout
+
+
+def test_it_is_built_with_its_own_template(run: Run, tmp_path: Path) -> None:
+    done = run("acme_letters", "--step", "2", "--choices", "4", "-o", "probe")
+    assert done.returncode == 0, done.stderr
+    assert "choice-only model" in done.stdout
+    rows = pq.read_table(tmp_path / "probe" / "data").to_pylist()
+    assert len(rows) == 24
+    for row in rows:
+        following = chr(ord(row["concept"]) + 2)
+        assert row["question"] == f"Which letter comes after {row['concept'].upper()}?"
+        assert row["choices"]["text"][row["answer"]] == f"the letter {following}"
+        assert len(set(row["choices"]["text"])) == 4
+        assert row["triples"] == [
+            {"subject": row["concept"], "relation": "follows", "object": following}
+        ]
+        assert row["arguments"] == [{"name": "letter", "value": row["concept"]}]
+    manifest = json.loads((tmp_path / "probe" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["knowledge_base"]["name"] == "alphabet"
+    assert manifest["template"]["sources"] == ["acme_letters.yaml"]
+    assert "CC0-1.0" in (tmp_path / "probe" / "README.md").read_text(encoding="utf-8")
+    assert run("--from-manifest", "probe").returncode == 0
+
+
+def test_its_template_can_be_replaced_and_its_faults_are_named(run: Run, site: Path) -> None:
+    (site / "acme_letters.yaml").write_text(TEMPLATE.replace("letter | upper", "lettre"))
+    failed = run("acme_letters", "-o", "probe")
+    assert failed.returncode == 2
+    assert "acme_letters.yaml:5: question[0].text: unknown field 'lettre'" in failed.stderr
+    assert "Did you mean 'letter'?" in failed.stderr
+
+
+def test_a_module_that_cannot_be_imported_is_named(run: Run, site: Path) -> None:
+    (site / "acme_probes.py").write_text("import no_such_module\n")
+    failed = run("list")
+    assert failed.returncode == 1
+    assert "acme_probes" in failed.stderr
+    assert "no_such_module" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_name_that_is_taken_is_refused(run: Run, site: Path) -> None:
+    (site / "acme_probes.py").write_text(MODULE.replace("acme_letters", "wordnet_hyponymy"))
+    failed = run("list")
+    assert failed.returncode == 1
+    assert "'wordnet_hyponymy'" in failed.stderr
+    assert "Rename one of them" in failed.stderr

@@ -93,16 +93,20 @@ def build_ours(specification: Report) -> Report:
     """Build and write probes; return the seconds of each phase."""
     start = time.perf_counter()
     from builders.engine import assemble, card, dataset, template_file  # noqa: F401
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import Request, build_all
     from builders.engine.probe import find_probe
 
     probes = [find_probe(name) for name in specification["probes"]]
     report: Report = {"imports": time.perf_counter() - start, "probes": {}}
-    for probe in probes:
-        options = probe.options.parse(specification["options"], probe.name)
-        built = build(Request(probe, options, audit=False))
-        manifest = write(built, Path(specification["output"]) / probe.name)
-        report["probes"][probe.name] = {
+    jobs = [
+        (
+            Request(probe, probe.options.parse(specification["options"], probe.name), audit=False),
+            Path(specification["output"]) / probe.name,
+        )
+        for probe in probes
+    ]
+    for built, manifest, folder in build_all(jobs):
+        report["probes"][folder.name] = {
             "rows": manifest["counts"]["rows"],
             "questions": manifest["counts"]["question_answer_pairs"],
             "bytes": sum(file.bytes for file in manifest["files"]),

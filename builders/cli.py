@@ -237,7 +237,7 @@ def _recipe_jobs(path: Path, output: Path | None, values: dict[str, Any]) -> lis
 
 def _build_all(jobs: list[Job], overwrite: bool, as_json: bool) -> None:
     from builders.engine.dataset import check_target, read_manifest
-    from builders.engine.pipeline import build, describe_request, prepare, write
+    from builders.engine.pipeline import build_all, describe_request, prepare
 
     waiting = []
     for job in jobs:
@@ -248,12 +248,11 @@ def _build_all(jobs: list[Job], overwrite: bool, as_json: bool) -> None:
             click.echo(f"{job.folder} already holds exactly this ({rows:,} rows).", err=as_json)
         else:
             waiting.append(job)
-    for job in waiting:
-        with _progress() as progress:
-            built = build(job.request, progress)
-            progress(f"{job.request.probe.name}: write")
-            manifest = write(built, job.folder)
-        _report(manifest, built, job.folder, as_json)
+    with _progress() as progress:
+        jobs_left = [(job.request, job.folder) for job in waiting]
+        for built, manifest, folder in build_all(jobs_left, progress):
+            progress("")
+            _report(manifest, built, folder, as_json)
 
 
 def _report(manifest: dict[str, Any], built: Any, folder: Path, as_json: bool) -> None:
@@ -323,14 +322,19 @@ def _rebuild(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Show the current phase on stderr, where that is a terminal."""
+    """Show the current phase on stderr, where that is a terminal; an empty one hides it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status("") as status:
-        yield lambda phase: status.update(phase)
+
+        def show(phase: str) -> None:
+            status.update(phase)
+            (status.start if phase else status.stop)()
+
+        yield show
 
 
 @click.command("list", help="List all probes.")

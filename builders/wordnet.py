@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -189,9 +190,12 @@ class _Asking:
         )
 
 
+_load = lru_cache(maxsize=2)(load_wordnet)
+
+
 def open_wordnet(options: WordNetOptions) -> WordNet:
-    """Load the WordNet that the options name."""
-    return load_wordnet(options.wordnet)
+    """Load the WordNet that the options name, once for all the probes of a process."""
+    return _load(options.wordnet)
 
 
 CHOICE_FIELDS = ("lemma", "others", "lemmas", "pos", "gloss")
@@ -296,6 +300,8 @@ def _isa_plan(
         dropped["beyond --golds-per-hop"] = int((~keep).sum())
         concept, gold, hops = concept[keep], gold[keep], hops[keep]
 
+    if concept.size == 0:
+        raise _nothing_left(dropped)
     facts = path_facts(
         graph, concept, gold, hops, relation, wordnet.synsets["name"].combine_chunks()
     )
@@ -376,8 +382,7 @@ def _plan(
         dropped["beyond --cap-per-gold"] = int((~keep).sum())
         asking, split = asking.take(keep), split[keep]
     if asking.gold.size == 0:
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in dropped.items() if count)
-        raise UsageError(f"no question is left to ask under these options ({reasons or 'none'})")
+        raise _nothing_left(dropped)
 
     asked = Asked(asking.concept, asking.gold, split, kinds[asking.gold])
     families = list(_families(wordnet, options, asking, relation))
@@ -402,9 +407,19 @@ def _plan(
     for label, rows in made.items():
         missing = asking.gold.size * options.perturbations - rows
         dropped[f"{label}: too few distractors, or they cannot pay back the gold"] = missing
+    if len(plan) == 0:
+        raise _nothing_left(dropped)
     for reason, count in dropped.items():
         plan = plan.with_dropped(reason, count)
     return plan
+
+
+def _nothing_left(dropped: dict[str, int]) -> UsageError:
+    reasons = "; ".join(f"{reason}: {count:,}" for reason, count in dropped.items() if count)
+    return UsageError(
+        f"no question is left to ask under these options (left out: {reasons or 'nothing'}). "
+        "Loosen one of them."
+    )
 
 
 def _rows(
@@ -435,9 +450,10 @@ def _rows(
         split=split[part.rows],
         family=np.full(some.gold.size, family, dtype=np.int64),
         distance=np.full(some.gold.size, part.family.distance, dtype=np.int64),
-        nodes=np.concatenate([some.gold[:, None], part.nodes], axis=1),
-        node_family=np.where(filled, names.index(RANDOM), family),
-        node_hops=node_hops,
+        # The widest arrays of a plan, and the ones that are copied most: kept narrow.
+        nodes=np.concatenate([some.gold[:, None], part.nodes], axis=1, dtype=np.int32),
+        node_family=np.where(filled, names.index(RANDOM), family).astype(np.int8),
+        node_hops=node_hops.astype(np.int8),
     )
 
 

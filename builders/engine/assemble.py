@@ -6,7 +6,7 @@ for each node, and rows gather them by index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from builders.engine.audit import AuditRows
 from builders.engine.items import LABELS, SCHEMA_VERSION, Coded, Items, Ragged
 from builders.engine.plan import Plan
-from builders.engine.render import render_batch
+from builders.engine.render import check_source, render_batch
 from builders.engine.streams import Stream, UInts
 from kb_cache.columns import to_numpy
 from kb_cache.graph import Bools, Ints, ragged_ranges
 
 if TYPE_CHECKING:
+    from builders.engine.probe import Probe
     from builders.engine.template_file import Template
 
 
@@ -81,20 +82,20 @@ def row_ids(plan: Plan, identity: Stream) -> UInts:
 
 
 def assemble(
-    plan: Plan, setup: str, template: Template, identity: Stream, stream: Stream
+    plan: Plan, probe: Probe, template: Template, identity: Stream, stream: Stream
 ) -> Assembled:
     """Order, deduplicate and render a plan.
 
     Args:
         plan: what to ask.
-        setup: the items' setup.
+        probe: whose plan it is.
         template: the wordings.
         identity: stream that makes row ids: the same for every seed.
         stream: chance for the order of rows and choices, and for wordings.
     """
     plan, ids = _distinct(plan, row_ids(plan, identity))
     shown, node_codes = _compact(plan.nodes, len(plan.choices.names))
-    texts = _choice_texts(plan, template, shown)
+    texts = _choice_texts(plan, template, probe.choice_fields, shown)
     plan, ids, node_codes = _without_repeats(plan, ids, node_codes, texts)
     order = _row_order(plan, ids, stream.child("order"))
     plan, ids, node_codes = plan.take(order), ids[order], node_codes[order]
@@ -118,7 +119,7 @@ def assemble(
         "choice_text": choices,
         "answer": answer,
         "answerKey": Coded(pa.array(list(LABELS)), answer),
-        "setup": setup,
+        "setup": probe.setup,
         "cluster": Coded(plan.choices.names, plan.concept),
         "concept": Coded(plan.choices.names, plan.concept),
         "relation": plan.relation,
@@ -219,8 +220,10 @@ def _taken(column: Any, rows: Ints) -> Any:
     return column if isinstance(column, str) else column.take(pa.array(rows))
 
 
-def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:
-    fields = plan.choices.fields(shown)
+def _choice_texts(
+    plan: Plan, template: Template, allowed: Collection[str], shown: Ints
+) -> pa.Array:
+    fields = plan.choices.fields(shown, check_source(template.choice, allowed).fields)
     return pa.array(render_batch(template.choice, fields, f"{template.probe}: choice"), pa.string())
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -131,16 +131,21 @@ class Truth:
     true_of: Ints
     alike: Ints
 
+    @cached_property
+    def _has_likes(self) -> Bools:
+        likes = np.zeros(self.size, dtype=np.bool_)
+        likes[self.alike // self.size] = True
+        return likes
+
     def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:
         """Tell for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
-        true = (
-            (node == gold)
-            | (node == concept)
-            | contains(self.true_of, concept * self.size + node)
-            | contains(self.alike, gold * self.size + node)
-            | contains(self.alike, concept * self.size + node)
-        )
-        return np.asarray(~true)
+        false = (node != gold) & (node != concept)
+        false &= ~contains(self.true_of, concept * self.size + node)
+        # Few nodes are like any other: only those need the search.
+        doubtful = np.flatnonzero(false & self._has_likes[node])
+        asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
+        false[doubtful] = ~contains(self.alike, asked).any(axis=0)
+        return np.asarray(false)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -118,7 +119,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         plan = _cut(probe.plan(knowledge, options, stream), options, stream)
     with phase("render"):
         identity = Stream.of(0, "row id", probe.name, knowledge.name)
-        done = assemble(plan, probe.setup, template, identity, stream.child("assemble"))
+        done = assemble(plan, probe, template, identity, stream.child("assemble"))
     report = None
     if request.audit:
         with phase("audit"):
@@ -154,6 +155,30 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         "files": [],
     }
     return Built(request, manifest, splits, seconds)
+
+
+def build_all(
+    jobs: Sequence[tuple[Request, Path]], progress: Progress = lambda _: None
+) -> Iterator[tuple[Built, dict[str, Any], Path]]:
+    """Build several probes, each written while the next one is planned.
+
+    Yields each build, its manifest and its folder, in the order given.
+
+    Raises:
+        OSError: a folder cannot be written; probes finished before are kept.
+    """
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        writing: tuple[Built, Future[dict[str, Any]], Path] | None = None
+        for number, (request, folder) in enumerate(jobs, 1):
+            built = build(request, progress)
+            if writing is not None:
+                yield writing[0], writing[1].result(), writing[2]
+            if number < len(jobs):
+                writing = (built, writer.submit(write, built, folder), folder)
+            else:
+                # Nothing is left to do meanwhile; here Ctrl-C stops the writing.
+                progress(f"{request.probe.name}: write")
+                yield built, write(built, folder), folder
 
 
 def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:

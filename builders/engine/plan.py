@@ -8,7 +8,7 @@ however many rows show it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +47,14 @@ class Nodes:
 
     Attributes:
         names: the public name of every node of the knowledge base ("dog.n.01").
-        fields: template field -> values of the given nodes, for the choice text.
+        fields: template field -> values of the given nodes, for the choice text: those of the
+            fields that are asked for.
         generality: of every node, higher is more general; None where that means nothing.
         frequency: word frequency (Zipf scale) of the given nodes' head words.
     """
 
     names: pa.Array
-    fields: Callable[[Ints], Mapping[str, Sequence[Any]]]
+    fields: Callable[[Ints, Collection[str]], Mapping[str, Sequence[Any]]]
     generality: Floats | None = None
     frequency: Callable[[Ints], Floats] | None = None
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from builders.engine.probe import Probe
 
 SAMPLES = 3
+NEAR = 50
+"""Rows looked through for a sample of another family."""
 
 
 def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
@@ -89,18 +91,23 @@ def _flags(console: Any, report: dict[str, Any]) -> None:
 
 
 def _samples(built: Built) -> list[dict[str, Any]]:
-    """Rows from the largest split, spread over it, so that families and clusters differ."""
+    """Rows from the largest split, spread over it, each of another family if there are several."""
     items = max(built.splits.values(), key=lambda split: split.rows)
     step = max(items.rows // SAMPLES, 1)
-    places = range(0, min(step * SAMPLES, items.rows), step)
-    return [plain(items.table(at, at + 1)).to_pylist()[0] for at in places]
+    rows: list[dict[str, Any]] = []
+    for start in range(0, min(step * SAMPLES, items.rows), step):
+        near = plain(items.table(start, start + min(step, NEAR))).to_pylist()
+        shown = {row["distractor_family"] for row in rows}
+        fresh = [row for row in near if row["distractor_family"] not in shown]
+        rows.append((fresh or near)[0])
+    return rows
 
 
 def _print_row(console: Any, row: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    family, hops = row["distractor_family"], row["hops"]
-    console.print(escape(row["question"]) + f"  [dim]({family}, {hops} hops)[/]")
+    hops = f", {row['hops']} hop{'s' * (row['hops'] != 1)}" if row["hops"] else ""
+    console.print(escape(row["question"]) + f"  [dim]({row['distractor_family']}{hops})[/]")
     texts = zip(row["choices"]["label"], row["choices"]["text"], strict=True)
     for at, (label, text) in enumerate(texts):
         mark = "[green]*[/]" if at == row["answer"] else " "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -296,19 +296,23 @@ def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
     """How synsets appear as choices."""
     lemmas = lemma_texts(wordnet)
 
-    def fields(nodes: Ints) -> Mapping[str, Sequence[Any]]:
-        counts = np.diff(wordnet.sense_start)[nodes]
-        texts = lemmas.take(pa.array(ragged_ranges(wordnet.sense_start[nodes], counts))).to_pylist()
-        ends = np.cumsum(counts).tolist()
-        names = [texts[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
-        gloss = shown_glosses(wordnet).take(pa.array(nodes))
-        return {
-            "lemma": [some[0] for some in names],
-            "others": [some[1 : 1 + OTHER_LEMMAS_SHOWN] for some in names],
-            "lemmas": names,
-            "pos": [POS_NAMES[code] for code in wordnet.pos_codes[nodes].tolist()],
-            "gloss": gloss.to_pylist(),
-        }
+    def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
+        values: dict[str, Sequence[Any]] = {}
+        if not {"lemma", "others", "lemmas"}.isdisjoint(wanted):
+            counts = np.diff(wordnet.sense_start)[nodes]
+            members = ragged_ranges(wordnet.sense_start[nodes], counts)
+            names = pa.ListArray.from_arrays(
+                np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+                lemmas.take(pa.array(members)),
+            ).to_pylist()
+            values["lemma"] = [some[0] for some in names]
+            values["others"] = [some[1 : 1 + OTHER_LEMMAS_SHOWN] for some in names]
+            values["lemmas"] = names
+        if "pos" in wanted:
+            values["pos"] = [POS_NAMES[code] for code in wordnet.pos_codes[nodes].tolist()]
+        if "gloss" in wanted:
+            values["gloss"] = shown_glosses(wordnet).take(pa.array(nodes)).to_pylist()
+        return {name: values[name] for name in wanted}
 
     def frequency(nodes: Ints) -> Floats:
         from kb_cache.frequency import zipf_frequencies

@@ -134,7 +134,6 @@ def test_a_refusal_is_the_same_in_a_process_of_its_own(
     assert refused(alone) == refused(here)
 
 
-@pytest.mark.xfail(strict=True, reason="an empty plan is not noticed before it is rendered")
 @pytest.mark.parametrize(
     "args",
     [

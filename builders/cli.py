@@ -244,8 +244,11 @@ def _build_all(jobs: list[Job], overwrite: bool, as_json: bool) -> None:
         knowledge, template = prepare(job.request)
         asked = describe_request(job.request, template, knowledge)
         if check_target(job.folder, asked, overwrite):
-            rows = read_manifest(job.folder)["counts"]["rows"]
+            manifest = read_manifest(job.folder)
+            rows = manifest["counts"]["rows"]
             click.echo(f"{job.folder} already holds exactly this ({rows:,} rows).", err=as_json)
+            if as_json:
+                _report(manifest, None, job.folder, as_json)
         else:
             waiting.append(job)
     with _progress() as progress:

@@ -75,7 +75,7 @@ def acme_letters(alphabet, options, stream):
     return Plan(
         relation="follows",
         questions=Questions(np.arange(size), {"letter": letters}, empty, letters, empty),
-        choices=Nodes(letters, lambda some: {"letter": letters.take(pa.array(some)).to_pylist()}),
+        choices=Nodes(letters, lambda some, wanted: {"letter": letters.take(some).to_pylist()}),
         facts=Facts(np.arange(size), concept, np.zeros_like(concept), gold, letters, ("follows",)),
         family_names=(GOLD, RANDOM),
         concept=concept[rows],

@@ -136,6 +136,8 @@ def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
 def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
     code = (
         "import os, signal, sys, kb_cache.wordnet_fetch as fetch, kb_cache.cli as cli\n"
+        "# A shell may start background jobs with this signal ignored.\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "write = fetch.write_snapshot\n"
         "def interrupted(*args, **kwargs):\n"
         "    write(*args, **kwargs)\n"

@@ -133,6 +133,8 @@ def show_probe(probe: Probe) -> None:
     for wording in template.questions:
         console.print(f"  [dim]{wording.id}:[/] {escape(wording.text)}")
     console.print(f"  [dim]choice:[/] {escape(' '.join(template.choice.split()))}\n")
+    console.print(f"Fields of a question: {', '.join(sorted(probe.question_fields))}")
+    console.print(f"Fields of a choice: {', '.join(sorted(probe.choice_fields))}\n")
     table = Table(box=None, title="Options", title_justify="left")
     for column in ("option", "default", "what it does"):
         table.add_column(column, overflow="fold")

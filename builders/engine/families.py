@@ -134,7 +134,7 @@ class Truth:
     @cached_property
     def _has_likes(self) -> Bools:
         likes = np.zeros(self.size, dtype=np.bool_)
-        likes[self.alike // self.size] = True
+        likes[self.alike % self.size] = True
         return likes
 
     def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:

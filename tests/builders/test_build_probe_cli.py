@@ -91,7 +91,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
     [
         (["wordnet_hypernimy"], ["'wordnet_hypernimy'", "Did you mean 'wordnet_hypernymy'?"]),
         (["show", "wordnet_hypernimy"], ["Did you mean 'wordnet_hypernymy'?", "build-probe list"]),
-        ([NAME, "--max-hop", "2"], ["--max-hop'", "--max-hops"]),
+        ([NAME, "--max-hop", "2"], ["--max-hop", "--max-hops"]),
         ([NAME, "--families", "sistr"], ["--families", "'sistr'", "Did you mean 'sister'?"]),
         ([NAME, "--families", "sibling"], ["'sibling'", "sibling_branch"]),
         ([NAME, "--wordnet", "3.00"], ["'3.00'", "wordnet-3.0", "kb-cache fetch"]),

@@ -140,11 +140,12 @@ def _fields(probes: Sequence[Probe]) -> dict[str, Any]:
 
 def _option(name: str, info: Any) -> click.Option:
     """Make a command-line option of a model's field; pydantic validates what it is given."""
+    from builders.engine.options import option_name, spelled
+
     default = info.default
-    shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
-    flag = f"--{name.replace('_', '-')}"
+    shown, flag = spelled(default), option_name(name)
     if info.annotation is bool:
-        flags = [f"{flag}/--no-{name.replace('_', '-')}", name]
+        flags = [f"{flag}/--no-{flag.removeprefix('--')}", name]
         return click.Option(flags, default=None, help=f"{info.description} [{shown}]")
     suffix = "" if default is None else f" [{shown}]"
     if len(suffix) > 60:
@@ -194,6 +195,7 @@ def _build_callback(probes: Sequence[Probe], own: set[str]) -> Callable[..., Non
 def _named_jobs(
     names: tuple[str, ...], given: dict[str, Any], output: Path | None, values: dict[str, Any]
 ) -> list[Job]:
+    from builders.engine.options import option_name
     from builders.engine.pipeline import Request
     from builders.engine.probe import find_probe
 
@@ -209,7 +211,7 @@ def _named_jobs(
             name: _parsed(fields[name], value) for name, value in given.items() if name in fields
         }
         for name in given.keys() - options.keys():
-            click.echo(f"{PROGRAM}: {probe.name} has no --{name.replace('_', '-')}", err=True)
+            click.echo(f"{PROGRAM}: {probe.name} has no {option_name(name)}", err=True)
         jobs.append(Job(Request(probe, probe.options.parse(options, probe.name), **values), folder))
     return jobs
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from builders.engine.distractors import first_of_each
 from builders.engine.families import RANDOM, Asked, Family, Perturbation, Pool, Truth, perturb
-from builders.engine.plan import GOLD, Facts, Plan, Questions, concatenate
+from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions, concatenate
 from builders.engine.probe import probe
 from builders.engine.splits import assign_splits
 from builders.engine.streams import Stream
@@ -163,7 +164,7 @@ def _isa_plan(
     concept, gold, hops = concept[keep], gold[keep], hops[keep]
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         cell = concept * (options.max_hops + 1) + hops
-        keep = _first_of_each(cell, options.golds_per_hop, stream.child("golds"), gold)
+        keep = first_of_each(cell, options.golds_per_hop, stream.child("golds"), gold)
         dropped["beyond --golds-per-hop"] = int((~keep).sum())
         concept, gold, hops = concept[keep], gold[keep], hops[keep]
 
@@ -243,7 +244,7 @@ def _plan(
     split = assign_splits(asking.concept, options.split_shares, stream.child("splits"))
     if options.cap_per_gold:
         cell = asking.gold * 3 + split
-        keep = _first_of_each(
+        keep = first_of_each(
             cell, options.cap_per_gold, stream.child("cap"), asking.question * 64 + asking.hops
         )
         dropped["beyond --cap-per-gold"] = int((~keep).sum())
@@ -252,7 +253,7 @@ def _plan(
         raise _nothing_left(dropped)
 
     asked = Asked(asking.concept, asking.gold, split, kinds[asking.gold])
-    families = list(_families(wordnet, options, asking, relation))
+    families = list(_families(wordnet, options, asking))
     drawn = perturb(
         asked,
         families,
@@ -296,7 +297,7 @@ def _rows(
     names: tuple[str, ...],
     relation: str,
     questions: Questions,
-    choices: object,
+    choices: Nodes,
     facts: Facts,
 ) -> Plan:
     some = asking.take(part.rows)
@@ -307,7 +308,7 @@ def _rows(
     return Plan(
         relation=relation,
         questions=questions,
-        choices=choices,  # type: ignore[arg-type]
+        choices=choices,
         facts=facts,
         family_names=names,
         concept=some.concept,
@@ -324,9 +325,7 @@ def _rows(
     )
 
 
-def _families(
-    wordnet: WordNet, options: WordNetOptions, asking: _Asking, relation: str
-) -> Iterator[Family]:
+def _families(wordnet: WordNet, options: WordNetOptions, asking: _Asking) -> Iterator[Family]:
     """Make the pools of the families asked for, and tell which pool each question uses."""
     from builders.engine import relatives
     from builders.engine.synsets import parents_for_levels
@@ -374,16 +373,6 @@ def _truth(concept: Ints, node: Ints, concepts: Ints, look_alike: Graph) -> Trut
     position, like = look_alike.expand(member)
     keys = np.concatenate([owner * size + member, owner[position] * size + like])
     return Truth(size, sorted_unique(keys), keys_of(look_alike))
-
-
-def _first_of_each(cell: Ints, most: int, stream: Stream, identity: Ints) -> Bools:
-    """Mark at most ``most`` lines of each cell, in seeded order."""
-    from builders.engine.distractors import ranks_within
-
-    order = np.lexsort((stream.bits(cell, identity), cell))
-    keep = np.zeros(cell.size, dtype=np.bool_)
-    keep[order[ranks_within(cell[order]) < most]] = True
-    return keep
 
 
 def _stopped(wordnet: WordNet, options: IsaOptions) -> Ints:

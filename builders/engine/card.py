@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from builders.engine.audit import BASELINES
 from builders.engine.items import COLUMNS, plain
+from builders.engine.options import option_name, spelled
 
 if TYPE_CHECKING:
     from builders.engine.items import Items
@@ -86,7 +87,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, sample: Items) -> s
         columns=COLUMNS,
         command=command_of(request),
         options=[
-            (name.replace("_", "-"), _spelled(getattr(request.options, name)), info.description)
+            (name.replace("_", "-"), spelled(getattr(request.options, name)), info.description)
             for name, info in type(request.options).model_fields.items()
         ],
         notice=f"## Licence and citation\n\n{notice}\n\n{CITATION}",
@@ -99,7 +100,7 @@ def command_of(request: Request) -> str:
     for name, info in type(request.options).model_fields.items():
         value = getattr(request.options, name)
         if value != info.default:
-            words += [f"--{name.replace('_', '-')}", _spelled(value)]
+            words += [option_name(name), spelled(value)]
     if request.seed:
         words += ["--seed", str(request.seed)]
     if request.format != "parquet":
@@ -109,12 +110,6 @@ def command_of(request: Request) -> str:
     if not request.audit:
         words.append("--no-audit")
     return " ".join(words)
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(str(part) for part in value)
-    return str(value)
 
 
 def _audited_families(manifest: Mapping[str, Any]) -> list[str]:

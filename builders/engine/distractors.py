@@ -69,6 +69,14 @@ def ranks_within(groups: Ints) -> Ints:
     return ragged_ranges(np.zeros(starts.size, dtype=np.int64), lengths)
 
 
+def first_of_each(cell: Ints, most: int, stream: Stream, identity: Ints) -> Bools:
+    """Mark at most ``most`` lines of each cell, in seeded order."""
+    order = np.lexsort((stream.bits(cell, identity), cell))
+    keep = np.zeros(cell.size, dtype=np.bool_)
+    keep[order[ranks_within(cell[order]) < most]] = True
+    return keep
+
+
 def sorted_by(group: Ints, race: Floats) -> Ints:
     """Return the order that sorts by group, then by race (0 and up, compared as float32).
 
@@ -150,15 +158,13 @@ def draw_balanced(
     """
     needed = count - max_short
     alive = np.arange(gold.size, dtype=np.int64)
-    chosen = np.empty(0, dtype=np.int64)
     for round_ in range(TRIMMING_ROUNDS):
         candidates, alive = _keep_supported(candidates, alive, gold, size, needed)
         if alive.size == 0:
             return Draw(alive, np.empty((0, count), dtype=np.int64))
         golds = np.bincount(gold[alive], minlength=size)
-        near, fitted = _fit(candidates, golds, count, stream.child(round_))
+        near, chosen = _fit(candidates, golds, count, stream.child(round_))
         candidates_now = candidates.take(near)
-        chosen = fitted
         if round_ == TRIMMING_ROUNDS - 1:
             break
         used = np.bincount(candidates_now.node[chosen], minlength=size)

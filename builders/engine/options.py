@@ -73,6 +73,11 @@ def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
     return f"{spell(place)}: {message} (got {problem['input']!r})"
 
 
+def spelled(value: Any) -> str:
+    """Spell a value as the command line takes it: lists with commas."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def option_name(field: str) -> str:
     """Return the command-line option of a field: ``max_hops`` is ``--max-hops``."""
     return f"--{field.split('.')[0].replace('_', '-')}"

@@ -101,6 +101,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     """
     from builders.engine.assemble import assemble
     from builders.engine.audit import audit
+    from builders.engine.items import SCHEMA_VERSION
 
     probe, options = request.probe, request.options
     seconds: dict[str, float] = {}
@@ -132,7 +133,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     manifest: dict[str, Any] = {
         "probe": probe.name,
         "about": template.about,
-        "schema_version": _schema_version(),
+        "schema_version": SCHEMA_VERSION,
         "kbprobe_version": kbprobe_version(),
         "request": describe_request(request, template, knowledge),
         "knowledge_base": {
@@ -233,12 +234,6 @@ def request_of(manifest: Mapping[str, Any], template: Path | None = None) -> Req
         raise UsageError(
             f"the manifest's request lacks {error}; it cannot be built again"
         ) from None
-
-
-def _schema_version() -> str:
-    from builders.engine.items import SCHEMA_VERSION
-
-    return SCHEMA_VERSION
 
 
 def _cut(plan: Plan, options: ProbeOptions, stream: Stream) -> Plan:

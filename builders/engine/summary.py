@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.engine.items import plain
+from builders.engine.options import option_name, spelled
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -139,10 +140,9 @@ def show_probe(probe: Probe) -> None:
     for column in ("option", "default", "what it does"):
         table.add_column(column, overflow="fold")
     for name, info in probe.options.model_fields.items():
-        default = info.default
-        text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        text = spelled(info.default)
         table.add_row(
-            f"--{name.replace('_', '-')}",
+            option_name(name),
             escape(textwrap.shorten(text, 40)),
             escape(info.description or ""),
         )

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.engine.distractors import first_of_each
 from builders.engine.ngrams import shares_a_word, weighted_counts
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.streams import Floats, Stream
@@ -59,11 +60,7 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, stream: Stream) ->
     # Two more words of two letters and their spaces: less than that is no context.
     found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
     if most:
-        order = np.lexsort((stream.bits(found.concept, found.example), found.concept))
-        rank = np.empty(order.size, dtype=np.int64)
-        starts = np.searchsorted(found.concept[order], found.concept[order], side="left")
-        rank[order] = np.arange(order.size) - starts
-        found = found.take(rank < most)
+        found = found.take(first_of_each(found.concept, most, stream, found.example))
     return found
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from builders.engine.options import SPLITS
 from builders.engine.probe import Probe, find_probe
-from builders.engine.streams import Stream
-from kb_cache.errors import KbprobeError
+from kbprobe.errors import KbprobeError
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
 
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "antonym_negation": {
@@ -77,7 +77,7 @@ def count(probe: Probe, given: Mapping[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     knowledge = probe.open(options)
     opened = time.perf_counter()
-    plan = probe.plan(knowledge, options, Stream.of(0, probe.name))
+    plan = probe.plan(knowledge, options, RandomGenerator.of(0, probe.name))
     return {
         "rows": len(plan),
         "splits": {name: int((plan.split == code).sum()) for code, name in enumerate(SPLITS)},

@@ -4,7 +4,7 @@
 
 Measured, each in a fresh process, the best of three, on the edges between English concepts:
 
-- **ours**: reading and filtering (``kb_cache.conceptnet_source.read_edges``), compiling into
+- **ours**: reading and filtering (``kb_cache.conceptnet.source.read_edges``), compiling into
   tables, writing the snapshot; each phase apart.
 - **reference**: ``gzip``, ``csv.reader``, ``json.loads`` for each kept line, a dict of concepts and
   a list of edges; what one writes in ten minutes. It ends where our compiling ends.
@@ -46,9 +46,11 @@ Report = dict[str, Any]
 
 
 def ours(path: Path) -> Report:
-    import kb_cache.conceptnet_lines  # noqa: F401 - imports are not counted
-    from kb_cache.conceptnet_compile import compile_edges
-    from kb_cache.conceptnet_source import Malformed, Selection, read_edges
+    import kb_cache.conceptnet.lines  # noqa: F401 - imports are not counted
+    from kb_cache.base import Compiled
+    from kb_cache.conceptnet.compile import compile_edges
+    from kb_cache.conceptnet.source import read_edges
+    from kb_cache.conceptnet.types import Malformed, Selection
     from kb_cache.snapshot import SourceInfo, write_snapshot
 
     malformed = Malformed(path)
@@ -59,8 +61,8 @@ def ours(path: Path) -> Report:
     compiled = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         info = write_snapshot(
-            Path(folder), kind="conceptnet", name="benchmark", version="", licence="",
-            created_by={}, source=SourceInfo(""), tables=tables,
+            Path(folder), Compiled("", tables), kind="conceptnet", name="benchmark", version="",
+            licence="", source=SourceInfo(""),
         )  # fmt: skip
     return {
         "lines": malformed.lines,
@@ -95,8 +97,8 @@ def reference(path: Path) -> Report:
 
 
 def ours_lines(path: Path) -> Report:
-    from kb_cache import conceptnet_lines
-    from kb_cache.conceptnet_source import Malformed
+    from kb_cache.conceptnet import lines as conceptnet_lines
+    from kb_cache.conceptnet.types import Malformed
 
     malformed = Malformed(path)
     start = time.perf_counter()

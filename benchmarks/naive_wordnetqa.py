@@ -32,11 +32,11 @@ import yaml
 from nltk.corpus.reader.wordnet import Synset, WordNetCorpusReader
 
 import templates
-from builders.engine.items import LABELS, SCHEMA_VERSION, arrow_schema
-from builders.engine.ngrams import FUNCTION_WORDS
+from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.probe import find_probe
-from builders.engine.synsets import shown_glosses
-from kb_cache.wordnet import load_wordnet
+from builders.wordnet.synsets import shown_glosses
+from kb_cache.wordnet.load import load_wordnet
+from kbprobe.format.items import LABELS, SCHEMA_VERSION, arrow_schema
 
 POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 SPLITS = ("train", "validation", "test")

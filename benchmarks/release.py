@@ -45,9 +45,10 @@ def multiplied(folder: Path, rows: int) -> None:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
-    from release.markdown import join_card, split_card
+    from builders.engine.request import Request
+    from release.cards import join_card, split_card
 
     probe = find_probe(PROBE)
     write(build(Request(probe, probe.options.parse(OPTIONS, PROBE))), folder)
@@ -100,9 +101,9 @@ def ours(folder: Path) -> Report:
 
     import release.checks.cards
     import release.checks.rows  # noqa: F401
-    from release.card import publication_card
     from release.checks.checking import check
     from release.croissant import croissant_text
+    from release.publication_card import publication_card
 
     start = time.perf_counter()
     report = check(folder)

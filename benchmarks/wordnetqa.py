@@ -92,9 +92,10 @@ def run_part(part: str, specification: Report, **environment: str) -> Report:
 def build_ours(specification: Report) -> Report:
     """Build and write probes; return the seconds of each phase."""
     start = time.perf_counter()
-    from builders.engine import assemble, card, dataset, template_file  # noqa: F401
-    from builders.engine.pipeline import Request, build_all
+    from builders.engine.pipeline import build_all
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
+    from kbprobe.format import dataset  # noqa: F401
 
     probes = [find_probe(name) for name in specification["probes"]]
     report: Report = {"imports": time.perf_counter() - start, "probes": {}}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["build", "load", "names"]
+__all__ = ["build", "names"]
 
 
 def build(
@@ -48,11 +48,12 @@ def build(
     """
     from datasets import Dataset, DatasetDict
 
-    from builders.engine.dataset import load_built
-    from builders.engine.items import plain
-    from builders.engine.pipeline import Request, prepare, write
     from builders.engine.pipeline import build as run
+    from builders.engine.pipeline import prepare, write
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
+    from kbprobe.format.dataset import dataset_info, load
+    from kbprobe.format.items import plain
 
     probe = find_probe(name)
     parsed = probe.options.parse(options, name)
@@ -60,33 +61,17 @@ def build(
     prepared = prepare(Request(probe, parsed, seed, file, audit=audit))
     prepared.check_config(config)
     if output is not None and prepared.is_in(Path(output), overwrite):
-        return load_built(Path(output), config)
+        return load(Path(output), config)
     built = run(prepared)
     if output is not None:
         write(built, Path(output))
-    return DatasetDict(
-        {split: Dataset(plain(items.table())) for split, items in built.configs[config].items()}
-    )
-
-
-def load(path: str | Path, config: str = "default") -> datasets.DatasetDict:
-    """Load a built probe from its folder, after checking its files against the manifest.
-
-    Args:
-        path: the probe's folder.
-        config: ``default``, or a control that was built beside it, such as ``no_language``.
-
-    Raises:
-        UsageError: the folder holds no probe, or no such config.
-        KbprobeError: a file is missing or damaged.
-    """
-    from builders.engine.dataset import load_built
-
-    return load_built(Path(path), config)
+    info = dataset_info(built.manifest, config)
+    splits = built.configs[config].items()
+    return DatasetDict({split: Dataset(plain(items.table()), info) for split, items in splits})
 
 
 def names() -> list[str]:
     """Return the names of all probes, those of other installed packages among them."""
-    from builders.engine.probe import all_probes
+    from builders.engine.probe import summaries
 
-    return list(all_probes())
+    return list(summaries())

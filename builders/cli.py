@@ -7,7 +7,7 @@ click and the standard library are imported at the top: ``--help`` answers at on
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb_cache.command import Dispatch, debug_option, kbprobe_version, run
-from kb_cache.errors import KbprobeError, UsageError
+from kbprobe.cli import Dispatch, debug_option, kbprobe_version, run
+from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
-    from builders.engine.pipeline import Request
     from builders.engine.probe import Probe
+    from builders.engine.registry import Entry
+    from builders.engine.request import Request
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -46,18 +47,26 @@ def _from_words(words: Sequence[str]) -> click.Command:
     return build_command(named_probes(words))
 
 
-def named_probes(words: Sequence[str]) -> list[Probe]:
-    """Return the probes that a command line names; options' values may stand among them."""
-    bare = [word for word in words if not word.startswith("-")]
-    if not bare:
-        return []
-    from builders.engine.probe import all_probes
+def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
+    """Return the probes that a command line names; options' values may stand among them.
 
-    known = all_probes()
-    return [known[word] for word in dict.fromkeys(bare) if word in known]
+    Our own are not imported yet.
+    """
+    from builders.engine.registry import PROBES
+
+    found: dict[str, Entry | Probe] = {}
+    for word in words:
+        if word in PROBES:
+            found[word] = PROBES[word]
+        elif not word.startswith("-"):
+            from builders.engine.probe import find_probe, knows
+
+            if knows(word):
+                found[word] = find_probe(word)
+    return found
 
 
-def build_command(probes: Sequence[Probe]) -> click.Command:
+def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:
     """Make the build command, with the options of the given probes."""
     common = [
         click.Argument(["names"], nargs=-1, metavar="NAME..."),
@@ -104,35 +113,35 @@ def build_command(probes: Sequence[Probe]) -> click.Command:
     return debug_option(command)
 
 
-def _specific_options(probes: Sequence[Probe]) -> list[click.Option]:
+def _specific_options(probes: Mapping[str, Entry | Probe]) -> list[click.Option]:
     if not probes:
         return []  # The bare --help has no need of pydantic.
-    from kb_cache.options import command_option
+    from kbprobe.options import command_option
 
     return [command_option(name, info) for name, info in _fields(probes).items()]
 
 
-def _help_text(probes: Sequence[Probe]) -> str:
+def _help_text(probes: Mapping[str, Entry | Probe]) -> str:
     if probes:
-        return "\n\n".join(f"{probe.name}: {probe.summary}" for probe in probes)
-    from builders.engine.template_file import names
+        return "\n\n".join(f"{name}: {probe.summary}" for name, probe in probes.items())
+    from builders.engine.registry import PROBES
 
     return (
         "Build probe datasets from knowledge bases.\n\n"
-        f"Probes: {', '.join(names())}.\n\n"
+        f"Probes: {', '.join(PROBES)}.\n\n"
         f"Options of a probe: {PROGRAM} NAME --help"
     )
 
 
-def _fields(probes: Sequence[Probe]) -> dict[str, Any]:
+def _fields(probes: Mapping[str, Entry | Probe]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for probe in probes:
+    for probe in probes.values():
         for name, info in probe.options.model_fields.items():
             fields.setdefault(name, info)
     return fields
 
 
-def _build_callback(probes: Sequence[Probe], own: set[str]) -> Callable[..., None]:
+def _build_callback(probes: Mapping[str, Entry | Probe], own: set[str]) -> Callable[..., None]:
     def callback(
         names: tuple[str, ...],
         output: Path | None,
@@ -165,9 +174,9 @@ def _build_callback(probes: Sequence[Probe], own: set[str]) -> Callable[..., Non
 def _named_jobs(
     names: tuple[str, ...], given: dict[str, Any], output: Path | None, values: dict[str, Any]
 ) -> list[Job]:
-    from builders.engine.pipeline import Request
     from builders.engine.probe import find_probe
-    from kb_cache.options import option_name, parsed
+    from builders.engine.request import Request
+    from kbprobe.options import option_name, parsed
 
     probes = [find_probe(name) for name in dict.fromkeys(names)]
     if len(probes) == 1:
@@ -187,9 +196,9 @@ def _named_jobs(
 
 
 def _recipe_jobs(path: Path, output: Path | None, values: dict[str, Any]) -> list[Job]:
-    from builders.engine.pipeline import Request
     from builders.engine.probe import find_probe
     from builders.engine.recipe import load_recipe
+    from builders.engine.request import Request
 
     recipe = load_recipe(path)
     jobs = []
@@ -208,8 +217,8 @@ def _recipe_jobs(path: Path, output: Path | None, values: dict[str, Any]) -> lis
 
 
 def _build_all(jobs: list[Job], overwrite: bool, as_json: bool) -> None:
-    from builders.engine.dataset import read_manifest
     from builders.engine.pipeline import build_all, prepare
+    from kbprobe.format.manifest import read_manifest
 
     waiting = []
     for job in jobs:
@@ -232,7 +241,7 @@ def _report(manifest: dict[str, Any], built: Any, folder: Path, as_json: bool) -
     if as_json:
         import json
 
-        from builders.engine.dataset import jsonable
+        from kbprobe.format.manifest import jsonable
 
         click.echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
         return
@@ -246,8 +255,8 @@ def _rebuild(
 ) -> None:
     from tempfile import TemporaryDirectory
 
-    from builders.engine.dataset import read_manifest
     from builders.engine.pipeline import build, prepare, request_of, same_rows, write
+    from kbprobe.format.manifest import read_manifest
 
     old = read_manifest(path)
     prepared = prepare(request_of(old, template_file))
@@ -306,17 +315,17 @@ def _progress() -> Iterator[Callable[[str], None]]:
 @debug_option
 def list_command(as_json: bool) -> None:
     """Print every probe's name and what it asks."""
-    from builders.engine.probe import all_probes
+    from builders.engine.probe import summaries
 
-    probes = all_probes()
+    probes = summaries()
     if as_json:
         import json
 
-        click.echo(json.dumps({name: probe.summary for name, probe in probes.items()}))
+        click.echo(json.dumps(probes))
         return
     width = max(map(len, probes))
-    for name, probe in probes.items():
-        click.echo(f"{name:<{width}}  {probe.summary}")
+    for name, summary in probes.items():
+        click.echo(f"{name:<{width}}  {summary}")
 
 
 @click.command("show", help="Show a probe: what it asks, its wordings, its options.")

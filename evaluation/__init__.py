@@ -1,4 +1,4 @@
-"""Evaluation: what a language model makes of a probe.
+"""Evaluation: score language models on probes, compare them, and study what they know.
 
 >>> import evaluation
 >>> done = evaluation.evaluate("probes/wordnet_hypernymy", "roberta-base")  # doctest: +SKIP
@@ -9,17 +9,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaluation.protocols.zero_shot import Evaluation
+    from evaluation.items.sources import ProbeSource
+    from evaluation.runs.evaluation import Evaluation
 
-__all__ = ["evaluate", "load"]
+__all__ = ["evaluate", "load", "study"]
 
 
 def evaluate(
-    probe: str | Path,
+    probe: ProbeSource,
     model: str | Path,
     *,
     output: str | Path | None = None,
@@ -29,17 +31,18 @@ def evaluate(
     """Evaluate a model on a probe.
 
     Args:
-        probe: a folder that ``build-probe`` wrote, a Hub id, or a file of published items.
+        probe: a folder that ``build-probe`` wrote, a Hub id, a file of published items, or a data
+            set in memory, such as :func:`builders.build` returns.
         model: a checkpoint's folder, a ``.gguf`` file, or a Hub id.
         output: where to write results, predictions and report as well; None: memory only.
             Results of the same request that are there already are read, not made again.
         overwrite: replace other results in ``output``.
-        **options: as ``evaluate-probe --help`` lists them, with underscores
-            (:class:`evaluation.options.EvaluationOptions`).
+        **options: as ``evaluate-probe --help`` lists them, with underscores: those of every run
+            (:class:`evaluation.options.RunOptions`) and of the scorer or learner used.
 
     Returns:
         Results, and predictions with a row per item (``to_pandas()``). Where rows rest on single
-        facts, ``facts`` holds the same of these, and ``results.facts`` what the two make together.
+        facts, ``facts`` holds the same of these, and ``results.analyses`` relates the two.
 
     Raises:
         UsageError: an unknown option, probe or model, unlabelled rows, a head that was never
@@ -47,15 +50,66 @@ def evaluate(
         KbprobeError: the probe or the model cannot be read or run.
         MissingDependencyError: torch or transformers is not installed.
     """
-    from evaluation.options import EvaluationOptions
-    from evaluation.protocols.run import Run, run_all
-    from evaluation.protocols.workers import find_workers
+    from evaluation.runs.executor import execute
+    from evaluation.runs.spec import RunSpec
+    from evaluation.workers import find_workers
 
-    parsed = EvaluationOptions.parse(options, "evaluate")
-    run = Run(str(probe), str(model), None if output is None else Path(output))
-    workers = find_workers(parsed.device)
-    (outcome,) = run_all([run], parsed, overwrite, workers)
+    source = str(probe) if isinstance(probe, Path) else probe
+    folder = None if output is None else Path(output)
+    spec = RunSpec.parse(source, str(model), options, folder)
+    (outcome,) = execute([spec], overwrite, find_workers(spec.run.device))
     return outcome.or_raise()
+
+
+def study(
+    name: str,
+    probes: ProbeSource | Sequence[ProbeSource],
+    models: str | Path | Sequence[str | Path] = (),
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> Any:
+    """Run a study: several runs, and what they show together.
+
+    >>> import evaluation
+    >>> evaluation.study("controls", "probes/age_comparison", "roberta-base")  # doctest: +SKIP
+    >>> evaluation.study("compare", ["results/a", "results/b"])  # doctest: +SKIP
+
+    Args:
+        name: the study's name; ``evaluate-probe --help`` lists them.
+        probes: one or several, as for :func:`evaluate`; or the folders of results that the study
+            is about.
+        models: one or several, as for :func:`evaluate`.
+        output: parent folder of the runs' results; None: memory only.
+        overwrite: replace other results in these folders.
+        **options: the study's own, and those of its runs.
+
+    Returns:
+        The study's summary, a pydantic model.
+
+    Raises:
+        UsageError: no such study or option, or a run that is refused.
+        KbprobeError: a probe or model cannot be read or run.
+    """
+    from evaluation.studies.base import StudyRequest, summarise_folders
+    from evaluation.studies.registry import STUDIES
+    from evaluation.studies.run import run_study
+    from evaluation.workers import find_workers
+
+    one = isinstance(probes, str | Path) or not isinstance(probes, Sequence)
+    sources = [probes] if one else list(probes)  # type: ignore[arg-type]
+    request = StudyRequest.parse(
+        STUDIES.get(name),
+        sources,
+        [models] if isinstance(models, str | Path) else list(models),
+        options,
+        None if output is None else Path(output),
+    )
+    if request.study.expand is None:
+        return summarise_folders(request, [Path(str(folder)) for folder in sources])
+    workers = find_workers(request.defaults.run.device)
+    return run_study(request, overwrite=overwrite, workers=workers)
 
 
 def load(folder: str | Path) -> Evaluation:
@@ -64,6 +118,6 @@ def load(folder: str | Path) -> Evaluation:
     Raises:
         UsageError: the folder holds no results, or damaged ones.
     """
-    from evaluation.protocols.run import load as read
+    from evaluation.runs.folders import load as load_folder
 
-    return read(Path(folder))
+    return load_folder(Path(folder))

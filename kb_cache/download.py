@@ -1,27 +1,28 @@
-"""Downloading one file over HTTP: resumed, checked, and never half there.
+"""Download one file over HTTP: resumed, checked, and never half written.
 
-What has arrived waits beside the target as ``NAME.part``, with ``NAME.part.json`` saying which
-version of the file the server was sending. The target itself appears in one step, when it is
+Connections, redirections, retries and ``Retry-After`` are those of requests and urllib3. What is
+ours: incomplete data waits beside the target as ``NAME.part``, with ``NAME.part.json`` saying
+which version of the file the server was sending, and the target appears in one step, when it is
 complete and its checksum is right.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
-from kb_cache.errors import CacheError, SourceError, UsageError
-from kb_cache.snapshot import file_sha256
+from kbprobe.errors import SourceError, UsageError
+from kbprobe.files import file_sha256, locked
+
+if TYPE_CHECKING:
+    from requests import Response, Session
 
 Progress = Callable[[int, int | None], None]
 
@@ -29,6 +30,8 @@ Progress = Callable[[int, int | None], None]
 ATTEMPTS = 5
 #: Seconds before the second attempt; each further one waits twice as long.
 PAUSE = 1.0
+#: Seconds that a busy server can have us wait (Retry-After).
+LONGEST_WAIT = 60
 #: Seconds without a byte after which a connection counts as dead.
 TIMEOUT = 60.0
 
@@ -36,12 +39,12 @@ _CHUNK = 1 << 18
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 _UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d+)")
 _WEB_PAGE = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype html|html)\b", re.IGNORECASE)
-#: Answers that may be different a moment later.
-_PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+#: Statuses that another attempt may change.
+_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 
 
-class _Dropped(Exception):
-    """The connection failed or ended early; another attempt may go further."""
+class _Interrupted(Exception):
+    """A transfer ended early; another attempt may get further."""
 
 
 def download(
@@ -52,101 +55,74 @@ def download(
     size: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Download a file, going on where an earlier attempt was broken off.
+    """Download a file, resuming an earlier incomplete download.
 
-    A target that exists and is as ``sha256`` and ``size`` say is left alone and nothing is
-    asked of the server. Two processes that want the same target take turns.
+    A target that exists and has the given checksum and size is left alone, without a request.
+    Two processes that want the same target take turns.
 
     Args:
         url: http or https; redirections are followed.
         target: the file to write; its folder is made.
-        sha256: of the whole file, in hex. Without it a file is believed to be right when it
-            is as long as the server says.
+        sha256: of the whole file, in hex. Without it a file is accepted when it is as long as
+            the server says.
         size: of the whole file, in bytes.
-        progress: called with (bytes there, bytes in all or None if the server does not say).
+        progress: called with (bytes received, bytes in all or None if the server does not say).
 
     Returns:
         ``target``.
 
     Raises:
         SourceError: there is no such file, the server sent something else (a web page, another
-            length, another checksum), or the connection failed too often. What has arrived
-            stays for the next attempt unless it is known to be wrong.
+            length, another checksum), or the connection failed too often. What was received is
+            kept for the next attempt unless it is known to be wrong.
         UsageError: the URL is not one of http or https.
         CacheError: another process has been downloading the same file for too long.
         OSError: the file cannot be written.
     """
-    import filelock
-
-    from kb_cache.store import LOCK_TIMEOUT
-
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"cannot download {url}: only http and https addresses are understood")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = target.with_name(f".{target.name}.lock")
-    try:
-        with filelock.FileLock(lock, timeout=LOCK_TIMEOUT):
-            if not _is_there(target, sha256, size):
-                _Download(url, target, sha256, size, progress).run()
-    except filelock.Timeout as error:
-        raise CacheError(
-            f"another process has been downloading {target} for {LOCK_TIMEOUT:.0f} s "
-            f"(it holds {lock}); wait for it to end, or end it"
-        ) from error
+    with locked(target.with_name(f".{target.name}.lock"), f"downloading {target}"):
+        complete = target.is_file() and size in (None, target.stat().st_size)
+        if not complete or (sha256 is not None and file_sha256(target) != sha256.lower()):
+            _Download(url, target, sha256, size, progress).run()
     return target
 
 
-def _is_there(target: Path, sha256: str | None, size: int | None) -> bool:
-    if not target.is_file() or size not in (None, target.stat().st_size):
-        return False
-    return sha256 is None or file_sha256(target) == sha256.lower()
-
-
-@dataclass
-class _Answer:
-    """What a server is about to send: the file from byte ``start`` on."""
-
-    body: Any
-    start: int
-    total: int | None
-
-
+@dataclass(frozen=True)
 class _Download:
-    """One download, over as many connections as it takes."""
+    """One download, over as many connections as it takes; the fields are `download`'s."""
 
-    def __init__(
-        self,
-        url: str,
-        target: Path,
-        sha256: str | None,
-        size: int | None,
-        progress: Progress | None,
-    ) -> None:
-        self.url, self.target, self.sha256, self.size = url, target, sha256, size
-        self.progress = progress
-        self.part = target.with_name(f"{target.name}.part")
-        self.note = target.with_name(f"{target.name}.part.json")
+    url: str
+    target: Path
+    sha256: str | None
+    size: int | None
+    progress: Progress | None
+
+    @property
+    def part(self) -> Path:
+        return self.target.with_name(f"{self.target.name}.part")
+
+    @property
+    def note(self) -> Path:
+        return self.target.with_name(f"{self.target.name}.part.json")
 
     def run(self) -> None:
         """Fetch, check and put into place."""
         furthest, failures = -1, 0
-        while True:
-            try:
-                self._fetch_rest()
-                break
-            except _Dropped as drop:
-                there = self._there()
-                # A server that starts anew each time and always breaks off at the same place
-                # makes no progress, although bytes arrive.
-                failures = 1 if there > furthest else failures + 1
-                furthest = max(furthest, there)
-                if failures >= ATTEMPTS:
-                    raise SourceError(
-                        f"downloading {self.url} failed: {drop}, {ATTEMPTS} times in a row. "
-                        f"{there:,} bytes have arrived and are kept: the same command goes on "
-                        "from there. Or get the file in another way and give it with --from."
-                    ) from drop
-                time.sleep(PAUSE * 2 ** (failures - 1))
+        with _session() as session:
+            while True:
+                try:
+                    self._fetch_rest(session)
+                    break
+                except _Interrupted as error:
+                    done = self._received()
+                    # A server that starts anew each time and always breaks off at the same place
+                    # makes no progress, although bytes arrive.
+                    failures = 1 if done > furthest else failures + 1
+                    furthest = max(furthest, done)
+                    if failures >= ATTEMPTS:
+                        raise self._failed(f"{error}, {ATTEMPTS} times in a row") from error
+                    time.sleep(PAUSE * 2 ** (failures - 1))
         if self.sha256 is not None and (found := file_sha256(self.part)) != self.sha256.lower():
             self._refuse(
                 f"{self.url} is not the expected file: its sha256 is {found}, not {self.sha256}. "
@@ -156,7 +132,7 @@ class _Download:
         os.replace(self.part, self.target)
         self.note.unlink(missing_ok=True)
 
-    def _there(self) -> int:
+    def _received(self) -> int:
         return self.part.stat().st_size if self.part.is_file() else 0
 
     def _discard(self) -> None:
@@ -164,106 +140,67 @@ class _Download:
         self.note.unlink(missing_ok=True)
 
     def _refuse(self, why: str) -> NoReturn:
-        """Give up on what has arrived: it is not what was asked for."""
+        """Give up on what was received: it is not what was asked for."""
         self._discard()
         raise SourceError(why)
 
-    def _fetch_rest(self) -> None:
+    def _failed(self, why: str) -> SourceError:
+        return SourceError(
+            f"downloading {self.url} failed: {why}. {self._received():,} bytes have arrived and "
+            "are kept: the same command resumes from there. Or get the file in another way and "
+            "give it with --from."
+        )
+
+    def _fetch_rest(self, session: Session) -> None:
         """Fetch what is missing over one connection.
 
         Raises:
-            _Dropped: it ended early.
+            _Interrupted: it ended early.
         """
-        done = self._there()
+        from requests import RequestException
+
+        done = self._received()
         if self.size is not None and done == self.size and self.sha256 is not None:
             return
-        answer = self._ask(done)
-        if answer is None:  # nothing was missing
-            return
-        with answer.body, self.part.open("r+b" if answer.start else "wb") as file:
-            file.truncate(answer.start)
-            file.seek(answer.start)
-            done = self._receive(answer, file)
-            file.flush()
-            os.fsync(file.fileno())
-        if answer.total is not None and done < answer.total:
-            raise _Dropped(f"the connection ended after {done:,} of {answer.total:,} bytes")
-
-    def _receive(self, answer: _Answer, file: BinaryIO) -> int:
-        """Write the body to the file; return the number of bytes of the whole that are there."""
-        done = answer.start
-        if self.progress:
-            self.progress(done, answer.total)
-        while True:
-            try:
-                chunk = answer.body.read1(_CHUNK)
-            except (http.client.HTTPException, OSError) as error:
-                raise _Dropped(f"the connection broke after {done:,} bytes ({error})") from error
-            if not chunk:
-                return done
-            if done == 0 and _WEB_PAGE.match(chunk):
-                self._refuse(_web_page(self.url))
-            done += len(chunk)
-            if answer.total is not None and done > answer.total:
-                self._refuse(f"{self.url} sends more than the {answer.total:,} bytes it should be")
-            file.write(chunk)
-            if self.progress:
-                self.progress(done, answer.total)
-
-    def _ask(self, done: int) -> _Answer | None:
-        """Ask for the file from byte ``done`` on; None if the server has no more than that."""
-        validator = self._validator() if done else None
-        if done and validator is None and self.sha256 is None:
+        validator = self._validator()
+        if validator is None and self.sha256 is None:
             done = 0  # nothing would tell whether the two parts belong together
         headers = {"Accept-Encoding": "identity", "User-Agent": "kbprobe"}
         if done:
-            headers["Range"] = f"bytes={done}-"
-            if validator:
-                headers["If-Range"] = validator
+            headers |= {"Range": f"bytes={done}-"} | ({"If-Range": validator} if validator else {})
         try:
-            request = urllib.request.Request(self.url, headers=headers)
-            response = urllib.request.urlopen(request, timeout=TIMEOUT)
-        except urllib.error.HTTPError as error:
-            with error:
-                self._explain(error, done)
-            return None
-        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            reason = getattr(error, "reason", error)
-            raise _Dropped(f"the server cannot be reached ({reason})") from error
-        try:
-            return self._understand(response, done)
-        except BaseException:
-            response.close()
-            raise
+            response = session.get(self.url, headers=headers, stream=True, timeout=TIMEOUT)
+        except RequestException as error:
+            raise self._failed(f"the server cannot be reached ({error})") from error
+        with response:
+            start, total = self._extent(response, done)
+            if start != total or not done:
+                self._receive(response, start, total)
 
-    def _explain(self, error: urllib.error.HTTPError, done: int) -> None:
-        """Turn an HTTP error into ours; return if it says that nothing is missing."""
-        if error.code == 416 and done:
-            said = _UNSATISFIED_RANGE.match(error.headers.get("Content-Range", ""))
-            if said and int(said[1]) == done and self.size in (None, done):
-                return
+    def _extent(self, response: Response, done: int) -> tuple[int, int | None]:
+        """The first byte that a response holds, and the length of the whole file if known."""
+        said = response.headers.get("Content-Range", "")
+        if response.status_code == 416 and done:
+            match = _UNSATISFIED_RANGE.match(said)
+            if match and int(match[1]) == done and self.size in (None, done):
+                return done, done  # nothing was missing
             self._discard()
-            raise _Dropped("what had arrived does not fit the server's file")
-        if error.code in _PASSING:
-            raise _Dropped(f"the server answers {error.code} {error.reason}") from error
-        raise SourceError(
-            f"cannot download {self.url}: the server answers {error.code} {error.reason}. "
-            "Get the file in another way and give it with --from."
-        ) from error
-
-    def _understand(self, response: Any, done: int) -> _Answer:
-        """Find out which part of the file a response holds."""
-        if response.headers.get_content_type() == "text/html":
+            raise _Interrupted("the bytes received before do not fit the server's file")
+        if not response.ok:
+            raise SourceError(
+                f"cannot download {self.url}: the server answers {response.status_code} "
+                f"{response.reason}. Get the file in another way and give it with --from."
+            )
+        if response.headers.get("Content-Type", "").partition(";")[0].strip() == "text/html":
             self._refuse(_web_page(self.url))
         start, total = 0, None
-        if response.status == 206:
-            said = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
-            if said is None or int(said[1]) != done:
+        if response.status_code == 206:
+            match = _CONTENT_RANGE.match(said)
+            if match is None or int(match[1]) != done:
                 self._discard()
-                raise _Dropped("the server sent another part than the one asked for")
-            start = done
-            total = int(said[2]) if said[2] != "*" else None
-        elif length := response.headers.get("Content-Length"):
+                raise _Interrupted("the server sent another part than the one asked for")
+            start, total = done, int(match[2]) if match[2] != "*" else None
+        elif (length := response.headers.get("Content-Length", "")).isdigit():
             total = int(length)
         if self.size is not None and total not in (None, self.size):
             self._refuse(
@@ -271,18 +208,44 @@ class _Download:
                 "replaced by another version, or what answers is not its server"
             )
         if not start:
-            self._remember(response)
-        return _Answer(response, start, self.size if total is None else total)
+            etag = response.headers.get("ETag", "")
+            validator = etag if etag.startswith('"') else response.headers.get("Last-Modified")
+            self.part.unlink(missing_ok=True)  # it may belong to another version than the note
+            self.note.write_text(json.dumps({"url": self.url, "validator": validator}))
+        return start, self.size if total is None else total
 
-    def _remember(self, response: Any) -> None:
-        """Note which version of the file is being sent."""
-        etag = response.headers.get("ETag", "")
-        validator = etag if etag.startswith('"') else response.headers.get("Last-Modified")
-        self.part.unlink(missing_ok=True)  # it may belong to another version than the note
-        self.note.write_text(json.dumps({"url": self.url, "validator": validator}))
+    def _receive(self, response: Response, done: int, total: int | None) -> None:
+        """Write a body to the file, from byte ``done`` on."""
+        from urllib3.exceptions import HTTPError
+
+        with self.part.open("r+b" if done else "wb") as file:
+            file.truncate(done)
+            file.seek(done)
+            try:
+                while True:
+                    if self.progress:
+                        self.progress(done, total)
+                    # Not iter_content: it loses the last bytes before a connection breaks.
+                    chunk = response.raw.read1(_CHUNK, decode_content=False)
+                    if not chunk:
+                        break
+                    if done == 0 and _WEB_PAGE.match(chunk):
+                        self._refuse(_web_page(self.url))
+                    done += len(chunk)
+                    if total is not None and done > total:
+                        self._refuse(f"{self.url} sends more than the {total:,} bytes it should be")
+                    file.write(chunk)
+                complete = total is None or done == total
+            except HTTPError:
+                complete = False
+            file.flush()
+            os.fsync(file.fileno())
+        if not complete:
+            of_all = "" if total is None else f" of {total:,}"
+            raise _Interrupted(f"the connection ended after {done:,}{of_all} bytes")
 
     def _validator(self) -> str | None:
-        """What `_remember` noted of what is there, None if that is of no use."""
+        """The version that the note states of the bytes received, None if it is of no use."""
         try:
             note = json.loads(self.note.read_text())
         except (OSError, ValueError):
@@ -291,6 +254,22 @@ class _Download:
             return None
         validator = note.get("validator")
         return validator if isinstance(validator, str) else None
+
+
+def _session() -> Session:
+    """A session that asks again where a server is busy or cannot be reached."""
+    from requests import Session
+    from requests.adapters import HTTPAdapter
+    from urllib3 import Retry
+
+    retries = Retry(
+        ATTEMPTS - 1, status_forcelist=_TEMPORARY, backoff_factor=PAUSE, raise_on_status=False,
+        retry_after_max=LONGEST_WAIT,
+    )  # fmt: skip
+    session = Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retries))
+    return session
 
 
 def _web_page(url: str) -> str:

@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from kbprobe.arrays import Ints, contains, ragged_ranges, sorted_unique
 
 
 class Walk(NamedTuple):
-    """What a walk reached: three parallel arrays, sorted by (source, hops, node).
+    """The nodes that a walk reached: three parallel arrays, sorted by (source, hops, node).
 
     ``source`` is the *position* in the array of sources, not the node id, so that a node given
     twice keeps its two walks apart.
@@ -29,48 +28,6 @@ class Walk(NamedTuple):
     source: Ints
     node: Ints
     hops: Ints
-
-
-def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:
-    """Concatenate ``arange(start, start + length)`` of each pair without a Python loop.
-
-    >>> ragged_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    total = int(lengths.sum())
-    if total == 0:
-        return np.empty(0, dtype=np.int64)
-    ends = np.cumsum(lengths)
-    shift = np.repeat(starts - (ends - lengths), lengths)
-    ranges: Ints = np.arange(total, dtype=np.int64) + shift
-    return ranges
-
-
-def contains(sorted_keys: Ints, keys: Ints) -> Bools:
-    """Tell for each of ``keys`` whether it occurs in ``sorted_keys`` (ascending).
-
-    >>> contains(np.array([1, 4, 9]), np.array([4, 5])).tolist()
-    [True, False]
-    """
-    if sorted_keys.size == 0:
-        return np.zeros(keys.shape, dtype=np.bool_)
-    at = np.searchsorted(sorted_keys, keys)
-    at[at == sorted_keys.size] = 0
-    return np.asarray(sorted_keys[at] == keys)
-
-
-def sorted_unique(keys: Ints) -> Ints:
-    """Return the distinct keys, ascending.
-
-    Several times faster here than ``numpy.unique``, which hashes integers before it sorts them.
-
-    >>> sorted_unique(np.array([3, 1, 3])).tolist()
-    [1, 3]
-    """
-    ordered = np.sort(keys, axis=None)
-    if ordered.size == 0:
-        return ordered
-    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
 @dataclass(frozen=True, eq=False)

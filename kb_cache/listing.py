@@ -1,82 +1,109 @@
-"""What ``kb-cache list`` shows: the snapshots, and the answers of SPARQL endpoints."""
+"""What is in the cache, for ``kb-cache list``, ``verify`` and ``clear``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kb_cache.catalogue import Entry, entries
-from kb_cache.errors import SnapshotError
+from kb_cache import store
+from kb_cache.base import Holding, find_kind, kind_names
+from kb_cache.catalogue import Entry, entries, verify
+from kb_cache.fetching import rebuild
 from kb_cache.snapshot import INFO_FILE, find_damage, read_info
-from kb_cache.sparql_answers import AnswerFolder, answer_folders, endpoint_address
+from kbprobe.errors import CacheError, KbprobeError, SnapshotError
 
 _HEAD = ("NAME", "VERSION", "KIND", "CONTENT", "SIZE", "AGE", "WHERE")
 
 
-def listing() -> list[dict[str, Any]]:
-    """All that is there, for ``kb-cache list --json``."""
-    return [*map(_snapshot, entries()), *map(_answers, answer_folders())]
+class SnapshotHolding(Holding):
+    """A snapshot."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry, self.name = entry, entry.name
+
+    def row(self) -> dict[str, Any]:
+        """Return the entry of ``kb-cache list --json``."""
+        folder = self.entry.folder
+        found = row(self.name, folder=str(folder), where=self.entry.where, sound=False)
+        try:
+            info = read_info(folder)
+            created = (folder / INFO_FILE).stat().st_mtime
+        except (SnapshotError, OSError):
+            return found
+        return found | {
+            "version": info.version, "kind": info.kind, "digest": info.digest,
+            "licence": info.licence, "rows": info.rows, "bytes": info.bytes,
+            "age": age(time.time() - created), "created": date(created),
+            "sound": not find_damage(folder, info, full=False),
+        }  # fmt: skip
+
+    def damage(self) -> list[str]:
+        """Compare every byte with its checksum."""
+        return verify(self.entry)
+
+    def repair(self) -> str:
+        """Compile it again from its source."""
+        rebuild(self.entry)
+        return "rebuilt"
+
+    def remove(self) -> bool:
+        """Remove it, and what dead writers left of it."""
+        if self.entry.embedded:
+            raise CacheError(f"{self.name} is part of kbprobe itself and cannot be removed")
+        return store.remove_entry(self.name)
 
 
-def table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The lines of ``kb-cache list``."""
+def holdings() -> dict[str, Holding]:
+    """All that is there, by name: snapshots, and what kinds keep beside them."""
+    found: list[Holding] = [SnapshotHolding(entry) for entry in entries()]
+    for kind in kind_names():
+        found += find_kind(kind).holdings()
+    return {holding.name: holding for holding in found}
+
+
+def row(name: str, **known: Any) -> dict[str, Any]:
+    """Return a row of ``kb-cache list --json`` with what is known; the rest is empty."""
+    return {
+        "name": name, "version": None, "kind": None, "digest": None, "licence": None, "rows": {},
+        "bytes": 0, "age": "-", "created": None, "where": "cache", "sound": True, **known,
+    }  # fmt: skip
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of ``kb-cache list``."""
     lines = [_HEAD]
-    for row in rows:
-        rows_of = row["rows"]
-        content = f"{next(iter(rows_of.values())):,} {next(iter(rows_of))}" if rows_of else "-"
-        state = row["where"] if row["sound"] else f"{row['where']} (damaged: see kb-cache verify)"
-        size = f"{row['bytes'] / 1e6:.1f} MB" if row["bytes"] else "-"
+    for one in rows:
+        state = one["where"] if one["sound"] else f"{one['where']} (damaged: see kb-cache verify)"
+        size = f"{one['bytes'] / 1e6:.1f} MB" if one["bytes"] else "-"
         lines.append(
-            (row["name"], row["version"] or "-", row["kind"] or "-", content, size, row["age"],
-             state)
+            (one["name"], one["version"] or "-", one["kind"] or "-", contents(one), size,
+             one["age"], state)
         )  # fmt: skip
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
     return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
 
 
-def _snapshot(entry: Entry) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": entry.name, "version": None, "kind": None, "digest": None, "licence": None,
-        "rows": {}, "bytes": 0, "age": "-", "created": None, "where": entry.where,
-        "folder": str(entry.folder), "sound": False,
-    }  # fmt: skip
+def contents(one: Mapping[str, Any]) -> str:
+    """Say how much a holding has in it, as its kind puts it: "117,659 synsets"."""
+    sizes = one["rows"]
     try:
-        info = read_info(entry.folder)
-        created = (entry.folder / INFO_FILE).stat().st_mtime
-    except (SnapshotError, OSError):
-        return described
-    # The table that gives the knowledge base its size comes first.
-    rows = dict(
-        sorted(info.rows.items(), key=lambda item: (item[0] not in ("synsets", "words"), item[0]))
-    )
-    described |= {
-        "version": info.version, "kind": info.kind, "digest": info.digest,
-        "licence": info.licence, "rows": rows, "bytes": info.bytes,
-        "age": _age(time.time() - created), "created": _date(created),
-        "sound": not find_damage(entry.folder, info, full=False),
-    }  # fmt: skip
-    return described
+        return find_kind(one["kind"]).contents.format(**sizes)
+    except (KbprobeError, KeyError):
+        return ", ".join(f"{size:,} {name}" for name, size in sizes.items()) or "-"
 
 
-def _answers(found: AnswerFolder) -> dict[str, Any]:
-    """The same keys, so far as they apply, and the endpoint's address and the oldest answer."""
-    now = time.time()
-    newest, oldest = _age(now - found.newest), _age(now - found.oldest)
-    return {
-        "name": found.name, "version": None, "kind": "answers", "digest": None, "licence": None,
-        "rows": {"answers": found.answers}, "bytes": found.bytes,
-        "age": (newest if newest == oldest else f"{newest} to {oldest}") if found.answers else "-",
-        "created": _date(found.newest), "where": "cache", "folder": str(found.folder),
-        "sound": True, "oldest": _date(found.oldest), "endpoint": endpoint_address(found.folder),
-    }  # fmt: skip
-
-
-def _date(seconds: float) -> str:
+def date(seconds: float) -> str:
+    """Return a time (seconds since 1970) in ISO 8601 and UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _age(seconds: float) -> str:
+def age(seconds: float) -> str:
+    """Return an age in words: "3 days".
+
+    >>> age(3 * 86400), age(5)
+    ('3 days', 'new')
+    """
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)} {unit}"

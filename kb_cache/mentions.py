@@ -2,7 +2,7 @@
 
 A match is one stretch of text. A phrasal verb whose object stands between verb and particle
 ("put the coat on" for *put on*) is therefore not found; so are lemmas that the example merely
-paraphrases. Both are counted among the failures that ``kb_cache.wordnet_compile`` reports.
+paraphrases. Both are counted among the failures that ``kb_cache.wordnet.compile`` reports.
 """
 
 from __future__ import annotations

@@ -1,29 +1,32 @@
-"""Snapshots: a folder of Parquet tables and the ``snapshot.json`` that vouches for them.
+"""Snapshots: a folder of Parquet tables, and the ``snapshot.json`` that describes them.
 
-``snapshot.json`` states what the tables hold, where they came from, the sha256 of every file,
-and a *digest* of their content. The digest does not depend on how Parquet encodes the tables,
-so it names the knowledge base itself: the same source compiled by the same code has the same
-digest whichever version of Arrow wrote it.
+``snapshot.json`` states what the tables hold, where they came from, whom to credit, the sha256 of
+every file, and a *digest* of their content. The digest does not depend on how Parquet encodes the
+tables, so it names the knowledge base itself: the same source compiled by the same code has the
+same digest whichever version of Arrow wrote it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.errors import SnapshotError
+from kb_cache.base import Compiled, Engine, Loaded
+from kbprobe import files
+from kbprobe.errors import SnapshotError
+from kbprobe.files import file_sha256
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1
+FORMAT = 2
+"""2: with attribution, citation, language and the options of fetching. Format 1 is still read."""
+_READ = (1, FORMAT)
 INFO_FILE = "snapshot.json"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,15 @@ class SourceInfo:
         path: the folder or archive on this machine, from which the snapshot can be rebuilt;
             None where there is none (the embedded snapshots).
         files: sha256 of every source file that was read, by name.
-        notes: what was missing from the source and how it was made good.
+        notes: what was left out, what was missing and how it was replaced.
+        options: those it was fetched with; None where they are not recorded (format 1).
     """
 
     description: str
     path: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,21 +59,6 @@ class FileInfo:
 
 
 @dataclass(frozen=True)
-class Engine:
-    """Files that a storage engine wrote into a snapshot, beside the tables.
-
-    Attributes:
-        folder: name of the snapshot's subfolder that holds them.
-        digest: sha256 of what they say; an engine may say the same in other bytes each time.
-        counts: how much they hold, by what it is ("triples").
-    """
-
-    folder: str
-    digest: str
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
 class SnapshotInfo:
     """The content of ``snapshot.json``.
 
@@ -77,6 +67,9 @@ class SnapshotInfo:
         name: the entry's name ("wordnet-3.0").
         version: of the knowledge base ("3.0").
         licence: SPDX licence expression ("CC-BY-SA-4.0", "LicenseRef-WordNet").
+        attribution: the text in which the authors ask to be credited.
+        citation: BibTeX entry of the work to cite.
+        language: BCP 47 code; several are joined by "+".
         digest: sha256 over the content of all tables, and of an engine's files.
         created_by: versions of the packages that shaped the content.
         counts: how much an engine's files hold, by what it is.
@@ -91,7 +84,15 @@ class SnapshotInfo:
     source: SourceInfo
     files: Mapping[str, FileInfo]
     format: int = FORMAT
+    attribution: str = ""
+    citation: str = ""
+    language: str = "en"
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The fields that a loaded knowledge base has as well (`kb_cache.base.Loaded`)."""
+        return {one.name: getattr(self, one.name) for one in fields(Loaded)}
 
     @property
     def rows(self) -> dict[str, int]:
@@ -126,7 +127,7 @@ def content_digest(tables: Mapping[str, pa.Table]) -> str:
 
 
 def _feed(digest: hashlib._Hash, *words: object) -> None:
-    """Hash a record whose end cannot be mistaken."""
+    """Hash a record with its length, so that records cannot run into each other."""
     record = json.dumps(words).encode()
     digest.update(len(record).to_bytes(8, "little"))
     digest.update(record)
@@ -176,49 +177,40 @@ def _feed_array(digest: hashlib._Hash, column: Any) -> None:
         raise TypeError(f"no canonical form is defined for columns of type {kind}")
 
 
-def file_sha256(path: Path) -> str:
-    """Return the sha256 (hex) of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def write_snapshot(
     folder: Path,
+    compiled: Compiled,
     *,
     kind: str,
     name: str,
     version: str,
     licence: str,
-    created_by: Mapping[str, str],
     source: SourceInfo,
-    tables: Mapping[str, pa.Table],
-    texts: Mapping[str, bytes] | None = None,
-    engine: Engine | None = None,
+    attribution: str = "",
+    citation: str = "",
+    language: str = "en",
 ) -> SnapshotInfo:
     """Write tables, further files and ``snapshot.json`` into an existing folder.
 
-    The folder is empty, or holds what an engine wrote. The bytes depend on the arguments and on
-    the version of Arrow alone; no time is recorded.
+    The folder is empty, or holds what an engine wrote; the engine must have closed its files. The
+    bytes depend on the arguments and on the version of Arrow alone; no time is recorded.
 
     Args:
-        folder: where to write; usually what ``kb_cache.store.replacing`` yields.
-        kind: see `SnapshotInfo`, as for the next four.
+        folder: where to write; usually what ``kbprobe.files.replacing_folder`` yields.
+        compiled: what to write.
+        kind: see `SnapshotInfo`, as for all that follow.
         name: likewise.
         version: likewise.
         licence: likewise.
-        created_by: likewise.
         source: where the content came from.
-        tables: by name; each is written to ``NAME.parquet``.
-        texts: further files by file name (a licence).
-        engine: what has written its files into the folder; they are recorded as they are, so it
-            must be done with them.
+        attribution: see `SnapshotInfo`.
+        citation: likewise.
+        language: likewise.
     """
     import pyarrow.parquet as pq
 
-    files: dict[str, FileInfo] = {}
+    tables, engine = compiled.tables, compiled.engine
+    written: dict[str, FileInfo] = {}
     for table_name in sorted(tables):
         table = tables[table_name]
         path = folder / f"{table_name}.parquet"
@@ -234,14 +226,13 @@ def write_snapshot(
             write_page_checksum=True,
             row_group_size=max(table.num_rows, 1),
         )
-        files[path.name] = FileInfo(file_sha256(path), path.stat().st_size, table.num_rows)
-    for file_name, content in sorted((texts or {}).items()):
-        path = folder / file_name
-        path.write_bytes(content)
-        files[file_name] = FileInfo(hashlib.sha256(content).hexdigest(), len(content))
+        written[path.name] = FileInfo(file_sha256(path), path.stat().st_size, table.num_rows)
+    for file_name, content in sorted(compiled.texts.items()):
+        (folder / file_name).write_bytes(content)
+        written[file_name] = FileInfo(hashlib.sha256(content).hexdigest(), len(content))
     digest = content_digest(tables)
     if engine is not None:
-        files |= _engine_files(folder, engine)
+        written |= _engine_files(folder, engine)
         digest = hashlib.sha256(f"{digest} {engine.digest}".encode()).hexdigest()
     info = SnapshotInfo(
         kind=kind,
@@ -249,14 +240,25 @@ def write_snapshot(
         version=version,
         licence=licence,
         digest=digest,
-        created_by=dict(sorted(created_by.items())),
+        created_by=dict(sorted(compiled.created_by.items())),
         source=source,
-        files=files,
+        files=written,
+        attribution=attribution,
+        citation=citation,
+        language=language,
         counts=dict(engine.counts) if engine is not None else {},
     )
-    text = json.dumps(_to_json(info), indent=2, ensure_ascii=False) + "\n"
-    (folder / INFO_FILE).write_bytes(text.encode())
+    write_info(folder, info)
     return info
+
+
+def write_info(folder: Path, info: SnapshotInfo) -> None:
+    """Write ``snapshot.json``."""
+    described = {"format": info.format, **asdict(info)}
+    if not info.counts:
+        del described["counts"]
+    text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+    (folder / INFO_FILE).write_bytes(text.encode())
 
 
 def _engine_files(folder: Path, engine: Engine) -> dict[str, FileInfo]:
@@ -288,13 +290,6 @@ def _encodings(table: pa.Table) -> dict[str, str]:
     return encodings
 
 
-def _to_json(info: SnapshotInfo) -> dict[str, Any]:
-    described = {"format": info.format, **asdict(info)}
-    if not info.counts:  # so that snapshots of tables alone are written as they always were
-        del described["counts"]
-    return described
-
-
 def read_info(folder: Path) -> SnapshotInfo:
     """Read ``snapshot.json``.
 
@@ -310,14 +305,15 @@ def read_info(folder: Path) -> SnapshotInfo:
         raise SnapshotError(f"{path} cannot be read: {error}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("format"), int):
         raise SnapshotError(f"{path} is not a snapshot's description")
-    if raw["format"] != FORMAT:
+    if raw["format"] not in _READ:
         raise SnapshotError(
-            f"{path} has format {raw['format']}; this kbprobe reads format {FORMAT}"
+            f"{path} has format {raw['format']}; this kbprobe reads formats "
+            f"{' and '.join(map(str, _READ))}"
         )
     try:
         source = SourceInfo(**raw.pop("source"))
-        files = {str(name): FileInfo(**file) for name, file in raw.pop("files").items()}
-        return SnapshotInfo(source=source, files=files, **raw)
+        recorded = {str(name): FileInfo(**file) for name, file in raw.pop("files").items()}
+        return SnapshotInfo(source=source, files=recorded, **raw)
     except (KeyError, TypeError, AttributeError) as error:
         raise SnapshotError(f"{path} is incomplete or has unknown fields: {error}") from error
 
@@ -330,20 +326,8 @@ def find_damage(folder: Path, info: SnapshotInfo, *, full: bool) -> list[str]:
         info: what `read_info` returned for it.
         full: compare sha256 as well (reads every byte); otherwise presence and size alone.
     """
-    damage = []
-    for name, expected in info.files.items():
-        path = folder / name
-        try:
-            size = os.stat(path).st_size
-            if size != expected.bytes:
-                damage.append(f"{path} has {size:,} bytes instead of {expected.bytes:,}")
-            elif full and file_sha256(path) != expected.sha256:
-                damage.append(f"{path} is corrupt: its sha256 is not the recorded one")
-        except FileNotFoundError:
-            damage.append(f"{path} is missing")
-        except OSError as error:
-            damage.append(f"{path} cannot be read: {error.strerror or error}")
-    return damage
+    expected = {name: (file.sha256, file.bytes) for name, file in info.files.items()}
+    return files.find_damage(folder, expected, full=full)
 
 
 def read_tables(folder: Path, info: SnapshotInfo) -> dict[str, pa.Table]:

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from builders.engine.canary import COLUMN, canary_of
-from builders.engine.dataset import CARD, read_manifest, write_manifest
-from builders.engine.items import huggingface_metadata
-from builders.engine.output import writing
-from kb_cache.errors import UsageError
-from release.card import with_canary_column
-from release.checks.files import digest_of
-from release.markdown import join_card, split_card
+from kbprobe.errors import UsageError
+from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.format.canary import COLUMN, canary_of
+from kbprobe.format.dataset import CARD
+from kbprobe.format.items import huggingface_metadata
+from kbprobe.format.manifest import read_manifest, write_manifest
+from release.cards import join_card, split_card
+from release.publication_card import with_canary_column
 
 
 def add_canary_column(folder: Path, output: Path) -> None:
@@ -31,7 +31,7 @@ def add_canary_column(folder: Path, output: Path) -> None:
     if output.exists():
         raise UsageError(f"{output} exists already. Name another folder.")
     text = canary_of(manifest["probe"], manifest["request"]["seed"])
-    with writing(output) as aside:
+    with replacing_folder(output) as aside:
         files = [_copied(folder, aside, entry, text) for entry in manifest["files"]]
         manifest |= {"files": files, "canary_column": True}
         write_manifest(aside, manifest)
@@ -56,7 +56,7 @@ def _copied(folder: Path, aside: Path, entry: dict[str, Any], text: str) -> dict
                 column = pa.repeat(pa.scalar(text), table.num_rows)
                 writer.write_table(table.append_column(field, column))
             writer.add_key_value_metadata({"huggingface": _features()})
-    return {**entry, "bytes": path.stat().st_size, "sha256": digest_of(path)}
+    return {**entry, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
 
 
 def _features() -> str:

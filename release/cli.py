@@ -12,7 +12,7 @@ from importlib import import_module
 
 import click
 
-from kb_cache.command import Dispatch, run
+from kbprobe.cli import Dispatch, run
 
 PROGRAM = "release-probe"
 COMMANDS = {

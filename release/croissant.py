@@ -1,8 +1,8 @@
 """Croissant: the description of a probe that search engines and dataset tools read.
 
-The format is that of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Each
+The format is specified at https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Each
 data file is a file object with its checksum, and a record set for its config and split. So a reader
-fetches the split that it asks for, and no other, and knows it for what was built.
+fetches only the split that it asks for, and can tell that it is what was built.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.canary import COLUMN, canary_of
-from builders.engine.dataset import CARD, read_manifest
-from builders.engine.front_matter import pretty_name
-from builders.engine.items import COLUMNS, arrow_schema
-from builders.engine.notices import terms_of
-from kb_cache.errors import UsageError
-from kb_cache.licences import LICENCES, parts_of
-from release.checks.findings import Finding
+from kbprobe.format.attribution import attributions_of, terms_of
+from kbprobe.format.canary import COLUMN, canary_of
+from kbprobe.format.card import pretty_name
+from kbprobe.format.dataset import CARD
+from kbprobe.format.items import COLUMNS, arrow_schema
+from kbprobe.format.licences import LICENCES, parts_of
+from kbprobe.format.manifest import MANIFEST, read_manifest
 from release.checks.manifest import read_layout
 
 if TYPE_CHECKING:
@@ -30,37 +29,12 @@ if TYPE_CHECKING:
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 PARQUET, JSON_LINES = "application/x-parquet", "application/jsonlines"
-_OWN = [
-    "arrayShape",
-    "citeAs",
-    "column",
-    "containedIn",
-    "equivalentProperty",
-    "extract",
-    "field",
-    "fileObject",
-    "fileProperty",
-    "fileSet",
-    "format",
-    "includes",
-    "isArray",
-    "isLiveDataset",
-    "jsonPath",
-    "key",
-    "md5",
-    "parentField",
-    "path",
-    "recordSet",
-    "references",
-    "regex",
-    "repeated",
-    "replace",
-    "samplingRate",
-    "separator",
-    "source",
-    "subField",
-    "transform",
-]
+_OWN = (
+    "arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field",
+    "fileObject", "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset",
+    "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+)  # fmt: skip
 CONTEXT: Mapping[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -76,27 +50,30 @@ CONTEXT: Mapping[str, Any] = {
     "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
 }
-"""The context that the specification prescribes."""
+"""The JSON-LD context that the specification prescribes."""
 
 HUB = "https://huggingface.co/datasets"
 
 
-def croissant(folder: Path, *, repo_id: str = "", version: str = "") -> dict[str, Any]:
+def croissant(
+    folder: Path, *, repo_id: str = "", version: str = "", prefix: str = ""
+) -> dict[str, Any]:
     """Describe a built probe in Croissant.
 
     Args:
-        folder: the probe's.
-        repo_id: ``USER/NAME`` on the Hub, where it is to be found; without one, files are named
+        folder: the probe.
+        repo_id: ``USER/NAME`` on the Hub, where its files are; without one, files are referred to
             by their paths in the folder.
         version: the tag of the release; files are then those of the tag.
+        prefix: the folder of its files in the repository, with a slash.
 
     Raises:
         UsageError: the folder holds no probe, or a manifest of another layout.
     """
-    layout = read_layout(read_manifest(folder))
-    if isinstance(layout, Finding):
-        raise UsageError(f"{folder}/manifest.json: {layout.what}. {layout.remedy}")
+    layout = read_layout(read_manifest(folder), folder / MANIFEST)
+    base = layout.knowledge_base
     number = version.removeprefix("v")
+    host = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{prefix}" if repo_id else ""
     return {
         "@context": dict(CONTEXT),
         "@type": "sc:Dataset",
@@ -104,61 +81,64 @@ def croissant(folder: Path, *, repo_id: str = "", version: str = "") -> dict[str
         "name": layout.probe,
         "alternateName": pretty_name(layout.probe),
         "description": f"{layout.about} Built by kbprobe {layout.kbprobe_version} from "
-        f"{layout.knowledge_base.name}. {canary_of(layout.probe, layout.request.seed)}",
-        "inLanguage": "en",
+        f"{base.name}. {canary_of(layout.probe, layout.request.seed)}",
+        "inLanguage": layout.language[0] if len(layout.language) == 1 else [*layout.language],
         "isLiveDataset": False,
-        **_licence(layout),
+        "license": _licence_links(base.licence),
         **_cited(folder),
+        **_credited(layout),
         "creator": {"@type": "sc:Organization", "name": "The kbprobe authors"},
         **({"version": number} if number else {}),
         **({"url": f"{HUB}/{repo_id}"} if repo_id else {}),
-        "keywords": ["probing", "language models", *layout.knowledge_base.name.split("+")],
-        "distribution": [_file_object(entry, repo_id, version) for entry in layout.files],
+        "keywords": ["probing", "language models", *base.name.split("+")],
+        "distribution": [_file_object(entry, host) for entry in layout.files],
         "recordSet": [_record_set(entry, layout) for entry in layout.files],
     }
 
 
-def croissant_text(folder: Path, *, repo_id: str = "", version: str = "") -> str:
-    """Return ``croissant.json`` of a built probe: the same text for the same probe."""
-    described = croissant(folder, repo_id=repo_id, version=version)
-    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+def croissant_text(folder: Path, **options: str) -> str:
+    """Return ``croissant.json`` of a built probe; takes what :func:`croissant` takes."""
+    return json.dumps(croissant(folder, **options), indent=2, ensure_ascii=False) + "\n"
 
 
 def _cited(folder: Path) -> dict[str, str]:
-    """The works that the card asks to cite."""
+    """Return the works that the card asks to cite."""
     path = folder / CARD
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r"^```bibtex\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return {"citeAs": found[1].strip()} if found else {}
 
 
-def _licence(layout: Layout) -> dict[str, Any]:
-    names = parts_of(layout.knowledge_base.licence)
-    whole = terms_of(layout.knowledge_base.licence).expression
+def _credited(layout: Layout) -> dict[str, str]:
+    """Return the texts in which the sources' authors ask to be credited."""
+    credits = attributions_of(layout.knowledge_base.credited)
+    return {"creditText": "\n\n".join(credits)} if credits else {}
+
+
+def _licence_links(expression: str) -> list[str]:
+    whole = terms_of(expression).expression
     links = [LICENCES[name].link for name in parts_of(whole) if name in LICENCES]
-    return {"license": links or list(names)}
+    return links or list(parts_of(expression))
 
 
-def _file_object(entry: DataFile, repo_id: str, version: str) -> dict[str, Any]:
-    where = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{entry.path}" if repo_id else entry.path
-    lines = entry.path.endswith(".jsonl")
+def _file_object(entry: DataFile, host: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": entry.path,
         "name": entry.path,
         "description": f"Split {entry.split} of the config {entry.config}: {entry.rows:,} rows.",
-        "contentUrl": where,
+        "contentUrl": host + entry.path,
         "contentSize": f"{entry.bytes} B",
-        "encodingFormat": JSON_LINES if lines else PARQUET,
+        "encodingFormat": JSON_LINES if entry.path.endswith(".jsonl") else PARQUET,
         "sha256": entry.sha256,
     }
 
 
 def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
     at = f"{entry.config}/{entry.split}"
-    fields = [_field(at, one.name, one.type, COLUMNS[one.name], entry) for one in arrow_schema()]
+    fields = [_column(at, one.name, one.type, COLUMNS[one.name], entry) for one in arrow_schema()]
     if layout.canary_column:
-        fields.append(_leaf(f"{at}/{COLUMN}", "The canary.", "sc:Text", entry, COLUMN))
+        fields.append(_field(f"{at}/{COLUMN}", "The canary.", "sc:Text", entry, COLUMN))
     return {
         "@type": "cr:RecordSet",
         "@id": at,
@@ -169,47 +149,40 @@ def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _field(at: str, name: str, kind: pa.DataType, text: str, entry: DataFile) -> dict[str, Any]:
-    """Describe a column; a struct, or a list of them, has a field for each of its parts."""
+def _column(at: str, name: str, kind: pa.DataType, text: str, entry: DataFile) -> dict[str, Any]:
+    """Describe a column; a struct, or a list of structs, has a field for each of its parts."""
     is_list = hasattr(kind, "value_type")
     inner = kind.value_type if is_list else kind
     place = f"{at}/{name}"
     if not inner.num_fields:
-        return _leaf(place, text, _data_type(inner), entry, name, is_list)
-    parts = (inner.field(index) for index in range(inner.num_fields))
+        data_type = "sc:Text" if str(inner) == "string" else "sc:Integer"
+        return _field(place, text, data_type, entry, name, is_list)
+    subfields = []
+    for index in range(inner.num_fields):
+        part = inner.field(index)
+        field = _field(
+            f"{place}/{part.name}",
+            f"`{part.name}` of `{name}`.",
+            "sc:Text",
+            entry,
+            name,
+            hasattr(part.type, "value_type"),
+        )
+        field["source"]["transform"] = {"jsonPath": part.name}
+        subfields.append(field)
     return {
         "@type": "cr:Field",
         "@id": place,
         "name": place,
         "description": text,
         **({"repeated": True} if is_list else {}),
-        "subField": [
-            _leaf(
-                f"{place}/{part.name}",
-                f"`{part.name}` of `{name}`.",
-                "sc:Text",
-                entry,
-                name,
-                hasattr(part.type, "value_type"),
-                part.name,
-            )
-            for part in parts
-        ],
+        "subField": subfields,
     }
 
 
-def _leaf(
-    place: str,
-    text: str,
-    data_type: str,
-    entry: DataFile,
-    column: str,
-    is_list: bool = False,
-    part: str = "",
+def _field(
+    place: str, text: str, data_type: str, entry: DataFile, column: str, is_list: bool = False
 ) -> dict[str, Any]:
-    source: dict[str, Any] = {"fileObject": {"@id": entry.path}, "extract": {"column": column}}
-    if part:
-        source["transform"] = {"jsonPath": part}
     return {
         "@type": "cr:Field",
         "@id": place,
@@ -217,9 +190,5 @@ def _leaf(
         "description": text,
         "dataType": data_type,
         **({"isArray": True, "arrayShape": "-1"} if is_list else {}),
-        "source": source,
+        "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column}},
     }
-
-
-def _data_type(kind: pa.DataType) -> str:
-    return "sc:Text" if str(kind) == "string" else "sc:Integer"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests import real_data
+from tests.real_data import extents
 
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
@@ -15,53 +19,94 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PR
 settings.register_profile("kbprobe", deadline=None, derandomize=True)
 settings.load_profile("kbprobe")
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SAMPLE = DATA / "conceptnet"
+WIKIDATA_LICENCE = "CC-BY-4.0 AND MIT AND BSD-3-Clause"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests unless they are asked for."""
+    if config.getoption("--run-slow"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow; run it with --run-slow"))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Set the cache of this run, which nobody else sees, unless KBPROBE_CACHE names one."""
+    """Set the cache of this process, which no other sees; KBPROBE_CACHE may name the place."""
     with pytest.MonkeyPatch.context() as patch:
-        if "KBPROBE_CACHE" not in os.environ:
-            patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+        given = os.environ.get("KBPROBE_CACHE")
+        folder = Path(given) / worker if given else tmp_path_factory.mktemp("cache")
+        patch.setenv("KBPROBE_CACHE", str(folder))
         yield
 
 
-@pytest.fixture(scope="session")
-def conceptnet_sample(session_cache: None) -> str:
-    """Return the name of a compiled ConceptNet: 486,744 real edges between English concepts."""
-    from kb_cache.conceptnet_fetch import fetch
-
-    path = SAMPLE / "assertions_en.csv.gz"
-    if not path.is_file():
-        pytest.skip(f"the sample of ConceptNet is not here: {path} is missing")
-    fetch(path, name="english-sample")
-    return "english-sample"
+@pytest.fixture(scope="session", params=extents())
+def extent(request: pytest.FixtureRequest) -> str:
+    """Which real data a test uses; a test that uses any runs on either."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")
-def wikidata_file() -> Path:
-    """Return the sample of Wikidata: 368,514 real triples with English labels."""
-    path = DATA / "wikidata" / "wikidata_sample.nt.gz"
-    if not path.is_file():
-        pytest.skip(f"the sample of Wikidata is not here: {path} is missing")
-    return path
+def open_conceptnet(session_cache: None) -> Callable[[str], str]:
+    """Return a function that compiles ConceptNet of some extent, once, and returns its name."""
+    from kb_cache.fetching import fetch
+
+    @cache
+    def compiled(extent: str) -> str:
+        fetch("conceptnet", source=real_data.conceptnet_file(extent), name=extent)
+        return extent
+
+    return compiled
 
 
 @pytest.fixture(scope="session")
-def wikidata_sample(session_cache: None, wikidata_file: Path) -> str:
-    """Return the name of the sample of Wikidata in the cache, to be asked in process."""
+def conceptnet(extent: str, open_conceptnet: Callable[[str], str]) -> str:
+    """Return the name of a compiled ConceptNet."""
+    return open_conceptnet(extent)
+
+
+@pytest.fixture(scope="session")
+def open_wikidata(session_cache: None) -> Callable[[str], str]:
+    """Return a function that loads Wikidata of some extent, once, and returns its name."""
     pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-    from kb_cache.wikidata_fetch import Options, fetch
+    from kb_cache.fetching import fetch
 
-    fetch(wikidata_file, "sample", Options(licence="CC-BY-4.0 AND MIT AND BSD-3-Clause"))
-    return "sample"
+    @cache
+    def load(extent: str) -> str:
+        fetch(
+            "wikidata",
+            source=real_data.wikidata_file(extent),
+            name=extent,
+            licence=WIKIDATA_LICENCE,
+            attribution="Contains the part of Wikidata that the kbprobe tests use.",
+            language="en",
+        )
+        return extent
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def wikidata(extent: str, open_wikidata: Callable[[str], str]) -> str:
+    """Return the name of a Wikidata in the cache, to be asked in process."""
+    return open_wikidata(extent)
+
+
+@pytest.fixture(scope="session")
+def wikidata_file(extent: str) -> Path:
+    """Return the file that `wikidata` is loaded from."""
+    return real_data.wikidata_file(extent)
 
 
 @pytest.fixture(scope="session")
 def oxigraph_server(wikidata_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the query URL of a real SPARQL server over the sample of Wikidata.
+    """Return the query URL of a real SPARQL server over the triples of `wikidata`.
 
     Its store is the server's own work, so that equal answers say something of ours.
     """

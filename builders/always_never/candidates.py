@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from builders.always_never.slots import Edge, Slots, Terms
-from builders.engine.ngrams import shares_a_word
-from builders.engine.streams import Floats, Stream
-from kb_cache.graph import Bools, Ints
+from builders.engine.audit.ngrams import shares_a_word
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.rng import RandomGenerator
 
 EAT = ("eat", "drink")
 
@@ -124,19 +124,19 @@ class Pool:
     def apart(self) -> Bools:
         """(subjects, objects) whether a pair shares no word and is not one and the same."""
         rows, columns = self.subjects.size, self.objects.size
-        left, right = pa.array(self.subjects.text), pa.array(self.objects.text)
+        left, right = (pa.array(some.text, pa.string()) for some in (self.subjects, self.objects))
         one = np.repeat(np.arange(rows, dtype=np.int64), columns)
         other = np.tile(np.arange(columns, dtype=np.int64), rows)
         shared = shares_a_word(left, one, right, other).reshape(rows, columns)
         # Two words may be shown alike: the plural of "chili" and of "chilly".
-        shown = np.array(self.subjects.shown)[:, None] == np.array(self.objects.shown)[None, :]
-        return np.asarray(~shared & ~shown)
+        shown = (np.array(some.shown, dtype=str) for some in (self.subjects, self.objects))
+        return np.asarray(~shared & ~np.equal.outer(*shown))
 
     def likely(self) -> Bools:
         """(subjects, objects) whether ConceptNet says anything, or both are of one kind."""
         if not self.family.sources:
-            kinds = np.array(self.subjects.kind), np.array(self.objects.kind)
-            return np.asarray(kinds[0][:, None] == kinds[1][None, :])
+            kinds = (np.array(some.kind, dtype=str) for some in (self.subjects, self.objects))
+            return np.asarray(np.equal.outer(*kinds))
         marked = np.zeros((self.subjects.size, self.objects.size), dtype=np.bool_)
         marked[self.said.subject, self.said.object] = True
         return marked
@@ -172,11 +172,10 @@ def pool(slots: Slots, name: str) -> Pool:
 
 def _said(slots: Slots, family: Family, subjects: Terms, objects: Terms) -> Said:
     parts = []
-    verbs_used = {verb for source in family.sources for verb in source.verbs}
-    named: dict[str, Ints] = {verb: objects.id for verb in verbs_used if not verb}
-    if phrases := [f"{verb} {text}" for verb in sorted(verbs_used - {""}) for text in objects.text]:
-        found = slots.lookup(phrases).reshape(-1, objects.size)
-        named |= dict(zip(sorted(verbs_used - {""}), found, strict=True))
+    verbs_used = sorted({verb for source in family.sources for verb in source.verbs} - {""})
+    phrases = [f"{verb} {text}" for verb in verbs_used for text in objects.text]
+    found = slots.lookup(phrases).reshape(len(verbs_used), objects.size)
+    named: dict[str, Ints] = {"": objects.id, **dict(zip(verbs_used, found, strict=True))}
     for number, (relation, forward, verbs) in enumerate(family.sources):
         for negated in (False, True):
             start, end, weight = slots.told(relation, negated)
@@ -210,13 +209,13 @@ def _places(ids: Ints, wanted: Ints) -> Ints:
     return np.where(ids[order][at] == wanted, order[at], -1)
 
 
-def draw(pool: Pool, rows: int, stream: Stream) -> tuple[Ints, Ints]:
+def draw(pool: Pool, rows: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
     """Choose candidates, half of them likely; no word comes up much more often than others.
 
     Args:
         pool: all pairs.
         rows: how many to choose.
-        stream: the source of chance.
+        rng: the random generator.
 
     Returns:
         Subjects and objects, as places in the pool's words; fewer than asked for where they run
@@ -227,7 +226,7 @@ def draw(pool: Pool, rows: int, stream: Stream) -> tuple[Ints, Ints]:
         apart &= pool.proposed
         likely &= apart
     subjects, objects = pool.subjects.id, pool.objects.id
-    race = stream.uniform(subjects[:, None], objects[None, :])
+    race = rng.uniform(subjects[:, None], objects[None, :])
     taken = _Taken(
         _share(rows, subjects.size), _share(2 * rows, objects.size), Counter(), Counter(), []
     )

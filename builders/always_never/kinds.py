@@ -9,29 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kb_cache.conceptnet_filter import ADJECTIVE, VERB
-
-PLURALS = {
-    "antenna": "antennae",
-    "bison": "bison",
-    "buffalo": "buffalo",
-    "fish": "fish",
-    "hippopotamus": "hippopotamuses",
-    "rhinoceros": "rhinoceroses",
-    "tusk": "tusks",
-    "flamingo": "flamingos",
-    "hoof": "hooves",
-    "reindeer": "reindeer",
-    "mosquito": "mosquitoes",
-}
-"""Plurals that lemminflect puts otherwise than most people do."""
-
-MASS = frozenset(
-    """bacon bread butter cheese chicken chocolate cream flesh fur ginger grass gravy honey jam
-    jelly juice ketchup lasagna mayonnaise meat clover milk mustard oil pasta pork pudding rice salt
-    sauce spinach sugar toast veal vinegar water yogurt""".split()  # noqa: SIM905
-)
-"""Last words of foods that are not counted, whatever their plurals."""
+from kb_cache.conceptnet.filter import ADJECTIVE, VERB
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,20 @@ row: its id, its answer, and how far the votes agreed.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from builders.engine.distractors import ranks_within
-from builders.engine.items import LABELS, UNKNOWN
-from builders.engine.streams import Stream
-from kb_cache.errors import UsageError
-from kb_cache.graph import Bools, Ints
+from builders.engine.draw.balanced import ranks_within
+from kbprobe.arrays import Bools, Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.items import LABELS, UNKNOWN
+from kbprobe.format.labels import read_lines
+from kbprobe.rng import RandomGenerator
 
 SCALE = ("never", "rarely", "sometimes", "often", "always")
 """The answers, in the order in which every row shows them."""
@@ -102,7 +101,7 @@ def read_verdicts(paths: Sequence[Path], ids: Iterable[str], min_votes: int) -> 
     Raises:
         UsageError: a file cannot be read, or lines of it are at fault: all of them are named.
     """
-    lines = [line for path in paths for line in _lines(path)]
+    lines = [line for path in paths for line in read_lines(path)]
     names = ", ".join(map(str, paths))
     known, problems = set(ids), list[str]()
     votes, verdicts = list[Vote](), list[Verdict]()
@@ -161,7 +160,7 @@ def agreed(verdicts: Sequence[Verdict], least: float) -> list[Verdict]:
     ]
 
 
-def balanced(cell: Ints, answer: Ints, most: float, stream: Stream, identity: Ints) -> Bools:
+def balanced(cell: Ints, answer: Ints, most: float, rng: RandomGenerator, identity: Ints) -> Bools:
     """Choose rows so that no answer is right in more than a share of the rows of any cell.
 
     Of each cell as many rows as possible stay: each answer keeps at most m rows, with the largest
@@ -171,14 +170,14 @@ def balanced(cell: Ints, answer: Ints, most: float, stream: Stream, identity: In
         cell: (rows,) the template family and split.
         answer: (rows,) the answers.
         most: the largest share; 1 or more: all rows stay.
-        stream: the source of chance.
+        rng: the random generator.
         identity: (rows,) what chance depends on.
     """
     if most >= 1:
         return np.ones(cell.size, dtype=np.bool_)
     keep = np.zeros(cell.size, dtype=np.bool_)
     group = cell * len(SCALE) + answer
-    order = np.lexsort((stream.bits(identity), group))
+    order = np.lexsort((rng.bits(identity), group))
     rank = np.empty_like(order)
     rank[order] = ranks_within(group[order])
     for one in np.unique(cell).tolist():
@@ -197,36 +196,6 @@ def annotator_names(verdicts: Iterable[Verdict]) -> dict[str, str]:
     names = sorted({vote.annotator for verdict in verdicts for vote in verdict.votes})
     width = len(str(len(names)))
     return {name: f"annotator {at:0{width}d}" for at, name in enumerate(names, 1)}
-
-
-def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each line of a file and its place, counted from 1 (a table's header is row 1)."""
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            rows = pq.read_table(path).to_pylist()
-            yield from ((f"{path}, row {n}", row) for n, row in enumerate(rows, 1))
-            return
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UsageError(f"there is no labels file {path}") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-    if path.suffix == ".csv":
-        reader = csv.DictReader(text.splitlines(keepends=True))
-        for row in reader:
-            yield f"{path}, row {reader.line_num}", row
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UsageError(f"{path}, row {number}: not JSON ({error})") from None
-            if not isinstance(row, dict):
-                raise UsageError(f"{path}, row {number}: not an object")
-            yield f"{path}, row {number}", row
 
 
 def _parsed(line: Mapping[str, Any]) -> Vote | Verdict:

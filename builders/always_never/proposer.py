@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from builders.always_never.candidates import Pool
-from builders.engine.kinds import MASK
-from kb_cache.errors import UsageError, require
-from kb_cache.graph import Ints
+from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError, require
+from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

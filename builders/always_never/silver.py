@@ -10,7 +10,7 @@ import numpy as np
 
 from builders.always_never.candidates import Pool
 from builders.always_never.labels import SCALE
-from kb_cache.graph import Ints
+from kbprobe.arrays import Ints
 
 FIRM, SEVERAL = 4.0, 2.0
 """Weights from which several people, and many, stand behind a statement."""

@@ -16,16 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.always_never.kinds import KINDS, MASS, PLURALS, Kind
-from builders.engine.streams import Floats
+from builders.always_never.kinds import KINDS, Kind
+from builders.english.inflection import is_plural, noun_plural
+from builders.english.nouns import Nouns
+from builders.english.word_lists import word_list, word_pairs
 from builders.properties.facts import unfit
-from builders.properties.text import Wording
-from kb_cache.columns import single_chunk, to_numpy
-from kb_cache.conceptnet import ConceptNet
-from kb_cache.conceptnet_filter import VERB, parts_of_speech
+from kb_cache.conceptnet.filter import VERB, parts_of_speech
+from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.graph import Bools, Graph, Ints
-from kb_cache.wordnet import POS, WordNet
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import single_chunk, to_numpy
 
 MAX_HOPS = 2
 """IsA edges from a word to its kind, at most: each one adds errors."""
@@ -186,53 +188,25 @@ class Slots:
     def _worded(
         self, ids: Ints, texts: Sequence[str], name: str, kind: Kind
     ) -> Iterator[tuple[int, str, str, str, bool]]:
-        wording = Wording(self.wordnet, texts)
+        nouns = Nouns(self.wordnet, texts)
         if kind.pos:
             for i, text in zip(ids.tolist(), texts, strict=True):
-                if wording.is_verb(text) == (kind.pos == VERB):
+                if nouns.is_verb(text) == (kind.pos == VERB):
                     yield i, text, name, text, False
             return
-        plurals = [plural_of(text) for text in texts]
+        plurals = [noun_plural(text) for text in texts]
         common = zipf_frequencies(plurals) >= PLURAL_ZIPF
         for i, text, plural, known in zip(ids.tolist(), texts, plurals, common, strict=True):
-            if wording.is_verb(text) and not kind.any_sense:
+            if nouns.is_verb(text) and not kind.any_sense:
                 continue
-            bare = wording.counted(text) == text or text.rsplit(" ", 1)[-1] in MASS
-            bare &= text not in PLURALS
+            bare = not nouns.is_counted(text) or text.rsplit(" ", 1)[-1] in word_list("mass_foods")
+            bare &= text not in word_pairs("irregular_plurals")
             if bare and is_plural(text):
                 yield i, text, name, text, True
             elif bare and not kind.counted:
                 yield i, text, name, text, False
             elif known:
                 yield i, text, name, plural, True
-
-
-def plural_of(term: str) -> str:
-    """Return the plural of a noun, or of the last word of a compound.
-
-    >>> plural_of("polar bear"), plural_of("mouse")
-    ('polar bears', 'mice')
-    """
-    import lemminflect
-
-    rest, space, noun = term.rpartition(" ")
-    if noun in PLURALS:
-        return rest + space + PLURALS[noun]
-    forms = lemminflect.getInflection(noun, tag="NNS")
-    return rest + space + (forms[0] if forms else noun)
-
-
-def is_plural(term: str) -> bool:
-    """Tell whether a noun is a plural already ("scissors").
-
-    >>> is_plural("oats"), is_plural("glass")
-    (True, False)
-    """
-    import lemminflect
-
-    noun = term.rsplit(" ", 1)[-1]
-    # lemminflect takes words for plurals that are of no such use: "puma", "harmonica".
-    return noun.endswith("s") and noun not in lemminflect.getLemma(noun, upos="NOUN")
 
 
 def _terms(rows: list[tuple[int, str, str, str, bool]]) -> Terms:

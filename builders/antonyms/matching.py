@@ -15,13 +15,14 @@ from itertools import chain
 import numpy as np
 
 from builders.antonyms.pairs import Pair, common_stretch
-from builders.engine.options import SPLITS
-from builders.engine.streams import Stream
+from builders.engine.draw.selection import Cell, Matching, select_matching
 from kb_cache.frequency import zipf_frequencies
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
 
 LARGEST_BLOCK = 30
-"""Pairs of antonyms that may hang together by their words. More are cut apart: otherwise a third of
-all could only go to one split."""
+"""Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
+of all could only go to one split."""
 
 NEGATIVE_PREFIXES = ("anti", "dis", "il", "im", "in", "ir", "mis", "non", "un")
 
@@ -32,11 +33,6 @@ WEIGHTS: Mapping[str, int] = {"frequency": 40, "frequencies": 20, "beginning": 6
 OTHER_WEIGHT = 10
 """How much it counts that antonyms and synonyms have a thing in common. Frequency, which antonyms
 have most of, counts most; single beginnings and endings least, there being so many."""
-
-ROUNDS = 2
-"""How often each choice is thought over again after all have been made."""
-
-_SCALE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Matched:
 
 
 def match(
-    pairs: Sequence[Pair], shares: tuple[float, float, float], per_word: int, stream: Stream
+    pairs: Sequence[Pair], shares: tuple[float, float, float], per_word: int, rng: RandomGenerator
 ) -> Matched:
     """Split the antonym pairs and give each split the synonym pairs that look like them.
 
@@ -63,16 +59,17 @@ def match(
         pairs: all candidates.
         shares: of each split.
         per_word: most antonym pairs, and most synonym pairs, of one word.
-        stream: chance for the order in which equals come.
+        rng: chance for the order in which equals come.
     """
     found = [pair for pair in pairs if pair.antonym]
     synonyms = [pair for pair in pairs if not pair.antonym]
-    antonyms = _capped(found, per_word, stream)
+    antonyms = _capped(found, per_word, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
-    split = _assign(blocks, shares, stream)
+    split = _assign(blocks, shares, rng)
     where = [part for block, part in zip(blocks, split, strict=True) for _ in block]
-    chosen, part = _Matching(kept, where, synonyms, per_word, stream).run()
+    at, part = select_matching(*_matching(kept, where, synonyms, rng), per_word)
+    chosen = [synonyms[one] for one in at]
     kept, where, unmatched = _level(kept, where, chosen, part)
     dropped = {
         "antonyms: beyond --pairs-per-word": len(found) - len(antonyms),
@@ -88,9 +85,9 @@ def cell(pair: Pair) -> tuple[str, ...]:
     return (pair.frame[0], *sorted(pair.frame[1:]))
 
 
-def _capped(pairs: Sequence[Pair], per_word: int, stream: Stream) -> list[Pair]:
+def _capped(pairs: Sequence[Pair], per_word: int, rng: RandomGenerator) -> list[Pair]:
     """Keep at most so many pairs of a word: direct antonyms first, then the best fit."""
-    tie = stream.child("cap").bits(np.arange(len(pairs)))
+    tie = rng.child("cap").bits(np.arange(len(pairs)))
     order = sorted(
         range(len(pairs)),
         key=lambda i: (len(pairs[i].relations), -round(pairs[i].fit, 1), int(tie[i])),
@@ -148,12 +145,12 @@ def _other(pair: Pair, word: str) -> str:
 
 
 def _assign(
-    blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], stream: Stream
+    blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> list[int]:
     """Return each block's split: large blocks first, each to where its frames lack most."""
     total = Counter(cell(pair) for block in blocks for pair in block)
     room = [{frame: share * count for frame, count in total.items()} for share in shares]
-    tie = stream.child("blocks").bits(np.arange(len(blocks)))
+    tie = rng.child("blocks").bits(np.arange(len(blocks)))
     split = [0] * len(blocks)
     for at in sorted(range(len(blocks)), key=lambda i: (-len(blocks[i]), int(tie[i]))):
         held = Counter(cell(pair) for pair in blocks[at])
@@ -167,98 +164,40 @@ def _assign(
     return split
 
 
-class _Matching:
-    """Synonyms chosen one by one, each the one that brings its split nearest to its antonyms.
+def _matching(
+    antonyms: Sequence[Pair], split: Sequence[int], synonyms: Sequence[Pair], rng: RandomGenerator
+) -> tuple[Matching, dict[Cell, int]]:
+    """Return the synonyms to select from, and how many are needed in each split and cell."""
+    words = sorted({word for pair in chain(antonyms, synonyms) for word in pair.words})
+    zipf = dict(zip(words, zipf_frequencies(words).tolist(), strict=True))
+    of_word = {word: i for i, word in enumerate(words)}
+    cells = {shown: i for i, shown in enumerate(sorted(set(map(cell, chain(antonyms, synonyms)))))}
+    number: dict[Feature, int] = {}
 
-    How near is measured by chi-square over the counts of `_features`. All is done in integers:
-    the choice is the same on every machine.
-    """
+    def numbers(pairs: Sequence[Pair]) -> list[list[int]]:
+        return [
+            [number.setdefault(feature, len(number)) for feature in _features(pair, zipf)]
+            for pair in pairs
+        ]
 
-    def __init__(
-        self,
-        antonyms: Sequence[Pair],
-        split: Sequence[int],
-        synonyms: Sequence[Pair],
-        per_word: int,
-        stream: Stream,
-    ) -> None:
-        self.synonyms = synonyms
-        self.per_word = per_word
-        number: dict[Feature, int] = {}
-        weight: list[int] = []
-
-        def numbered(pair: Pair, zipf: Mapping[str, float]) -> list[int]:
-            features = _features(pair, zipf)
-            for feature in features:
-                if feature not in number:
-                    number[feature] = len(number)
-                    weight.append(WEIGHTS.get(feature[0], OTHER_WEIGHT))
-            return [number[feature] for feature in features]
-
-        words = sorted({word for pair in chain(antonyms, synonyms) for word in pair.words})
-        zipf = dict(zip(words, zipf_frequencies(words).tolist(), strict=True))
-        target = [numbered(pair, zipf) for pair in antonyms]
-        self.features = np.array([numbered(pair, zipf) for pair in synonyms], dtype=np.int64)
-        self.lack = np.zeros((len(SPLITS), len(number)), dtype=np.int64)
-        for features, part in zip(target, split, strict=True):
-            np.add.at(self.lack[part], features, 1)
-        self.weight = _SCALE * np.array(weight, dtype=np.int64) // (self.lack + 1)
-        self.need = Counter(zip(split, map(cell, antonyms), strict=True))
-        self.whole = dict(self.need)
-        ids = {word: i for i, word in enumerate(words)}
-        self.words = np.array([[ids[word] for word in pair.words] for pair in synonyms])
-        self.owner = np.full(len(words), -1)
-        for pair, part in zip(antonyms, split, strict=True):
-            self.owner[[ids[word] for word in pair.words]] = part
-        self.uses = np.zeros(len(words), dtype=np.int64)
-        cells = sorted(set(map(cell, synonyms)))
-        self.cell = np.array([cells.index(cell(pair)) for pair in synonyms])
-        self.cell_number = {frame: i for i, frame in enumerate(cells)}
-        self.free = np.ones(len(synonyms), dtype=np.bool_)
-        self.tie = stream.child("synonyms").bits(np.arange(len(synonyms))) >> np.uint64(48)
-
-    def run(self) -> tuple[list[Pair], list[int]]:
-        """Return the synonyms chosen, and the split of each."""
-        chosen: list[int] = []
-        parts: list[int] = []
-        while self.need:
-            # The emptiest cell first, so that no split takes the best of all.
-            part, frame = max(
-                self.need, key=lambda key: (self.need[key] / self.whole[key], key[0], key[1])
-            )
-            at = self._best(part, self.cell_number.get(frame, -1))
-            self.need[part, frame] -= 1
-            if at < 0 or self.need[part, frame] == 0:
-                del self.need[part, frame]
-            if at >= 0:
-                chosen.append(at)
-                parts.append(part)
-        for _ in range(ROUNDS):
-            for i, part in enumerate(parts):
-                self._give_back(chosen[i], part)
-                chosen[i] = self._best(part, int(self.cell[chosen[i]]))
-        return [self.synonyms[at] for at in chosen], parts
-
-    def _give_back(self, at: int, part: int) -> None:
-        np.add.at(self.lack[part], self.features[at], 1)
-        self.uses[self.words[at]] -= 1
-        self.free[at] = True
-
-    def _best(self, part: int, frame: int) -> int:
-        """Take the best synonym pair of a cell; -1 if none is left."""
-        owners = self.owner[self.words]
-        usable = self.free & (self.cell == frame) & ((owners == -1) | (owners == part)).all(axis=1)
-        rows = np.flatnonzero(usable & (self.uses[self.words] < self.per_word).all(axis=1))
-        if rows.size == 0:
-            return -1
-        features = self.features[rows]
-        gain = (self.weight[part][features] * (2 * self.lack[part][features] - 1)).sum(axis=1)
-        best = int(rows[np.lexsort((self.tie[rows], -gain))[0]])
-        np.subtract.at(self.lack[part], self.features[best], 1)
-        self.owner[self.words[best]] = part
-        self.uses[self.words[best]] += 1
-        self.free[best] = False
-        return best
+    wanted, features = numbers(antonyms), numbers(synonyms)
+    target = np.zeros((len(SPLITS), len(number)), dtype=np.int64)
+    owner = np.full(len(words), -1, dtype=np.int64)
+    for pair, part, found in zip(antonyms, split, wanted, strict=True):
+        np.add.at(target[part], found, 1)
+        owner[[of_word[word] for word in pair.words]] = part
+    keys = [[of_word[word] for word in pair.words] for pair in synonyms]
+    width = len(features[0]) if features else 0
+    rows = Matching(
+        cell=np.array([cells[cell(pair)] for pair in synonyms], dtype=np.int64),
+        features=np.array(features, dtype=np.int64).reshape(len(synonyms), width),
+        keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
+        target=target,
+        weight=np.array([WEIGHTS.get(kind, OTHER_WEIGHT) for kind, _ in number], dtype=np.int64),
+        owner=owner,
+        tie=rng.child("synonyms").bits(np.arange(len(synonyms))) >> np.uint64(48),
+    )
+    return rows, Counter(zip(split, (cells[cell(pair)] for pair in antonyms), strict=True))
 
 
 def _features(pair: Pair, zipf: Mapping[str, float]) -> list[Feature]:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from builders.antonyms.senses import Frames, Senses
-from kb_cache.columns import codes, single_chunk, to_numpy
-from kb_cache.graph import Bools
+from kbprobe.arrays import Bools
+from kbprobe.columns import codes, single_chunk, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kb_cache.conceptnet import ConceptNet
-    from kb_cache.wordnet import WordNet
+    from kb_cache.conceptnet.types import ConceptNet
+    from kb_cache.wordnet.types import WordNet
 
 ANTONYM_FITS = (0.03, 0.17, 0.33)
 """Least fit of a pair of antonyms one, two and three edges apart. A stated antonym brings its own

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from builders.engine.whole_words import whole_words
-from kb_cache.columns import codes, single_chunk, to_numpy
+from builders.english.inflection import is_plural
+from builders.english.nouns import Nouns
+from builders.wordnet.synsets import in_usage_domains, known_synsets
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.graph import Bools, Ints
+from kbprobe.arrays import Bools, Ints
+from kbprobe.columns import codes, single_chunk, to_numpy
 
 if TYPE_CHECKING:
-    import inflect
     import pyarrow as pa
 
-    from builders.engine.streams import Floats
-    from kb_cache.wordnet import WordNet
+    from kb_cache.wordnet.types import WordNet
+    from kbprobe.arrays import Floats
 
 KINDS = ("noun", "verb", "adjective", "adjective", "adverb")
 """Part of speech in words, by the codes of ``WordNet.pos_codes``."""
@@ -53,10 +55,6 @@ _NUMERALS = ("cardinal.a.01", "ordinal.a.01")
 
 _OBJECTS: Mapping[int, str] = {2: "", 8: "it", 9: "them"}
 """WordNet's frame -> the object with which "ready to VERB" is a whole sentence."""
-
-_COUNTABLE = -1.4
-"""Least difference (Zipf) between a countable noun's plural and its singular: *truths* occurs at
-a 23rd of *truth*, *wisdoms* at a 200th of *wisdom*."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +151,11 @@ def _defects(
     yield f"a word rarer than Zipf {min_zipf:g}", senses.zipf[rows] < min_zipf
     if tokenizer:
         yield "a word that the tokenizer splits", ~whole_words(words, tokenizer)
-    rude = _in_domains(wordnet, _RUDE)
+    rude = in_usage_domains(wordnet, _RUDE)
     rude |= _mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
     notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
     spoilt = sorted({senses.lemma[row].lower() for row in notable})
-    unusual = _in_domains(wordnet, _UNUSUAL)
+    unusual = in_usage_domains(wordnet, _UNUSUAL)
     yield (
         "a word or sense that is rude, slang, archaic, a plural, a superlative ...",
         (rude | unusual)[synset[rows]] | np.isin(words, spoilt),
@@ -167,7 +165,7 @@ def _defects(
     yield "a part of the body", _is_one_of(wordnet.synsets["lexname"], ("noun.body",))[synset[rows]]
     number = np.zeros(len(wordnet), dtype=np.bool_)
     source, target = wordnet.edges("similar_to")
-    number[source[np.isin(target, _known(wordnet, _NUMERALS))]] = True
+    number[source[np.isin(target, known_synsets(wordnet, _NUMERALS))]] = True
     yield (
         "an adjective that does not follow a verb, or has no degrees (main, neural, seven)",
         attributive[rows] | (relational | number)[synset[rows]] | np.isin(words, _INCOMPLETE),
@@ -179,34 +177,15 @@ def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
     return np.isin(code, [at for at, word in enumerate(words) if word in names])
 
 
-def _known(wordnet: WordNet, names: Sequence[str]) -> list[int]:
-    """Return the ids of those synsets that this WordNet has."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    at = pc.index_in(pa.array(names), single_chunk(wordnet.synsets["name"]))
-    return [int(found) for found in at.drop_null().to_pylist()]
-
-
-def _in_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
-    """Mark the synsets that belong to a usage domain with some or all of their lemmas."""
-    source, target = wordnet.edges("usage_domain")
-    marked = np.zeros(len(wordnet), dtype=np.bool_)
-    marked[source[np.isin(target, _known(wordnet, domains))]] = True
-    return marked
-
-
 class Frames:
     """What the sentence shows of two words beside them; each word is looked up once."""
 
     def __init__(self, senses: Senses) -> None:
-        from inflect import engine  # takes two seconds to import
-
-        self._engine: inflect.engine = engine()
         self._senses = senses
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
         self._single = _is_one_of(senses.wordnet.synsets["lexname"], _SINGLE_THINGS)
         self._stuff = _is_one_of(senses.wordnet.synsets["lexname"], ("noun.substance",))
+        self._forms = Nouns(senses.wordnet, sorted(self._nouns))
         self._number: dict[str, str | None] = {}
         self._objects = _objects(senses.wordnet)
         self._any_object: dict[str, frozenset[str]] = defaultdict(frozenset)
@@ -241,12 +220,9 @@ class Frames:
         return self._number[noun]
 
     def _number_of(self, noun: str) -> str | None:
-        singular = self._engine.singular_noun(noun)
-        if singular and singular != noun and singular in self._nouns:
+        if is_plural(noun):
             return None
-        plural = self._engine.plural(noun)
-        once, many = zipf_frequencies([noun, plural])
-        return "counted" if plural != noun and many - once >= _COUNTABLE else ""
+        return "counted" if self._forms.is_counted(noun) else ""
 
 
 def _objects(wordnet: WordNet) -> list[frozenset[str]]:

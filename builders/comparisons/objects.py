@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from builders.comparisons.ages import answer_nodes
 from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
-from builders.engine.distractors import ranks_within
-from builders.engine.plan import GOLD, Facts, Plan, Questions
-from builders.engine.streams import Floats, Stream
-from kb_cache.errors import UsageError, did_you_mean
-from kb_cache.graph import Ints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from builders.engine.draw.selection import select_equally
+from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.rows import plan_rows
+from builders.engine.strategies import BalancedWordings
+from kbprobe.arrays import Floats, Ints
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.format.items import Coded
+from kbprobe.rng import RandomGenerator
 
 FILE = "object_estimates.csv"
 
@@ -105,13 +105,13 @@ class Chosen(NamedTuple):
     split: Ints
 
 
-def object_plan(things: Things, options: ObjectOptions, stream: Stream) -> Plan:
+def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
     """Ask about pairs of things from different buckets, each pair in both orders."""
     column = COLUMNS[options.dimension]
     given = [getattr(thing, column) for thing in things.things]
     estimate = np.array([math.nan if value is None else value for value in given])
-    split = _splits(things.things, estimate, options, stream.child("splits"))
-    chosen = _pairs(things.things, estimate, split, options, stream.child("pairs"))
+    split = _splits(things.things, estimate, options, rng.child("splits"))
+    chosen = _pairs(things.things, estimate, split, options, rng.child("pairs"))
     if chosen.x.size == 0:
         raise UsageError(
             "object_comparison: under these options no two things differ in "
@@ -121,7 +121,7 @@ def object_plan(things: Things, options: ObjectOptions, stream: Stream) -> Plan:
 
 
 def _splits(
-    things: Sequence[Thing], estimate: Floats, options: ObjectOptions, stream: Stream
+    things: Sequence[Thing], estimate: Floats, options: ObjectOptions, rng: RandomGenerator
 ) -> Ints:
     """Give each thing its split, -1 for none: no thing is in two.
 
@@ -147,12 +147,16 @@ def _splits(
         )
     split = np.where(train, 0, -1)
     tested = np.flatnonzero(evaluation & ~np.isnan(estimate))
-    split[tested] = divided(tested.size, options.split_shares, stream)
+    split[tested] = divided(tested.size, options.split_shares, rng)
     return np.where(np.isnan(estimate), -1, split)
 
 
 def _pairs(
-    things: Sequence[Thing], estimate: Floats, split: Ints, options: ObjectOptions, stream: Stream
+    things: Sequence[Thing],
+    estimate: Floats,
+    split: Ints,
+    options: ObjectOptions,
+    rng: RandomGenerator,
 ) -> Chosen:
     """Choose pairs within each split: all, or, where these are too many, balanced ones."""
     _, validation, test = options.split_shares
@@ -171,14 +175,19 @@ def _pairs(
             greater = np.where(estimate[x] > estimate[y], x, y)
             less = x + y - greater
             family = _families(level[greater] - level[less])
-            drawn = _balanced(things, greater, less, family, most[code] // 2, stream)
+            drawn = _balanced(things, greater, less, family, most[code] // 2, rng)
             x, y = x[drawn], y[drawn]
         parts.append(Chosen(x, y, np.full(x.size, code, dtype=np.int64)))
     return Chosen(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def _balanced(
-    things: Sequence[Thing], greater: Ints, less: Ints, family: Ints, most: int, stream: Stream
+    things: Sequence[Thing],
+    greater: Ints,
+    less: Ints,
+    family: Ints,
+    most: int,
+    rng: RandomGenerator,
 ) -> Ints:
     """Draw pairs such that the greater thing's name is the longer one in half of them.
 
@@ -197,16 +206,10 @@ def _balanced(
     for at, values in enumerate((np.array([len(name) for name in names]), zipf_frequencies(names))):
         more = values[greater] - values[less]
         # Equals count as either, by lot.
-        up = np.where(more == 0, stream.child("equal", at).uniform(greater, less) < 0.5, more > 0)
+        up = np.where(more == 0, rng.child("equal", at).uniform(greater, less) < 0.5, more > 0)
         kind = 2 * kind + up
-    cell = family * 4 + kind
-    held = np.bincount(cell, minlength=4 * (len(FAMILIES) + 1)).reshape(-1, 4)
-    quota = np.round(held.sum(axis=1) * (min(most / greater.size, 1) / 4)).astype(np.int64)
-    quota = np.minimum(quota, held.min(axis=1))
-    order = np.lexsort((stream.uniform(greater, less), cell))
-    rank = np.empty_like(order)
-    rank[order] = ranks_within(cell[order])
-    return np.flatnonzero(rank < quota[family])
+    share = min(most / greater.size, 1)
+    return np.flatnonzero(select_equally(family, kind, 4, share, rng.uniform(greater, less)))
 
 
 def _families(orders: Ints) -> Ints:
@@ -220,76 +223,54 @@ def _buckets(estimate: Floats) -> Ints:
 
 def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: Dimension) -> Plan:
     """Lay the pairs out in both orders."""
-    import pyarrow as pa
-
     x, y = np.concatenate([chosen.x, chosen.y]), np.concatenate([chosen.y, chosen.x])
     split = np.tile(chosen.split, 2)
-    rows = np.arange(x.size, dtype=np.int64)
     gold = (estimate[x] > estimate[y]).astype(np.int64)
     level = _buckets(estimate)
     family = _families(level[x] - level[y])
     names = pa.array([thing.name for thing in things])
     pairs = zip(chosen.x.tolist(), chosen.y.tolist(), strict=True)
-    ones = np.ones_like(rows)
-    return Plan(
-        decided=True,
-        relation=dimension,
+    clusters = [f"{things[one].name} and {things[other].name}" for one, other in pairs]
+    return plan_rows(
         questions=_questions(things, x, y, split, dimension),
-        choices=answer_nodes(ANSWERS[dimension]),
-        facts=_facts(names, estimate, x, y, dimension),
-        family_names=(GOLD, *FAMILIES),
-        concept=x,
-        question=rows,
-        fact=rows,
-        hops=ones,
-        split=split,
-        family=family,
-        distance=np.zeros_like(rows),
+        choices=Nodes.from_columns(ANSWERS[dimension], field="answer"),
         nodes=np.stack([gold, 1 - gold], axis=1),
-        node_family=np.stack([family, family], axis=1),
-        node_hops=np.stack([ones, ones], axis=1),
-        concept_names=names,
-        cluster=np.tile(np.arange(chosen.x.size, dtype=np.int64), 2),
-        cluster_names=pa.array(
-            [f"{things[one].name} and {things[other].name}" for one, other in pairs]
-        ),
+        split=split,
+        families=FAMILIES,
+        family=family,
+        relation=dimension,
+        concept=x,
+        concepts=names,
+        facts=_facts(names, estimate, x, y, dimension),
+        choice_hops=1,
+        cluster=Coded(pa.array(clusters), np.tile(np.arange(chosen.x.size, dtype=np.int64), 2)),
     )
 
 
 def _questions(
     things: Sequence[Thing], x: Ints, y: Ints, split: Ints, dimension: Dimension
 ) -> Questions:
-    import pyarrow as pa
-
     articles = pa.array([thing.article for thing in things])
     names = pa.array([thing.name for thing in things])
-    empty = pa.array([""] * x.size)
     fields = {
         "x": names.take(pa.array(x)),
         "y": names.take(pa.array(y)),
         "article_1": articles.take(pa.array(x)),
         "article_2": articles.take(pa.array(y)),
-        "dimension": pa.array([dimension] * x.size),
     }
-    texts = (
-        "\x1f".join((dimension, things[one].name, things[other].name))
-        for one, other in zip(x.tolist(), y.tolist(), strict=True)
-    )
-    key = np.array([Stream.of(0, text).key >> 1 for text in texts], dtype=np.int64)
-    return Questions(key, fields, empty, empty, empty, frame=split)
+    key = text_keys([dimension] * x.size, fields["x"].to_pylist(), fields["y"].to_pylist())
+    return Questions.from_columns(key, {**fields, "dimension": dimension}, BalancedWordings(split))
 
 
 def _facts(names: pa.Array, estimate: Floats, x: Ints, y: Ints, dimension: Dimension) -> Facts:
     """The estimates of both things."""
-    import pyarrow as pa
-
     shown, code = np.unique(estimate[np.stack([x, y], axis=1)], return_inverse=True)
     values = pa.array([f"{value:g} {UNITS[dimension]}" for value in shown.tolist()])
-    return Facts(
-        np.arange(x.size + 1, dtype=np.int64) * 2,
+    return Facts.from_codes(
         np.stack([x, y], axis=1).ravel(),
         np.zeros(2 * x.size, dtype=np.int64),
         code.ravel() + len(names),
         pa.concat_arrays([names, values]),
         (f"{dimension} (estimate)",),
+        2,
     )

@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.comparisons.numbers import MOST
 from builders.engine.options import ProbeOptions
+from builders.english.numbers import MAX_NUMBER
 
 Wording = Literal["tacl", "arxiv", "plain"]
 Superlative = Literal["oldest", "youngest"]
@@ -44,8 +44,8 @@ class AgesOptions(ComparisonOptions):
     @field_validator("train_ages", "evaluation_ages", "out_of_range", check_fields=False)
     @classmethod
     def _is_range(cls, ages: tuple[int, int]) -> tuple[int, int]:
-        if not 1 <= ages[0] < ages[1] <= MOST:
-            raise ValueError(f"two ages from 1 to {MOST}, the lower first, such as 15,38")
+        if not 1 <= ages[0] < ages[1] <= MAX_NUMBER:
+            raise ValueError(f"two ages from 1 to {MAX_NUMBER}, the lower first, such as 15,38")
         return ages
 
     @model_validator(mode="after")
@@ -77,7 +77,7 @@ class AgeOptions(AgesOptions):
     )
     reference_year: int = Field(
         2020,
-        gt=MOST,
+        gt=MAX_NUMBER,
         le=9999,
         description="Variants with years of birth: the year in which the ages hold, so that an age "
         "of 21 is 1999.",

@@ -12,11 +12,11 @@ import numpy as np
 
 from builders.compositions.facts import UNKNOWN, Collected, Link
 from builders.compositions.paths import Hop, Path
-from builders.engine.distractors import first_of_each
-from builders.engine.ngrams import FUNCTION_WORDS
+from builders.engine.audit.ngrams import FUNCTION_WORDS
+from builders.engine.draw.balanced import first_of_each
 from builders.engine.splits import assign_splits
-from builders.engine.streams import Stream
-from kb_cache.graph import Ints
+from kbprobe.arrays import Ints
+from kbprobe.rng import RandomGenerator
 
 _WORD = re.compile(r"[^\W_]+")
 _NO_LABEL = re.compile(r"Q[0-9]+|.*[\\\x00-\x1f].*", re.DOTALL)
@@ -69,7 +69,7 @@ class Chain(NamedTuple):
 
 
 def number_of(node: str) -> int:
-    """Return an identity of a node for streams of chance: of Q42 42, of a year the year below 0."""
+    """Return an identity of a node for random generators: of Q42 42, of a year the year below 0."""
     return int(node[1:]) if node.startswith("Q") else -int(node)
 
 
@@ -228,14 +228,14 @@ def _kin(one: str, other: str) -> bool:
 
 
 def cap(
-    chains: list[Chain], most: Mapping[str, int], stream: Stream, dropped: Counter[str]
+    chains: list[Chain], most: Mapping[str, int], rng: RandomGenerator, dropped: Counter[str]
 ) -> list[Chain]:
     """Leave out chains beyond so many of one start, carrier or gold, within a path, by lot.
 
     Args:
         chains: to choose from.
         most: the attribute -> how many; 0 for all.
-        stream: the source of chance.
+        rng: the random generator.
         dropped: counts by ``PATH: reason``, added to.
     """
     words = {"start": "entity asked about", "carrier": "entity that bears the answer"}
@@ -244,7 +244,7 @@ def cap(
             continue
         cell = [key_of(name, chain.path, getattr(chain, name)) for chain in chains]
         identity = [key_of(chain.path, *chain.nodes) for chain in chains]
-        keep = first_of_each(np.array(cell), limit, stream.child(name), np.array(identity))
+        keep = first_of_each(np.array(cell), limit, rng.child(name), np.array(identity))
         for chain, kept in zip(chains, keep.tolist(), strict=True):
             if not kept:
                 dropped[f"{chain.path}: beyond the most rows of one {words.get(name, name)}"] += 1
@@ -254,11 +254,14 @@ def cap(
 
 def key_of(*words: str) -> int:
     """Return the identity of a question: a hash of what it asks, without its sign bit."""
-    return Stream.of(0, *words).key >> 1
+    return RandomGenerator.of(0, *words).key >> 1
 
 
 def split_chains(
-    chains: list[Chain], shares: tuple[float, float, float], stream: Stream, dropped: Counter[str]
+    chains: list[Chain],
+    shares: tuple[float, float, float],
+    rng: RandomGenerator,
+    dropped: Counter[str],
 ) -> tuple[list[Chain], Ints]:
     """Assign splits by the entity that bears the answer; leave out what would be in two.
 
@@ -272,7 +275,7 @@ def split_chains(
         return [], np.empty(0, dtype=np.int64)
     root = _couples(chains)
     carrier = np.array([number_of(root[chain.carrier]) for chain in chains], dtype=np.int64)
-    split = assign_splits(carrier, shares, stream)
+    split = assign_splits(carrier, shares, rng)
     votes: dict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
     for chain, code in zip(chains, split.tolist(), strict=True):
         for thing in _told(chain):

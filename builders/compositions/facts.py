@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kb_cache.errors import SourceError
+from kb_cache.wikidata.kind import WIKIDATA
+from kbprobe.errors import SourceError
 
 if TYPE_CHECKING:
     from builders.compositions.paths import Hop, PathSet
-    from kb_cache.sparql import Session, Source, Term
+    from kb_cache.wikidata.sparql.session import QuerySession
+    from kb_cache.wikidata.sparql.types import QuerySource, Term
 
 YEAR_PRECISION = 9
 """``wikibase:timePrecision`` of a date that is exact to the year; decades have 8."""
@@ -54,7 +56,7 @@ class Collected:
         paths: what was asked for.
         name: "wikidata", whatever the source: rows have the same ids from any.
         version: the source and its version.
-        licence: that of the source's data.
+        licence: that of the source's data; so are attribution, citation and language.
         digest: of the paths and of all queries and answers.
         queries: each query's hash, date and rows, for the manifest.
         listed: hop -> the entities of the end that is looked up first.
@@ -73,6 +75,9 @@ class Collected:
     version: str
     licence: str
     digest: str
+    attribution: str = WIKIDATA.attribution
+    citation: str = WIKIDATA.citation
+    language: str = WIKIDATA.language
     queries: Sequence[Mapping[str, Any]] = ()
     listed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, tuple[Link, ...]]] = field(default_factory=dict)
@@ -113,7 +118,7 @@ def year_of(term: Term | None) -> str:
 
 
 def collect(
-    source: Source, paths: PathSet, min_sitelinks: int = 0, max_listed: int = 0
+    source: QuerySource, paths: PathSet, min_sitelinks: int = 0, max_listed: int = 0
 ) -> Collected:
     """Ask a source for all that the paths need.
 
@@ -127,27 +132,33 @@ def collect(
     Raises:
         SourceError: the source cannot answer, or holds nothing of what is asked for.
     """
-    from kb_cache.sparql import Session
+    from kb_cache.wikidata.sparql.session import QuerySession
 
-    session = Session(source)
+    session = QuerySession(source)
     found = _Collector(session, paths, min_sitelinks, max_listed).run()
     digest = hashlib.sha256(f"{paths.digest}{session.digest}".encode()).hexdigest()
     return Collected(
         paths,
         "wikidata",
-        " ".join(filter(None, (session.name, session.version()))),
-        session.licence,
+        " ".join(filter(None, (source.name, source.version))),
+        source.licence,
         digest,
-        [dict(query) for query in session.queries],
-        **found,
+        queries=[query._asdict() for query in session.queries],
+        **{**_credits(source), **found},
     )
+
+
+def _credits(source: QuerySource) -> dict[str, Any]:
+    """Whom a dump asks to be credited; endpoints say nothing of it and count as Wikidata's."""
+    names = ("attribution", "citation", "language")
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
 
 
 class _Collector:
     """Runs the queries, one path and one hop after the other."""
 
     def __init__(
-        self, session: Session, paths: PathSet, min_sitelinks: int, max_listed: int
+        self, session: QuerySession, paths: PathSet, min_sitelinks: int, max_listed: int
     ) -> None:
         self.session = session
         self.paths = paths
@@ -179,7 +190,8 @@ class _Collector:
         entities, targets = self._entities()
         if not targets:
             raise SourceError(
-                f"{self.session.name} holds nothing on the paths {', '.join(self.paths.paths)}. "
+                f"{self.session.source.name} holds nothing on the paths "
+                f"{', '.join(self.paths.paths)}. "
                 "Is it Wikidata's own data (http://www.wikidata.org/entity/...)?"
             )
         classes = self._sets("?entity wdt:P31 ?value", entities)
@@ -204,7 +216,7 @@ class _Collector:
         }
 
     def _ask(self, query: str, variable: str, values: Iterable[str]) -> Iterable[tuple[Any, ...]]:
-        from kb_cache.sparql import select_values
+        from kb_cache.wikidata.sparql.session import select_values
 
         return select_values(self.session, query, variable, values).rows
 

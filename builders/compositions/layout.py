@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +12,10 @@ from builders.compositions.chains import Edge, Knowledge, key_of, number_of
 from builders.compositions.choices import LEVELS
 from builders.compositions.paths import ENTITY
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions
-from builders.engine.streams import Floats
-from kb_cache.graph import Ints
+from builders.engine.rows import plan_rows
+from builders.engine.strategies import ByChoiceGroup, WordingRange
+from kbprobe.arrays import Floats, Ints
+from kbprobe.format.items import Coded
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Layout:
         rows: Sequence[Row],
         asked: Sequence[tuple[str, str]],
         whole: bool,
-        companions: Mapping[str, Plan] | None = None,
+        sub_questions: Mapping[str, Plan] | None = None,
+        dropped: Mapping[str, int] | None = None,
     ) -> Plan:
         """Lay rows out.
 
@@ -63,44 +65,43 @@ class Layout:
             rows: the questions, each with its facts and choices.
             asked: for each the family that it counts under, and the name of its wordings.
             whole: whether they ask for whole paths rather than single facts.
-            companions: the plans of further configs.
+            sub_questions: the plans of further configs.
+            dropped: what was left out.
         """
         families, family, node_family = self._families(rows, [name for name, _ in asked])
         questions, question = self._questions(rows, [name for _, name in asked], whole)
         hops = np.array([len(row.edges) for row in rows], dtype=np.int64)
         nodes = self._numbers([node for row in rows for node in row.nodes])
-        nodes = nodes.reshape(len(rows), -1)
-        node_hops = np.zeros_like(nodes)
-        node_hops[:, 0] = hops
-        return Plan(
-            relation=self._relations(rows),
+        return plan_rows(
             questions=questions,
-            choices=Nodes(self.names, self._fields, None, self._sitelinks(), self.keys),
-            facts=self._facts(rows, whole),
-            family_names=families,
-            concept=self._numbers([row.edges[0].source for row in rows]),
-            question=question,
-            fact=np.arange(len(rows), dtype=np.int64),
-            hops=hops,
+            choices=Nodes.from_columns(
+                self.names,
+                {"label": [self.knowledge.label(node) for node in self.nodes]},
+                frequency=self._sitelinks(),
+                key=self.keys,
+            ),
+            nodes=nodes.reshape(len(rows), -1),
             split=np.array([row.split for row in rows], dtype=np.int64),
+            families=families,
             family=family,
-            distance=np.zeros_like(hops),
-            nodes=nodes,
-            node_family=node_family,
-            node_hops=node_hops,
-            concept_names=self.names,
-            cluster=self._numbers([row.edges[-1].source for row in rows]),
-            cluster_names=self.names,
-            ring=np.array([key_of(*sorted(row.nodes)) for row in rows], dtype=np.int64),
-            companions=companions or {},
+            choice_family=node_family,
+            relation=self._relations(rows),
+            concept=self._numbers([row.edges[0].source for row in rows]),
+            facts=self._facts(rows, whole),
+            question=question,
+            hops=hops,
+            cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
+            order=ByChoiceGroup(
+                np.array([key_of(*sorted(row.nodes)) for row in rows], dtype=np.int64)
+            ),
+            sub_questions=sub_questions,
+            dropped=dropped,
         )
 
     def _numbers(self, nodes: Sequence[str]) -> Ints:
         return np.array([self.number[node] for node in nodes], dtype=np.int64)
 
-    def _families(
-        self, rows: Sequence[Row], names: Sequence[str]
-    ) -> tuple[tuple[str, ...], Ints, Ints]:
+    def _families(self, rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], Ints, Ints]:
         """Name the families: a path's own, and those to which its pool was widened."""
         known = {GOLD: 0}
         for name in dict.fromkeys(names):
@@ -115,31 +116,27 @@ class Layout:
             [number(name, row, level) for level in row.levels]
             for name, row in zip(names, rows, strict=True)
         ]
-        return tuple(known), np.array(family), np.array(node_family)
+        return list(known)[1:], np.array(family), np.array(node_family)
 
     def _questions(
         self, rows: Sequence[Row], names: Sequence[str], whole: bool
     ) -> tuple[Questions, Ints]:
-        """Return the stems, and which of them each row asks: paths' are shared by several golds."""
+        """Return the distinct questions, and the one each row asks; golds of a path share some."""
         # A path's question may have several golds; a fact's identity is the fact.
         asked = [
             (name, row.edges[0].source) if whole else row.edges[0][:3]
             for row, name in zip(rows, names, strict=True)
         ]
         first = {words: at for at, words in reversed(list(enumerate(asked)))}
-        stems = sorted(first, key=lambda words: first[words])
-        number = {words: at for at, words in enumerate(stems)}
-        shown = [first[words] for words in stems]
+        distinct = sorted(first, key=lambda words: first[words])
+        number = {words: at for at, words in enumerate(distinct)}
+        shown = [first[words] for words in distinct]
         bounds = self.knowledge.paths.bounds
-        empty = pa.array([""] * len(stems), pa.string())
         labels = [self.knowledge.label(rows[at].edges[0].source) for at in shown]
-        questions = Questions(
-            np.array([key_of(*words) for words in stems], dtype=np.int64),
-            {ENTITY: pa.array(labels, pa.string())},
-            empty,
-            empty,
-            empty,
-            wordings=np.array([bounds[names[at]] for at in shown], dtype=np.int64),
+        questions = Questions.from_columns(
+            np.array([key_of(*words) for words in distinct], dtype=np.int64),
+            {ENTITY: labels},
+            WordingRange(np.array([bounds[names[at]] for at in shown], dtype=np.int64)),
         )
         return questions, np.array([number[words] for words in asked], dtype=np.int64)
 
@@ -152,13 +149,13 @@ class Layout:
             (edge.target, edge.source) if way.inverse else (edge.source, edge.target)
             for edge, way in zip(edges, ways, strict=True)
         ]
-        return Facts(
-            np.concatenate([[0], np.cumsum([len(row.edges) for row in rows])]).astype(np.int64),
+        return Facts.from_codes(
             self._numbers([subject for subject, _ in ends]),
             np.array([relations[way.name] for way in ways], dtype=np.int64),
             self._numbers([target for _, target in ends]),
             self.names,
             tuple(relations),
+            np.array([len(row.edges) for row in rows], dtype=np.int64),
             np.array([key_of(*edge[:3]) for edge in edges], dtype=np.int64) if whole else None,
         )
 
@@ -169,10 +166,6 @@ class Layout:
             ["/".join(hops[edge.hop].edges[edge.way] for edge in row.edges) for row in rows],
             pa.string(),
         )
-
-    def _fields(self, nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
-        labels = [self.knowledge.label(self.nodes[node]) for node in nodes.tolist()]
-        return {name: labels for name in wanted}
 
     def _sitelinks(self) -> Callable[[Ints], Floats] | None:
         """How well known a node is, for the audit's "most frequent choice"."""

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from kb_cache.errors import UsageError, did_you_mean
-from kb_cache.options import explain
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.options import explain
 
 if TYPE_CHECKING:
     import yaml
 
-    from builders.engine.template_file import Template
+    from builders.engine.render.template_file import Template
 
 PROBE = "encyclopedic_composition"
 BUILT_IN = "templates/encyclopedic_composition.yaml"
@@ -59,7 +59,7 @@ class Asking(_Entry):
 
     @model_validator(mode="after")
     def _is_sound(self) -> Asking:
-        from builders.engine.render import TemplateError, check_source
+        from builders.engine.render.jinja import TemplateError, check_source
 
         try:
             checked = check_source(self.text, [ENTITY])
@@ -220,7 +220,7 @@ class PathSet:
 
     def template(self) -> Template:
         """All questions of all paths and hops, as one template."""
-        from builders.engine.template_file import Template, Wording
+        from builders.engine.render.template_file import Template, Wording
 
         wordings = tuple(
             Wording(f"{name}-{number}", asking.text, asking.key_words, 1)

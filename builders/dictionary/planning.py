@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.dictionary.choices import Asked, Dealt, alike_pairs, deal, holds_kin, normalised
-from builders.engine.distractors import first_of_each
-from builders.engine.families import RANDOM
-from builders.engine.ngrams import shares_a_word
+from builders.dictionary.alike import alike_pairs, holds_kin, normalised
+from builders.dictionary.choices import (
+    SenseChoices,
+    SenseQuestions,
+    choose_in_groups,
+    choose_uniformly,
+)
+from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.draw.balanced import first_of_each
+from builders.engine.drops import DropLog
+from builders.engine.options import RANDOM
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions
-from builders.engine.splits import assign_splits
-from builders.engine.streams import Floats, Stream
-from kb_cache.columns import single_chunk, to_numpy
-from kb_cache.errors import UsageError
-from kb_cache.gcide import POS, Gcide
-from kb_cache.graph import Bools, Ints, sorted_unique
+from builders.engine.rows import plan_rows
+from builders.engine.splits import assign_splits, connected_components
+from builders.engine.strategies import ByChoiceGroup
+from kb_cache.gcide.types import POS, Gcide
+from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.dictionary import WordSenseOptions
+    from builders.dictionary.options import WordSenseOptions
 
 SAME_WORD = "same_word"
 FAMILIES = (GOLD, SAME_WORD, RANDOM)
@@ -45,46 +53,41 @@ class _Asking(NamedTuple):
         return _Asking(self.context[rows], self.sense[rows])
 
 
-def plan_word_senses(gcide: Gcide, options: WordSenseOptions, stream: Stream) -> Plan:
+def plan_word_senses(gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator) -> Plan:
     """Plan ``dictionary_wordsense``.
 
     Raises:
         UsageError: the options leave nothing to ask.
     """
-    dropped: dict[str, int] = {}
-    asking = _asked_about(gcide, options, stream, dropped)
-    if asking.sense.size == 0:
-        raise _nothing_left(dropped)
+    dropped = DropLog()
+    asking = _asked_about(gcide, options, rng, dropped)
+    dropped.require(asking.sense.size)
     senses = sorted_unique(asking.sense)
     definitions = gcide.senses["definition"].take(pa.array(senses)).to_pylist()
     word = gcide.word_ids.astype(np.int64)
     component = _components(definitions, word[senses])[np.searchsorted(senses, asking.sense)]
-    asked = Asked(
+    asked = SenseQuestions(
         asking.sense,
-        assign_splits(component, options.split_shares, stream.child("splits")),
+        assign_splits(component, options.split_shares, rng.child("splits")),
         word,
         gcide.pos_codes.astype(np.int64),
         alike_pairs(senses, definitions, word[senses], len(gcide)),
     )
-    dealt = deal(
+    choose = choose_in_groups if options.sampling == "balanced" else choose_uniformly
+    chosen = choose(
         asked,
-        distractors=options.choices - 1,
+        choices=options.choices,
         most_same_word=options.max_same_word,
         other_pos=options.other_pos,
-        balanced=options.sampling == "balanced",
-        stream=stream.child("distractors"),
+        rng=rng.child("distractors"),
     )
-    dropped["too few definitions to choose from"] = asking.sense.size - dealt.rows.size
-    if dealt.rows.size == 0:
-        raise _nothing_left(dropped)
-    plan = _plan(gcide, asking, asked.split, dealt)
-    for reason, count in dropped.items():
-        plan = plan.with_dropped(reason, count)
-    return plan
+    dropped["too few definitions to choose from"] = asking.sense.size - chosen.rows.size
+    dropped.require(chosen.rows.size)
+    return _plan(gcide, asking, asked.split, chosen, dropped)
 
 
 def _asked_about(
-    gcide: Gcide, options: WordSenseOptions, stream: Stream, dropped: dict[str, int]
+    gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator, dropped: DropLog
 ) -> _Asking:
     """Choose the contexts to ask about; note what is left out, and why."""
     contexts = gcide.contexts
@@ -118,7 +121,7 @@ def _asked_about(
         asking = asking.take(~by_word & ~by_context)
     if options.max_contexts:
         keep = first_of_each(
-            asking.sense, options.max_contexts, stream.child("contexts"), asking.context
+            asking.sense, options.max_contexts, rng.child("contexts"), asking.context
         )
         dropped["beyond --max-contexts"] = int((~keep).sum())
         asking = asking.take(keep)
@@ -162,54 +165,40 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
     Words that have a definition in common get the same label, for neither the word nor the
     definition may stand in two splits.
     """
-    label = {one: one for one in word.tolist()}
-
-    def root(one: int) -> int:
-        while label[one] != one:
-            one = label[one]
-        return one
-
     by_text: dict[str, list[int]] = defaultdict(list)
     for definition, one in zip(definitions, word.tolist(), strict=True):
         by_text[normalised(definition)].append(one)
-    for first, *others in by_text.values():
-        for other in others:
-            low, high = sorted((root(first), root(other)))
-            label[high] = low
-    return np.array([root(one) for one in word.tolist()], dtype=np.int64)
+    label = connected_components(by_text.values())
+    return np.array([label[one] for one in word.tolist()], dtype=np.int64)
 
 
-def _nothing_left(dropped: Mapping[str, int]) -> UsageError:
-    reasons = "; ".join(f"{reason}: {count:,}" for reason, count in dropped.items() if count)
-    return UsageError(
-        f"no question is left to ask under these options (left out: {reasons or 'nothing'}). "
-        "Loosen one of them."
-    )
-
-
-def _plan(gcide: Gcide, asking: _Asking, split: Ints, dealt: Dealt) -> Plan:
-    same_word = dealt.same_word
+def _plan(
+    gcide: Gcide, asking: _Asking, split: Ints, chosen: SenseChoices, dropped: DropLog
+) -> Plan:
+    same_word = chosen.same_word
     senses, fact = np.unique(asking.sense, return_inverse=True)
-    is_filled = np.arange(dealt.nodes.shape[1]) > same_word[:, None]
+    is_filled = np.arange(chosen.nodes.shape[1]) > same_word[:, None]
     node_hops = np.where(is_filled, 0, same_word[:, None])
     node_hops[:, 0] = 0
     same, random = FAMILIES.index(SAME_WORD), FAMILIES.index(RANDOM)
-    return Plan(
-        relation="definition",
+    return plan_rows(
         questions=_questions(gcide, asking),
         choices=_nodes(gcide),
-        facts=_facts(gcide, senses),
-        family_names=FAMILIES,
-        concept=asking.sense[dealt.rows],
-        question=dealt.rows,
-        fact=fact[dealt.rows],
-        hops=np.zeros_like(dealt.rows),
-        split=split[dealt.rows],
+        nodes=chosen.nodes,
+        split=split[chosen.rows],
+        families=FAMILIES[1:],
         family=np.where(same_word > 0, same, random),
+        relation="definition",
+        concept=asking.sense[chosen.rows],
+        facts=_facts(gcide, senses),
+        question=chosen.rows,
+        fact=fact[chosen.rows],
+        hops=0,
         distance=same_word,
-        nodes=dealt.nodes,
-        node_family=np.where(is_filled, random, same),
-        node_hops=node_hops,
+        choice_family=np.where(is_filled, random, same),
+        choice_hops=node_hops,
+        order=None if chosen.group is None else ByChoiceGroup(chosen.group),
+        dropped=dropped,
     )
 
 
@@ -227,43 +216,29 @@ def _questions(gcide: Gcide, asking: _Asking) -> Questions:
     headword = words.take(pa.array(gcide.word_ids[asking.sense]))
     pos = pa.array(list(POS)).take(pa.array(gcide.pos_codes[asking.sense]))
     fields = {"sentence": sentence, "word": surface, "headword": headword, "pos": pos}
-    return Questions(asking.context, fields, sentence, surface, pos)
+    return Questions.from_columns(
+        asking.context, fields, context="sentence", surface_form="word", pos="pos"
+    )
 
 
 def _nodes(gcide: Gcide) -> Nodes:
     """How senses appear as choices."""
-    definitions, words = single_chunk(gcide.senses["definition"]), single_chunk(gcide.words["word"])
-
-    def headwords(nodes: Ints) -> list[str]:
-        found: list[str] = words.take(pa.array(gcide.word_ids[nodes])).to_pylist()
-        return found
-
-    def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
-        values: dict[str, Sequence[Any]] = {}
-        if "definition" in wanted:
-            values["definition"] = definitions.take(pa.array(nodes)).to_pylist()
-        if "headword" in wanted:
-            values["headword"] = headwords(nodes)
-        if "pos" in wanted:
-            values["pos"] = [POS[code] for code in gcide.pos_codes[nodes].tolist()]
-        return values
+    headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids))
 
     def frequency(nodes: Ints) -> Floats:
         from kb_cache.frequency import zipf_frequencies
 
-        return zipf_frequencies(headwords(nodes))
+        return zipf_frequencies(headword.take(pa.array(nodes)).to_pylist())
 
-    return Nodes(sense_names(gcide), fields, None, frequency)
+    columns = {
+        "definition": single_chunk(gcide.senses["definition"]),
+        "headword": headword,
+        "pos": pa.array(list(POS)).take(pa.array(gcide.pos_codes)),
+    }
+    return Nodes.from_columns(sense_names(gcide), columns, frequency=frequency)
 
 
 def _facts(gcide: Gcide, senses: Ints) -> Facts:
     """One triple for each of the senses: it has its definition."""
     terms = pa.concat_arrays([sense_names(gcide), single_chunk(gcide.senses["definition"])])
-    return Facts(
-        np.arange(senses.size + 1, dtype=np.int64),
-        senses,
-        np.zeros_like(senses),
-        len(gcide) + senses,
-        terms,
-        ("definition",),
-    )
+    return Facts.from_codes(senses, 0, len(gcide) + senses, terms, ("definition",))

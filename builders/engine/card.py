@@ -9,19 +9,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from builders.engine.canary import canary_of
-from builders.engine.dataset import DEFAULT_CONFIG
-from builders.engine.front_matter import Configs, front_matter
-from builders.engine.items import COLUMNS, Coded, arrow_schema, plain
-from builders.engine.kinds import CLOZE, CONTROLS
-from builders.engine.notices import software_entry, terms_of, works_of
-from kb_cache.options import option_name, spelled
+from builders.engine.audit.report import missing_baselines
+from kbprobe.errors import how_to_install
+from kbprobe.format.attribution import (
+    attributions_of,
+    languages_of,
+    software_entry,
+    sources_of,
+    terms_of,
+    works_of,
+)
+from kbprobe.format.canary import canary_of
+from kbprobe.format.card import Configs, front_matter
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.items import COLUMNS, Coded, arrow_schema, plain
+from kbprobe.format.setups import CLOZE, CONTROLS
+from kbprobe.options import option_name, spelled
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from builders.engine.items import Items
-    from builders.engine.pipeline import Request
+    from builders.engine.request import Request
+    from kbprobe.format.items import Items
 
 
 class ClusterSizes(NamedTuple):
@@ -52,25 +61,29 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": cell, "count": "{:,}".format}
+    environment.filters |= {
+        "cell": cell,
+        "count": "{:,}".format,
+        "missing_baselines": missing_baselines,
+    }
     source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     rows = {name: _first_row(splits) for name, splits in configs.items()}
     sample = rows.pop(DEFAULT_CONFIG)
     cells = manifest["counts"]["cells"]
-    works = works_of(manifest["knowledge_base"]["licence"], request.probe.paper)
+    sources = sources_of(manifest["knowledge_base"])
     return environment.from_string(source).render(
         front_matter=yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000),
         m=manifest,
         sample=sample,
         sample_json=json.dumps(sample, indent=2, ensure_ascii=False),
         controls=[(name, CONTROLS[name], row) for name, row in rows.items() if name in CONTROLS],
-        companions=[
-            (name, manifest["companions"][name], row)
+        sub_questions=[
+            (name, manifest["sub_questions"][name], row)
             for name, row in rows.items()
-            if name in manifest["companions"]
+            if name in manifest["sub_questions"]
         ],
         variants=[
-            (name, request.probe.variants[name], manifest["variants"][name], row)
+            (name, request.probe.variants[name].summary, manifest["variants"][name], row)
             for name, row in rows.items()
             if name in manifest["variants"]
         ],
@@ -81,13 +94,15 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
             (name, _type_name(arrow_schema().field(name).type), COLUMNS[name]) for name in COLUMNS
         ],
         command=command_of(request),
+        install=how_to_install(),
         options=[
             (name.replace("_", "-"), spelled(getattr(request.options, name)), info.description)
             for name, info in type(request.options).model_fields.items()
         ],
-        sources=_sources(manifest["knowledge_base"]),
+        sources=sources,
         terms=terms,
-        works=works,
+        attributions=attributions_of(sources),
+        works=works_of(sources, request.probe.paper),
         introduced=bool(request.probe.paper),
         software=software_entry(manifest["kbprobe_version"]),
         canary=canary_of(manifest["probe"], manifest["request"]["seed"]),
@@ -107,12 +122,13 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
         f"The text of {source} is public. Any model may have read it: having seen it and knowing "
         "it are not told apart here.",
         "Rows of one cluster stand or fall together: clusters are the units of intervals.",
-        "All of it is English.",
+        f"Its questions are in one language ({', '.join(languages_of(manifest))}): what a model "
+        "knows in others does not show.",
     ]
     if setup == CLOZE:
         said.append(
-            "The answer is put in one place of the stem. A model whose tokenizer splits an answer "
-            "is asked something else than one that keeps it whole."
+            "The answer is put in one place of the question. A model whose tokenizer splits an "
+            "answer is asked something else than one that keeps it whole."
         )
     if counts["filled_choices"]:
         said.append(
@@ -124,6 +140,8 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
             "This build was not audited: it is not known what can be answered without knowing "
             "anything."
         )
+    elif missing := missing_baselines(audit):
+        said.append(missing)
     elif audit["flags"]:
         said.append(
             f"{len(audit['flags'])} of the audit's scores are off chance. An accuracy that does "
@@ -180,12 +198,6 @@ def _cluster_sizes(splits: Mapping[str, Items]) -> ClusterSizes:
         sizes.append(counted[counted > 0])
     every = np.concatenate(sizes)
     return ClusterSizes(int(every.min()), int(np.median(every)), int(every.max()))
-
-
-def _sources(knowledge: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Name, version and digest of each knowledge base: a probe of several joins them by +."""
-    parts = (knowledge[name].split("+") for name in ("name", "version", "digest"))
-    return list(zip(*parts, strict=False))
 
 
 def _type_name(kind: pa.DataType) -> str:

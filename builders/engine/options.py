@@ -6,13 +6,14 @@ A probe's own options extend :class:`ProbeOptions`.
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import Field, field_validator
 
-from kb_cache.options import Options
+from kbprobe.options import Options
 
-SPLITS = ("train", "validation", "test")
+RANDOM = "random"
+"""The distractor family of all nodes of the gold's kind; it fills up the others."""
 
 
 class ProbeOptions(Options):
@@ -44,6 +45,33 @@ class ProbeOptions(Options):
         if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-6):
             raise ValueError("three numbers of 0 or more that add up to 1, such as 0.25,0.25,0.5")
         return shares
+
+
+class DrawOptions(ProbeOptions):
+    """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
+
+    sampling: Literal["balanced", "uniform"] = Field(
+        "balanced",
+        description="balanced: each text is a distractor in proportion to how often it is gold; "
+        "uniform: every candidate alike, as published.",
+    )
+    perturbations: int = Field(1, ge=1, description="Rows for each question, family and distance.")
+    max_fill: int | None = Field(
+        None,
+        ge=0,
+        description="Random fills allowed where a family runs short (by default none when "
+        "balanced, all but one when uniform).",
+    )
+    cap_per_gold: int = Field(
+        40, ge=0, description="Most questions with the same gold in a split (0: no cap)."
+    )
+
+    @property
+    def fills(self) -> int:
+        """How many random fills a row may have."""
+        if self.max_fill is not None:
+            return self.max_fill
+        return 0 if self.sampling == "balanced" else self.choices - 2
 
 
 OptionsT = TypeVar("OptionsT", bound=ProbeOptions)

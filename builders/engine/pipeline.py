@@ -14,54 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from builders.engine.options import SPLITS, ProbeOptions
-from builders.engine.probe import Probe, find_probe
+from builders.engine.options import ProbeOptions
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
 from builders.engine.splits import first_clusters
-from builders.engine.streams import Stream
-from kb_cache.command import kbprobe_version
-from kb_cache.errors import KbprobeError, UsageError, did_you_mean
-from kb_cache.graph import ragged_ranges
+from builders.engine.strategies import FromAnnotators
+from kb_cache.base import manifest_entry, source_records
+from kbprobe.arrays import ragged_ranges
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.format.attribution import question_languages
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.engine.assemble import Assembled
-    from builders.engine.dataset import Format
-    from builders.engine.items import Items
     from builders.engine.plan import Plan
-    from builders.engine.template_file import Template
+    from builders.engine.render.assemble import Assembled
+    from builders.engine.render.template_file import Template
+    from kbprobe.format.items import Items
 
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Request:
-    """All that a build depends on, beside the knowledge base.
-
-    Attributes:
-        probe: the probe's declaration.
-        options: its validated options.
-        seed: the seed of every draw.
-        template: a file that extends or replaces the built-in wordings.
-        format: how data files are written.
-        audit: whether to run the audit.
-    """
-
-    probe: Probe
-    options: ProbeOptions
-    seed: int = 0
-    template: Path | None = None
-    format: Format = "parquet"
-    audit: bool = True
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        """The control renderings to make."""
-        return self.probe.controls if self.options.controls else ()
-
-    @property
-    def variants(self) -> tuple[str, ...]:
-        """The variants to make."""
-        return tuple(self.probe.variants) if self.options.variants else ()
 
 
 @dataclass
@@ -113,7 +86,7 @@ class Prepared:
             UsageError: it will not; the message names those that will.
         """
         request = self.request
-        known = (DEFAULT_CONFIG, *request.controls, *request.variants, *request.probe.companions)
+        known = (DEFAULT_CONFIG, *request.controls, *request.variants, *request.probe.sub_questions)
         if config not in known:
             remedy = " Build it with controls=True." * (config in request.probe.controls)
             remedy += " Build it with variants=True." * (config in request.probe.variants)
@@ -128,7 +101,7 @@ class Prepared:
         Raises:
             UsageError: it holds something else, and ``overwrite`` is not set or of no avail.
         """
-        from builders.engine.dataset import check_target
+        from kbprobe.format.dataset import check_target
 
         return check_target(folder, self.description(), overwrite)
 
@@ -140,7 +113,7 @@ def prepare(request: Request) -> Prepared:
         UsageError: the template is at fault.
         KbprobeError: the knowledge base cannot be loaded.
     """
-    from builders.engine.controls import check_template
+    from builders.engine.render.controls import check_template
 
     probe = request.probe
     template = probe.template(request.options, request.template)
@@ -159,9 +132,9 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
         UsageError: the options leave no question to ask, or a template is at fault.
         KbprobeError: the knowledge base cannot be loaded.
     """
-    from builders.engine.assemble import assemble, row_identity, variant_of
-    from builders.engine.audit import audit
-    from builders.engine.items import SCHEMA_VERSION
+    from builders.engine.audit.report import audit
+    from builders.engine.render.assemble import assemble, row_identity, variant_of
+    from kbprobe.format.items import SCHEMA_VERSION
 
     request = asked.request if isinstance(asked, Prepared) else asked
     probe, options = request.probe, request.options
@@ -177,45 +150,51 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
     with phase("knowledge base"):
         prepared = asked if isinstance(asked, Prepared) else prepare(asked)
     knowledge, template = prepared.knowledge, prepared.template
-    stream = Stream.of(request.seed, probe.name)
+    rng = RandomGenerator.of(request.seed, probe.name)
     with phase("plan"):
-        plan = _cut(probe.plan(knowledge, options, stream), options, stream)
+        plan = _cut(probe.plan(knowledge, options, rng), options, rng)
     with phase("render"):
         identity = row_identity(probe.name, knowledge.name)
-        assembling = stream.child("assemble")
-        companions = {
+        assembling = rng.child("assemble")
+        sub_questions = {
             name: assemble(
-                _asked_for(companion, plan),
-                probe,
+                _asked_for(sub_question, plan),
+                probe.shape(),
                 template,
                 identity.child(name),
                 assembling.child(name),
             )
-            for name, companion in plan.companions.items()
+            for name, sub_question in plan.sub_questions.items()
         }
         done = assemble(
-            plan, probe, template, identity, assembling, request.controls, companions.values()
+            plan,
+            probe.shape(),
+            template,
+            identity,
+            assembling,
+            request.controls,
+            sub_questions.values(),
         )
         asked_again = {name: variant_of(plan.variants[name], done) for name in request.variants}
         variants = {
-            name: assemble(variant, probe, template, identity, assembling, like=done)
+            name: assemble(variant, probe.shape(name), template, identity, assembling, like=done)
             for name, variant in asked_again.items()
             if len(variant)
         }
-    report, reports = None, dict.fromkeys(companions)
+    report, reports = None, dict.fromkeys(sub_questions)
     if request.audit:
         with phase("audit"):
             if done.plan.known.any():
                 report = audit(done.audit_rows(), request.seed)
             reports = {
-                name: audit(companion.audit_rows(), request.seed)
-                for name, companion in companions.items()
+                name: audit(sub_question.audit_rows(), request.seed)
+                for name, sub_question in sub_questions.items()
             }
     configs = {
         control or DEFAULT_CONFIG: _split_items(done, control)
         for control in (None, *request.controls)
     }
-    others = {**companions, **variants}
+    others = {**sub_questions, **variants}
     configs |= {name: _split_items(other) for name, other in others.items()}
     manifest: dict[str, Any] = {
         "probe": probe.name,
@@ -223,13 +202,8 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
         "schema_version": SCHEMA_VERSION,
         "kbprobe_version": kbprobe_version(),
         "request": prepared.description(),
-        "knowledge_base": {
-            "name": knowledge.name,
-            "version": knowledge.version,
-            "digest": knowledge.digest,
-            "licence": knowledge.licence,
-            **({"queries": knowledge.queries} if hasattr(knowledge, "queries") else {}),
-        },
+        "knowledge_base": manifest_entry(knowledge),
+        "language": question_languages(source_records(knowledge), getattr(options, "language", "")),
         "template": {
             "digest": template.digest,
             "sources": [Path(source).name for source in template.sources],
@@ -241,15 +215,15 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
         },
         "counts": _counts(done),
         "audit": report,
-        "companions": {
-            name: {"counts": _counts(companion), "audit": reports[name]}
-            for name, companion in companions.items()
+        "sub_questions": {
+            name: {"counts": _counts(sub_question), "audit": reports[name]}
+            for name, sub_question in sub_questions.items()
         },
         "variants": {name: _variant_counts(variant, done) for name, variant in variants.items()},
         "files": [],
     }
     lines: Sequence[Mapping[str, Any]] = ()
-    if done.plan.answers is not None:
+    if isinstance(done.plan.answers, FromAnnotators):
         manifest["annotation"] = dict(done.plan.answers.about)
         lines = done.plan.answers.lines
     return Built(request, manifest, configs, seconds, lines)
@@ -286,11 +260,12 @@ def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
         OSError: the folder cannot be written, or the disk is full.
     """
     from builders.engine.card import card_text
-    from builders.engine.dataset import CARD, write_annotations, write_configs, write_manifest
-    from builders.engine.output import writing
+    from kbprobe.files import replacing_folder
+    from kbprobe.format.dataset import CARD, write_annotations, write_configs
+    from kbprobe.format.manifest import write_manifest
 
     start = time.perf_counter()
-    with writing(folder) as aside:
+    with replacing_folder(folder) as aside:
         files = write_configs(aside, built.configs, built.request.format, workers)
         manifest = {**built.manifest, "files": files}
         if built.annotations:
@@ -322,14 +297,15 @@ def request_of(manifest: Mapping[str, Any], template: Path | None = None) -> Req
         ) from None
 
 
-def _asked_for(companion: Plan, plan: Plan) -> Plan:
-    """Cut a companion to the rows that ask for facts of the plan's rows."""
-    facts = plan.facts
-    assert facts.asked_by is not None, "a plan with companions tells which of their questions ask"
-    used = np.unique(plan.fact)
+def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
+    """Cut a sub-question plan to the rows that ask for facts of the plan's rows."""
+    facts = plan.provenance.facts
+    assert facts.sub_question is not None, (
+        "a plan with sub-questions says in Facts.sub_question which asks what"
+    )
+    used = np.unique(plan.provenance.fact)
     edges = ragged_ranges(facts.indptr[used], np.diff(facts.indptr)[used])
-    key = companion.questions.key[companion.question]
-    return companion.take(np.isin(key, facts.asked_by[edges]))
+    return sub_question.take(np.isin(sub_question.question_keys, facts.sub_question[edges]))
 
 
 def _split_items(done: Assembled, control: str | None = None) -> dict[str, Items]:
@@ -338,14 +314,16 @@ def _split_items(done: Assembled, control: str | None = None) -> dict[str, Items
     return {name: done.items(some, control) for name, some in rows.items() if some.size}
 
 
-def _cut(plan: Plan, options: ProbeOptions, stream: Stream) -> Plan:
+def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     """Cut the train split, then the whole, to the rows asked for: whole clusters only."""
     if options.train_rows:
         train = np.flatnonzero(plan.split == 0)
-        kept = first_clusters(plan.clusters[train], options.train_rows, stream.child("train rows"))
+        kept = first_clusters(
+            plan.cluster.codes[train], options.train_rows, rng.child("train rows")
+        )
         plan = _dropping(plan, train[~kept], "beyond --train-rows")
     if options.limit is not None and len(plan) > options.limit:
-        kept = first_clusters(plan.clusters, options.limit, stream.child("limit"))
+        kept = first_clusters(plan.cluster.codes, options.limit, rng.child("limit"))
         plan = _dropping(plan, np.flatnonzero(~kept), "beyond --limit")
         if len(plan) == 0:
             raise UsageError(
@@ -362,35 +340,34 @@ def _dropping(plan: Plan, rows: np.ndarray[Any, Any], reason: str) -> Plan:
 
 def _counts(done: Assembled) -> dict[str, Any]:
     """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
-    from builders.engine.families import family_label
+    from builders.engine.draw.families import family_label
 
     plan = done.plan
     if len(plan) == 0:
         raise KbprobeError("no row is left to write")
-    clusters = np.unique(plan.clusters, return_counts=True)[1]
+    clusters = np.unique(plan.cluster.codes, return_counts=True)[1]
     pairs = np.unique((plan.question * len(plan.choices.names) + plan.nodes[:, 0])[plan.known])
     unlabelled = int((~plan.known).sum())
     cells: dict[str, dict[str, int]] = {}
-    for hops in np.unique(plan.hops).tolist():
-        at_hops = plan.hops == hops
-        row: dict[str, int] = {}
-        for code in np.unique(plan.family).tolist():
-            of_family = at_hops & (plan.family == code)
-            for distance in np.unique(plan.distance[of_family]).tolist():
-                label = family_label(plan.family_names[code], distance)
-                row[label] = int((of_family & (plan.distance == distance)).sum())
-        cells[str(hops)] = row
+    names = plan.family.values.to_pylist()
+    origin, family = plan.provenance, plan.family.codes
+    span = int(origin.distance.max()) + 1
+    cell = (origin.hops * len(names) + family) * span + origin.distance
+    _, first, counts = np.unique(cell, return_index=True, return_counts=True)
+    for row, count in zip(first.tolist(), counts.tolist(), strict=True):
+        label = family_label(names[family[row]], int(origin.distance[row]))
+        cells.setdefault(str(origin.hops[row]), {})[label] = count
     return {
         "rows": len(plan),
         "splits": {name: int((plan.split == code).sum()) for code, name in enumerate(SPLITS)},
         "questions": int(np.unique(plan.question).size),
         "question_answer_pairs": int(pairs.size),
-        "concepts": int(np.unique(plan.concept).size),
+        "concepts": int(np.unique(origin.concept.codes).size),
         "clusters": int(clusters.size),
         "mean_cluster": round(float(clusters.mean()), 2),
         "golds": int(np.unique(plan.nodes[plan.known, 0]).size),
         **({"unlabelled": unlabelled} if unlabelled else {}),
-        "filled_choices": int((plan.node_family[:, 1:] != plan.family[:, None]).sum()),
+        "filled_choices": int((origin.choice_family[:, 1:] != family[:, None]).sum()),
         "cells": cells,
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},
     }

@@ -1,51 +1,91 @@
-"""What a builder hands over: which questions to ask, as integers.
+"""A plan: which questions to ask, with which choices, as integers.
 
-A plan holds no text but points to it. ``nodes`` are rows of :class:`Nodes` (those of the
-knowledge base, or the probe's own few answers), ``question`` is a row of :class:`Questions` (the
-distinct stems), ``fact`` a row of :class:`Facts` (the edges that make a gold true). Rendering and
-writing gather from there, so that a text is made once however many rows show it.
+A plan holds no text but points to it: ``question`` is a row of :class:`Questions`, ``nodes`` are
+rows of :class:`Nodes`. Rendering and writing gather from there, so that a text is made once
+however many rows show it. What a row rests on in the knowledge base is its :class:`Provenance`.
+
+Probes make plans with the constructors of :mod:`builders.engine.rows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
-from builders.engine.streams import Floats
-from kb_cache.graph import Bools, Ints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from builders.engine.strategies import AnyWording, FromKnowledgeBase, Shuffled
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.format.items import Coded
+from kbprobe.rng import RandomGenerator
 
 GOLD = "gold"
 """The name in ``choice_families`` of the choice that is no distractor."""
 
+Column: TypeAlias = Any
+"""Values by line: a list, NumPy array, pandas series or Arrow array; or one value for all."""
+
+
+def text_key(*parts: str) -> int:
+    """Return a number that identifies texts in every build: 63 bits of their hash."""
+    return RandomGenerator.of(0, "\x1f".join(parts)).key >> 1
+
+
+def text_keys(*columns: Iterable[str]) -> Ints:
+    """Return :func:`text_key` of each line of some columns of texts."""
+    keys = (text_key(*parts) for parts in zip(*columns, strict=True))
+    return np.fromiter(keys, dtype=np.int64)
+
+
+def arrow_column(values: Column, size: int) -> pa.Array:
+    """Turn a column of any kind into an Arrow array of ``size`` values."""
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    if isinstance(values, str | int):
+        return pa.array([values]).take(pa.array(np.zeros(size, dtype=np.int64)))
+    if isinstance(values, pa.Array):
+        return values
+    return pa.array(values) if len(values) else pa.array([], pa.string())
+
 
 @dataclass(frozen=True)
 class Questions:
-    """The distinct stems: one line each, shared by all rows that ask it.
+    """The distinct questions: one line each, shared by all rows that ask it.
 
     Attributes:
-        key: identity of each stem in the knowledge base, whatever the options.
+        key: identity of each question in the knowledge base, whatever the options.
         fields: template field -> value of each question.
-        context, surface_form, pos: the item columns of these names, a string each.
-        wordings: (questions, 2) the first of the template's wordings that fit a question, and the
-            one after the last; None: all fit all.
-        frame: number of all that a stem shows beside its arguments (a part of speech, an article).
-            Where it is given, questions of one frame and gold use all wordings equally often, so
-            that the wording tells nothing of the gold; else wordings are drawn by lot.
+        columns: item column (``context``, ``surface_form``, ``pos``, ``premise``,
+            ``hypothesis``) -> a string for each question.
+        wordings: how the wording of each question is chosen.
     """
 
     key: Ints
     fields: Mapping[str, pa.Array]
-    context: pa.Array
-    surface_form: pa.Array
-    pos: pa.Array
-    wordings: Ints | None = None
-    frame: Ints | None = None
+    columns: Mapping[str, pa.Array] = field(default_factory=dict)
+    wordings: AnyWording = field(default_factory=AnyWording)
+
+    @classmethod
+    def from_columns(
+        cls,
+        key: Ints,
+        fields: Mapping[str, Column],
+        wordings: AnyWording | None = None,
+        **columns: str,
+    ) -> Questions:
+        """Make questions from columns of values.
+
+        Args:
+            key: (questions,) what identifies each; see :func:`text_keys`.
+            fields: template field -> values.
+            wordings: how wordings are chosen; None: any fits any question.
+            **columns: item column -> the field that it shows (``pos="pos"``).
+        """
+        arrays = {name: arrow_column(values, key.size) for name, values in fields.items()}
+        shown = {name: arrays[source] for name, source in columns.items()}
+        return cls(key, arrays, shown, wordings or AnyWording())
 
 
 @dataclass(frozen=True)
@@ -70,43 +110,152 @@ class Nodes:
     frequency: Callable[[Ints], Floats] | None = None
     key: Ints | None = None
 
+    @classmethod
+    def from_columns(
+        cls,
+        names: Sequence[str] | pa.Array,
+        columns: Mapping[str, Column] | None = None,
+        *,
+        field: str = "",
+        generality: Floats | None = None,
+        frequency: Callable[[Ints], Floats] | None = None,
+        key: Ints | None = None,
+    ) -> Nodes:
+        """Make nodes from their names, or from a table with a column for each template field.
+
+        Args:
+            names: the public name of each node.
+            columns: template field -> its value for each node.
+            field: instead of ``columns``, the one field that shows the name.
+            generality: see :class:`Nodes`.
+            frequency: see :class:`Nodes`.
+            key: see :class:`Nodes`.
+
+        >>> nodes = Nodes.from_columns(["not", "really"], field="word")
+        >>> nodes.fields(np.array([1, 0]), ["word"])
+        {'word': ['really', 'not']}
+        """
+        array = arrow_column(names, len(names))
+        table = {field: array} if columns is None else columns
+        arrays = {name: arrow_column(values, len(array)) for name, values in table.items()}
+
+        def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
+            at = pa.array(nodes)
+            return {name: arrays[name].take(at).to_pylist() for name in arrays if name in wanted}
+
+        return cls(array, fields, generality, frequency, key)
+
+    def keys(self, nodes: Ints) -> Ints:
+        """Return the identities of some nodes."""
+        return nodes if self.key is None else self.key[nodes]
+
 
 @dataclass(frozen=True)
 class Facts:
     """Ragged lists of triples: those of fact ``i`` are ``indptr[i]:indptr[i + 1]``.
 
-    ``subject`` and ``object`` index ``terms``, ``relation`` indexes ``relations``. ``asked_by``
-    tells for each triple the key of the companion's question that asks for it alone; None: there
-    is no companion.
+    ``sub_question`` is for each triple the key of the sub-question that asks for it alone; None:
+    there are no sub-questions.
     """
 
     indptr: Ints
-    subject: Ints
-    relation: Ints
-    object: Ints
-    terms: pa.Array
-    relations: tuple[str, ...]
-    asked_by: Ints | None = None
+    subject: Coded
+    relation: Coded
+    object: Coded
+    sub_question: Ints | None = None
+
+    @classmethod
+    def from_codes(
+        cls,
+        subject: Ints,
+        relation: int | Ints,
+        object: Ints,
+        terms: pa.Array,
+        relations: Sequence[str],
+        lengths: int | Ints = 1,
+        sub_question: Ints | None = None,
+    ) -> Facts:
+        """Make facts from triples of integers, those of each fact in one run.
+
+        Args:
+            subject: (triples,) index into ``terms``.
+            relation: (triples,) index into ``relations``, or one for all.
+            object: (triples,) index into ``terms``.
+            terms: the names of subjects and objects.
+            relations: the names of relations.
+            lengths: (facts,) how many triples each fact has, or one number for all.
+            sub_question: see :class:`Facts`.
+        """
+        if isinstance(lengths, int):
+            indptr = np.arange(subject.size // lengths + 1, dtype=np.int64) * lengths
+        else:
+            indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        codes = np.zeros_like(subject) + relation
+        names = pa.array(list(relations), pa.string())
+        return cls(
+            indptr, Coded(terms, subject), Coded(names, codes), Coded(terms, object), sub_question
+        )
+
+    @classmethod
+    def from_triples(
+        cls,
+        facts: Iterable[Iterable[tuple[str, str, str]]],
+        sub_question: Ints | None = None,
+    ) -> Facts:
+        """Make facts from the texts of their triples.
+
+        Args:
+            facts: for each fact its triples: subject, relation, object.
+            sub_question: see :class:`Facts`.
+
+        >>> one, other = ("a", "IsA", "b"), ("b", "IsA", "c")
+        >>> facts = Facts.from_triples([[one, other], [("a", "IsA", "c")]])
+        >>> facts.indptr.tolist(), facts.object.codes.tolist(), facts.object.values.to_pylist()
+        ([0, 2, 3], [1, 2, 2], ['a', 'b', 'c'])
+        """
+        lists = [list(fact) for fact in facts]
+        flat = [triple for fact in lists for triple in fact]
+        terms = sorted({end for first, _, last in flat for end in (first, last)})
+        relations = sorted({name for _, name, _ in flat})
+        term = {name: at for at, name in enumerate(terms)}
+        relation = {name: at for at, name in enumerate(relations)}
+        codes = np.array([(term[a], relation[name], term[b]) for a, name, b in flat], np.int64)
+        subject, kind, object = codes.reshape(-1, 3).T
+        lengths = np.array([len(fact) for fact in lists], dtype=np.int64)
+        names = pa.array(terms, pa.string())
+        return cls.from_codes(subject, kind, object, names, relations, lengths, sub_question)
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Where answers come from, if not from the knowledge base.
-
-    The ids of such rows do not depend on their answers: a row is the same before and after it is
-    labelled.
+class Provenance:
+    """What each row rests on in the knowledge base, for the items' columns.
 
     Attributes:
-        known: (rows,) whether the row has an answer yet; in a row that has none, column 0 of the
-            plan's ``nodes`` is a choice like any other.
-        about: what the manifest and the card say of it, JSON-ready; ``source`` among it, in words
-            ("votes of annotators").
-        lines: what was said of each row, JSON-ready: the lines of the probe's labels file.
+        concept: (rows,) the node asked about.
+        relation: the relation between concept and gold, or its path; where rows differ in it,
+            an array of one for each of ``facts``.
+        facts: the triples that make golds true.
+        fact: (rows,) index into ``facts``.
+        hops: (rows,) edges between concept and gold (0 where gold and concept are one).
+        distance: (rows,) the distractors' distance k' within their family.
+        choice_family: (rows, K) index into the names of families (column 0: unused).
+        choice_hops: (rows, K) distance of each choice (column 0: hops).
     """
 
-    known: Bools
-    about: Mapping[str, Any]
-    lines: Sequence[Mapping[str, Any]] = ()
+    concept: Coded
+    relation: str | pa.Array
+    facts: Facts
+    fact: Ints
+    hops: Ints
+    distance: Ints
+    choice_family: Ints
+    choice_hops: Ints
+
+    def take(self, rows: Ints | Bools) -> Provenance:
+        """Return that of some rows."""
+        arrays = ("fact", "hops", "distance", "choice_family", "choice_hops")
+        taken = {name: getattr(self, name)[rows] for name in arrays}
+        return replace(self, concept=self.concept.take(rows), **taken)
 
 
 @dataclass(frozen=True)
@@ -114,114 +263,64 @@ class Plan:
     """A row for each question to ask.
 
     Attributes:
-        relation: the relation between concept and gold, or its path; where rows differ in it,
-            an array of one for each of ``facts``.
-        concept: (rows,) node asked about, an index into ``concept_names``.
+        questions, choices: the tables that the rows point into.
         question: (rows,) index into ``questions``.
-        fact: (rows,) index into ``facts``.
-        hops: (rows,) edges between concept and gold (0 where gold and concept are one).
+        nodes: (rows, K) indices into ``choices``: the gold in column 0, then the distractors.
         split: (rows,) index into SPLITS.
-        family: (rows,) index into ``family_names``.
-        distance: (rows,) the distractors' distance k' within their family.
-        nodes: (rows, K) the gold in column 0, then the distractors.
-        node_family: (rows, K) index into ``family_names`` (column 0: unused).
-        node_hops: (rows, K) distance of each choice (column 0: hops).
-        dropped: what was left out on the way, in words -> how many.
-        concept_names: the public names of concepts; None: those of ``choices``.
-        cluster: (rows,) semantic cluster, an index into ``cluster_names``; no split divides one.
-            None: rows of one concept form a cluster.
-        cluster_names: the public names of clusters; None: those of concepts.
-        ring: (rows,) rows of one number have the same choices, each of them gold once, and show
-            them in one order: then each place holds the gold equally often. None: every row's
-            choices are shuffled by lot.
-        decided: whether the arguments of a question together decide its answer (two ages), so that
-            the audit holds what sees them together to no bar.
-        companions: config -> a plan of further questions, of the facts that ``facts`` are made of.
+        family: (rows,) where the distractors come from.
+        cluster: (rows,) semantic cluster; no split divides one.
+        provenance: what the rows rest on in the knowledge base.
+        order: how each row's choices are ordered.
+        answers: where the answers come from.
+        sub_questions: config -> a plan of questions that ask for single facts of this plan's.
         variants: config -> a plan that asks some of these questions otherwise, each under the same
             key: other texts, maybe another gold among the same choices. Each of this plan's
             questions then has one row.
-        setup: how the rows are evaluated ("mc_qa"); empty: as the probe's are.
-        scale: whether the choices are steps of a scale: they then stand in the order of their
-            nodes, in every row.
-        answers: where the answers come from; None: from the knowledge base.
+        dropped: what was left out on the way, in words -> how many.
     """
 
-    relation: str | pa.Array
     questions: Questions
     choices: Nodes
-    facts: Facts
-    family_names: tuple[str, ...]
-    concept: Ints
     question: Ints
-    fact: Ints
-    hops: Ints
-    split: Ints
-    family: Ints
-    distance: Ints
     nodes: Ints
-    node_family: Ints
-    node_hops: Ints
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    concept_names: pa.Array | None = None
-    cluster: Ints | None = None
-    cluster_names: pa.Array | None = None
-    ring: Ints | None = None
-    decided: bool = False
-    companions: Mapping[str, Plan] = field(default_factory=dict)
+    split: Ints
+    family: Coded
+    cluster: Coded
+    provenance: Provenance
+    order: Shuffled = field(default_factory=Shuffled)
+    answers: FromKnowledgeBase = field(default_factory=FromKnowledgeBase)
+    sub_questions: Mapping[str, Plan] = field(default_factory=dict)
     variants: Mapping[str, Plan] = field(default_factory=dict)
-    setup: str = ""
-    scale: bool = False
-    answers: Answers | None = None
-
-    ROW_ARRAYS = (
-        "concept",
-        "question",
-        "fact",
-        "hops",
-        "split",
-        "family",
-        "distance",
-        "nodes",
-        "node_family",
-        "node_hops",
-    )
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return int(self.concept.size)
+        return int(self.question.size)
 
     @property
     def known(self) -> Bools:
         """(rows,) whether a row has an answer yet."""
-        return np.ones(len(self), dtype=np.bool_) if self.answers is None else self.answers.known
+        return self.answers.known(len(self))
 
     @property
-    def clusters(self) -> Ints:
-        """(rows,) the semantic cluster of each row: its concept, unless the plan says otherwise."""
-        return self.concept if self.cluster is None else self.cluster
+    def question_keys(self) -> Ints:
+        """(rows,) the identity of each row's question."""
+        return self.questions.key[self.question]
 
     def take(self, rows: Ints | Bools) -> Plan:
         """Return the plan of some rows, in the order given."""
-        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.ROW_ARRAYS}
-        for name in ("cluster", "ring"):
-            if (values := getattr(self, name)) is not None:
-                taken[name] = values[rows]
-        if self.answers is not None:
-            taken["answers"] = replace(self.answers, known=self.answers.known[rows])
-        return replace(self, **taken)
+        return replace(
+            self,
+            question=self.question[rows],
+            nodes=self.nodes[rows],
+            split=self.split[rows],
+            **{
+                name: getattr(self, name).take(rows)
+                for name in ("family", "cluster", "provenance", "order", "answers")
+            },
+        )
 
     def with_dropped(self, reason: str, count: int) -> Plan:
         """Return the plan with a note that ``count`` rows were left out."""
         if count == 0:
             return self
         return replace(self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count})
-
-
-def concatenate(plans: Sequence[Plan]) -> Plan:
-    """Join plans that share questions, choices, facts and the tables of names."""
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(plan, name) for plan in plans]) for name in Plan.ROW_ARRAYS
-    }
-    for name in ("cluster", "ring"):
-        if getattr(plans[0], name) is not None:
-            joined[name] = np.concatenate([getattr(plan, name) for plan in plans])
-    return replace(plans[0], **joined)

@@ -1,6 +1,6 @@
 """What a probe is, and the registry that finds all probes by name.
 
-A probe is one decorated function: given a knowledge base, options and a stream of chance, it
+A probe is one decorated function: given a knowledge base, options and a random generator, it
 returns a plan. Modules of ``builders/`` register their probes when imported; other packages
 announce theirs in the entry point group ``kbprobe.probes`` (the value names a module), and keep
 each probe's template, ``NAME.yaml``, beside that module.
@@ -8,30 +8,44 @@ each probe's template, ``NAME.yaml``, beside that module.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from builders.engine.kinds import CONTROLS, SETUPS
-from builders.engine.notices import PAPERS
 from builders.engine.options import ProbeOptions
-from builders.engine.plan import Plan
-from builders.engine.streams import Stream
-from kb_cache.errors import KbprobeError, UsageError, did_you_mean
+from builders.engine.registry import PROBES, load
+from builders.engine.render.shape import RowShape
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.format.attribution import PAPERS
+from kbprobe.format.setups import CONTROLS, SETUPS
 
 if TYPE_CHECKING:
-    from builders.engine.template_file import Template
+    from builders.engine.plan import Plan
+    from builders.engine.render.template_file import Template
+    from kbprobe.rng import RandomGenerator
 
 ENTRY_POINTS = "kbprobe.probes"
 
-Planner = Callable[[Any, Any, Stream], Plan]
+Planner = Callable[[Any, Any, "RandomGenerator"], "Plan"]
 PlannerT = TypeVar("PlannerT", bound=Planner)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A config that asks rows of the default config otherwise.
+
+    Attributes:
+        summary: in a sentence, how.
+        setup: how its rows are evaluated, if not as the probe's are.
+    """
+
+    summary: str
+    setup: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,14 +61,18 @@ class Probe:
         question_fields, choice_fields: what its templates may use.
         setup: how it is evaluated ("mc_qa", "mc_mlm", ...).
         controls: the control renderings that make sense for it, names among
-            :data:`builders.engine.kinds.CONTROLS`.
+            :data:`kbprobe.format.setups.CONTROLS`.
         paper: who introduced such questions: a name among
-            :data:`builders.engine.notices.PAPERS`, cited in the card; empty for none.
-        companions: further configs, with questions of their own, that the plan brings along.
+            :data:`kbprobe.format.attribution.PAPERS`, cited in the card; empty for none.
+        sub_questions: further configs, with questions of their own, that the plan brings along.
         wordings: makes the template from the options, where wordings come with what is asked
             for; None: the template is a file.
-        variants: config -> in a sentence, how it asks the rows of the default config otherwise.
+        variants: config -> how it asks the rows of the default config otherwise.
         fit: adapts the template that was read to the options; None: it serves as it is.
+        arguments_decide: whether the arguments of a question together decide its answer (two
+            ages), so that the audit holds what sees them together to no bar.
+        labelled: whether a default build has answers; else people give them.
+        quick: options of a build that takes a second or two, for tests and first looks.
     """
 
     name: str
@@ -67,10 +85,18 @@ class Probe:
     setup: str
     controls: tuple[str, ...] = ()
     paper: str = ""
-    companions: tuple[str, ...] = ()
+    sub_questions: tuple[str, ...] = ()
     wordings: Callable[[Any], Template] | None = None
-    variants: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
     fit: Callable[[Template, Any], Template] | None = None
+    arguments_decide: bool = False
+    labelled: bool = True
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    def shape(self, variant: str | None = None) -> RowShape:
+        """Return how the rows of the probe, or of one of its variants, are asked."""
+        setup = self.variants[variant].setup if variant else ""
+        return RowShape(setup or self.setup, self.choice_fields, self.arguments_decide)
 
     def template(self, options: ProbeOptions, override: Path | None = None) -> Template:
         """Load the probe's wordings.
@@ -82,7 +108,7 @@ class Probe:
         Raises:
             UsageError: they are at fault, or ``override`` is given where no file can override.
         """
-        from builders.engine.template_file import load_template
+        from builders.engine.render.template_file import load_template
 
         if self.wordings is None:
             template = load_template(
@@ -125,10 +151,13 @@ def probe(
     setup: str = "mc_qa",
     controls: Iterable[str] = (),
     paper: str = "",
-    companions: Iterable[str] = (),
+    sub_questions: Iterable[str] = (),
     wordings: Callable[[Any], Template] | None = None,
-    variants: Mapping[str, str] | None = None,
+    variants: Mapping[str, Variant] | None = None,
     fit: Callable[[Template, Any], Template] | None = None,
+    arguments_decide: bool = False,
+    labelled: bool = True,
+    quick: Mapping[str, Any] | None = None,
 ) -> Callable[[PlannerT], PlannerT]:
     """Register a planner as a probe.
 
@@ -147,10 +176,11 @@ def probe(
                 raise KbprobeError(
                     f"{name}: {word!r} is none of {', '.join(filter(None, allowed))}"
                 )
-        known = _registered.get(name)
-        if known is not None and known.plan.__module__ != plan.__module__:
+        known = _registered[name].plan.__module__ if name in _registered else plan.__module__
+        home = PROBES[name].planner.partition(":")[0] if name in PROBES else known
+        if home != plan.__module__:
             raise KbprobeError(
-                f"two modules register a probe {name!r}: {known.plan.__module__} and "
+                f"two modules register a probe {name!r}: {home} and "
                 f"{plan.__module__}. Rename one of them."
             )
         summary = plan.__doc__.strip().splitlines()[0]
@@ -165,24 +195,28 @@ def probe(
             setup,
             wanted,
             paper,
-            tuple(companions),
+            tuple(sub_questions),
             wordings,
             variants or {},
             fit,
+            arguments_decide,
+            labelled,
+            quick or {},
         )
         return plan
 
     return register
 
 
-@cache
-def _import_all() -> None:
-    import builders
+def _third_party(name: str | None = None) -> None:
+    """Import the probes of other packages; given a name, no more than is needed to find it.
 
-    for module in pkgutil.iter_modules(builders.__path__):
-        if module.name not in ("cli", "engine"):
-            importlib.import_module(f"builders.{module.name}")
-    for entry in entry_points(group=ENTRY_POINTS):
+    Raises:
+        KbprobeError: one of the packages cannot be imported.
+    """
+    entries = list(entry_points(group=ENTRY_POINTS))
+    exact = [entry for entry in entries if entry.name == name and ":" in entry.value]
+    for entry in exact or entries:
         try:
             entry.load()
         except Exception as error:
@@ -193,9 +227,56 @@ def _import_all() -> None:
 
 
 def all_probes() -> dict[str, Probe]:
-    """Return every registered probe by name, in alphabetical order."""
-    _import_all()
+    """Return every probe by name, in alphabetical order; all of their modules are imported."""
+    for entry in PROBES.values():
+        load(entry.planner)
+    _third_party()
     return dict(sorted(_registered.items()))
+
+
+def summaries() -> dict[str, str]:
+    """Return what every probe asks, by name; our own are not imported for it."""
+    _third_party()
+    others = {name: probe.summary for name, probe in _registered.items()}
+    return dict(sorted({**others, **{name: one.summary for name, one in PROBES.items()}}.items()))
+
+
+def knows(name: str) -> bool:
+    """Tell whether a probe has that name, or "FILE.py:function" names a function."""
+    if _IN_FILE.match(name):
+        return True
+    if name not in PROBES and name not in _registered:
+        _third_party(name)
+    return name in PROBES or name in _registered
+
+
+_IN_FILE = re.compile(r"(.+\.py):(\w+)$")
+
+
+def _from_file(path: Path, function: str) -> Probe:
+    """Import a file of the user's own and return the probe that a function of it declares.
+
+    Raises:
+        UsageError: there is no such file, or its function declares no probe.
+        KbprobeError: the file cannot be imported.
+    """
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"{path} is no Python file; name a probe, or FILE.py:function")
+    module = sys.modules.get(path.stem)
+    if module is None or module.__file__ != str(path):
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[path.stem]
+            raise KbprobeError(f"{path} cannot be imported: {error!r}. Mend it.") from error
+    planner = getattr(module, function, None)
+    for probe in _registered.values():
+        if probe.plan is planner:
+            return probe
+    raise UsageError(f"{path} has no function {function!r} that is decorated with @probe")
 
 
 def find_probe(name: str) -> Probe:
@@ -204,10 +285,14 @@ def find_probe(name: str) -> Probe:
     Raises:
         UsageError: there is none; the message names the nearest and how to list them.
     """
-    known = all_probes()
-    if name not in known:
+    if in_file := _IN_FILE.match(name):
+        return _from_file(Path(in_file[1]), in_file[2])
+    if not knows(name):
+        known = summaries()
         raise UsageError(
             f"no probe is called {name!r}.{did_you_mean(name, known)} "
             "`build-probe list` shows them all."
         )
-    return known[name]
+    if name not in _registered:
+        load(PROBES[name].planner)
+    return _registered[name]

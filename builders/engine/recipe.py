@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kb_cache.errors import UsageError
-from kb_cache.options import explain
+from kbprobe.errors import UsageError
+from kbprobe.options import explain
 
 
 class Entry(BaseModel):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
 import numpy as np
 
-from builders.engine.streams import Stream
-from kb_cache.graph import Bools, Ints
+from kbprobe.arrays import Bools, Ints
+from kbprobe.rng import RandomGenerator
+
+Member = TypeVar("Member", int, str)
 
 
-def assign_splits(concept: Ints, shares: tuple[float, float, float], stream: Stream) -> Ints:
+def assign_splits(concept: Ints, shares: tuple[float, float, float], rng: RandomGenerator) -> Ints:
     """Return each row's split (0 train, 1 validation, 2 test), a function of its concept alone."""
     edges = np.cumsum(shares)[:2]
-    return np.searchsorted(edges, stream.uniform(concept), side="right").astype(np.int64)
+    return np.searchsorted(edges, rng.uniform(concept), side="right").astype(np.int64)
 
 
-def first_clusters(concept: Ints, rows: int, stream: Stream) -> Bools:
+def first_clusters(concept: Ints, rows: int, rng: RandomGenerator) -> Bools:
     """Mark whole clusters, in seeded order, until no further one fits within ``rows``.
 
     A cluster that does not fit is passed over, and the next tried.
@@ -22,10 +27,32 @@ def first_clusters(concept: Ints, rows: int, stream: Stream) -> Bools:
     clusters, local, sizes = np.unique(concept, return_inverse=True, return_counts=True)
     keep = np.zeros(clusters.size, dtype=np.bool_)
     room = rows
-    for at in np.argsort(stream.uniform(clusters), kind="stable"):
+    for at in np.argsort(rng.uniform(clusters), kind="stable"):
         if sizes[at] <= room:
             keep[at] = True
             room -= int(sizes[at])
             if room == 0:
                 break
     return np.asarray(keep[local])
+
+
+def connected_components(groups: Iterable[Sequence[Member]]) -> dict[Member, Member]:
+    """Return for each member of the groups the least member of its connected component.
+
+    Members of one group are connected, and so are those of a chain of groups that overlap.
+
+    >>> connected_components([("cold", "hot"), ("hot", "warm"), ("dry",)])
+    {'cold': 'cold', 'dry': 'dry', 'hot': 'cold', 'warm': 'cold'}
+    """
+    from scipy.sparse import coo_array, csgraph
+
+    edges = [(group[0], member) for group in groups for member in group]
+    members = sorted({member for _, member in edges})
+    number = {member: at for at, member in enumerate(members)}
+    ends = np.array([(number[one], number[other]) for one, other in edges], dtype=np.int64)
+    graph = coo_array(
+        (np.ones(len(edges)), ends.reshape(-1, 2).T), shape=(len(members), len(members))
+    )
+    label = csgraph.connected_components(graph, directed=False)[1] if members else ends
+    _, first = np.unique(label, return_index=True)
+    return {member: members[first[part]] for member, part in zip(members, label, strict=True)}

@@ -6,9 +6,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from builders.engine.items import plain
-from kb_cache.options import option_name, spelled
+from builders.engine.audit.report import missing_baselines
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.items import plain
+from kbprobe.options import option_name, spelled
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,8 +40,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     )
     console.print(_cells(counts["cells"]))
     if manifest["audit"]:
-        console.print(_audit(manifest["audit"]))
-        _flags(console, manifest["audit"])
+        _print_audit(console, manifest["audit"])
     for row in _samples(built):
         _print_row(console, row)
     _controls(console, built)
@@ -60,6 +60,14 @@ def _cells(cells: dict[str, dict[str, int]]) -> Table:
     for hops, row in cells.items():
         table.add_row(hops, *(f"{row.get(column, 0):,}" for column in columns))
     return table
+
+
+def _print_audit(console: Any, report: dict[str, Any]) -> None:
+    if missing := missing_baselines(report):
+        console.print(f"[red]{missing}[/]\n")
+        return
+    console.print(_audit(report))
+    _flags(console, report)
 
 
 def _audit(report: dict[str, Any]) -> Table:

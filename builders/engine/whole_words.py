@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kb_cache.errors import UsageError, require
-from kb_cache.graph import Bools
+from kbprobe.arrays import Bools
+from kbprobe.errors import UsageError, require
 
 
 def whole_words(words: Sequence[str], tokenizer: str) -> Bools:

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.properties.text import senses_of
-from kb_cache.columns import codes, single_chunk, to_numpy
-from kb_cache.conceptnet import ConceptNet
-from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
-from kb_cache.wordnet import WordNet
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.columns import codes, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
 """Concepts whose sets of properties have this cosine resemble each other."""

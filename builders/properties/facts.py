@@ -16,14 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.ngrams import shares_a_word
-from builders.engine.streams import Floats
+from builders.engine.audit.ngrams import shares_a_word
 from builders.properties.contrast import Edges, Support
-from kb_cache.columns import single_chunk, to_numpy
-from kb_cache.conceptnet import SYMMETRIC, ConceptNet
-from kb_cache.conceptnet_filter import VERB, NoiseFilter, filter_noise, parts_of_speech
-from kb_cache.graph import Bools, Ints, sorted_unique
-from kb_cache.wordnet import POS, WordNet
+from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
+from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
+from kbprobe.columns import single_chunk, to_numpy
 
 LOOSE = ("HasProperty", "IsA")
 """Relations whose edges are the noisiest: they need more weight."""
@@ -194,7 +193,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
         dropped["edges: little weight, and the same is said of nothing alike"] = int(doubtful.sum())
         cell, weight = cell[~doubtful], weight[~doubtful]
     order = np.lexsort((-weight, cell))
-    first = order[np.concatenate([[True], np.diff(cell[order]) > 0])]
+    first = order[np.diff(cell[order], prepend=-1) > 0]
     return Evidence(
         concepts,
         code,
@@ -211,7 +210,9 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
 
 def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
     """Read the edges of some relations and their negations; those that are missing have none."""
-    size, parts = len(conceptnet), []
+    size = len(conceptnet)
+    none = np.empty(0, dtype=np.int64)
+    parts = [Edges(none, none, none, np.empty(0, dtype=np.float64))]
     for number, name in enumerate(relations):
         if name not in conceptnet.relation_names:
             continue

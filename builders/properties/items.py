@@ -1,4 +1,4 @@
-"""How questions about two properties are laid out: stems, choices, and what makes golds true."""
+"""How questions about two properties are laid out: texts, choices, and what makes golds true."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.plan import Facts, Nodes, Questions
-from builders.engine.streams import Floats
+from builders.english.inflection import gerund
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
 from builders.properties.rows import Asking
-from builders.properties.text import Wording, gerund
-from kb_cache.columns import single_chunk
-from kb_cache.conceptnet import ConceptNet
+from builders.properties.text import PropertyForms
+from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.graph import Bools, Ints
-from kb_cache.wordnet import WordNet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import single_chunk
 
 FREQUENCY_STEP, LONG, GENERAL = 0.5, 7, 10
 """What tells concepts apart at a glance: steps of frequency (Zipf), from how many characters on
@@ -48,7 +48,7 @@ class Layout:
     """The texts of some questions.
 
     Attributes:
-        asking: distinct questions with their golds; ``first`` comes first in the stem.
+        asking: distinct questions with their golds; ``first`` comes first in the question.
         question: (lines of ``asking``,) index into `questions`.
     """
 
@@ -80,7 +80,7 @@ class Layout:
         self._pairs, self.question = np.unique(pairs, return_inverse=True)
         self._texts = single_chunk(conceptnet.concepts["text"])
         shown = np.concatenate([evidence.object[self._used], evidence.concept])
-        self._wording = Wording(wordnet, self._texts.take(pa.array(shown)).to_pylist())
+        self._forms = PropertyForms(wordnet, self._texts.take(pa.array(shown)).to_pylist())
 
     @cached_property
     def _used(self) -> Ints:
@@ -103,7 +103,7 @@ class Layout:
 
     @property
     def questions(self) -> Questions:
-        """The distinct stems."""
+        """The distinct questions."""
         evidence = self.evidence
         first, second = np.divmod(self._pairs, evidence.relation.size)
         objects = self._worded_objects()
@@ -112,7 +112,6 @@ class Layout:
         texts = [objects.take(pa.array(which)) for which in (first, second)]
         columns = [column.to_pylist() for column in (names[0], texts[0], names[1], texts[1])]
         properties = [[[a, b], [c, d]] for a, b, c, d in zip(*columns, strict=True)]
-        empty = pa.array([""] * first.size, pa.string())
         fields = {
             "properties": pa.array(properties, pa.list_(pa.list_(pa.string()))),
             "relation_1": names[0],
@@ -122,7 +121,7 @@ class Layout:
         }
         identity = self._identity()
         key = identity[first] * (2 * len(self._worded) * len(self.conceptnet)) + identity[second]
-        return Questions(key, fields, empty, empty, empty)
+        return Questions.from_columns(key, fields)
 
     def _identity(self) -> Ints:
         """A number for each property that depends on no option."""
@@ -137,7 +136,7 @@ class Layout:
         worded = [""] * evidence.relation.size
         texts = self._texts.take(pa.array(evidence.object[self._used])).to_pylist()
         for which, text in zip(self._used.tolist(), texts, strict=True):
-            worded[which] = self._wording.word(names[evidence.relation[which]], text)
+            worded[which] = self._forms.word(names[evidence.relation[which]], text)
         return pa.array(worded, pa.string())
 
     @property
@@ -155,13 +154,13 @@ class Layout:
         relation = evidence.relation[which].astype(np.int64)
         relation[indptr[1:][shown] - 1] ^= self._sign
         subject = evidence.concept[np.repeat(gold, size)]
-        return Facts(
-            indptr,
+        return Facts.from_codes(
             subject,
             relation,
             evidence.object[which],
             self._texts,
             evidence.relation_names,
+            size,
         )
 
     @property
@@ -196,7 +195,7 @@ class Layout:
             np.bincount(evidence.sure.concept, minlength=size), 1
         )
         texts = self._texts.take(pa.array(evidence.concept)).to_pylist()
-        verbs = np.array([self._wording.is_verb(text) for text in texts], np.bool_)
+        verbs = np.array([self._forms.is_verb(text) for text in texts], np.bool_)
         of_kind = np.array(evidence.relation_names)[evidence.relation] == "IsA"
         thing = np.zeros(size, dtype=np.bool_)
         thing[evidence.sure.concept[of_kind[evidence.sure.property]]] = True

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
-from kb_cache.errors import did_you_mean
+from kbprobe.errors import did_you_mean
 
 MATCHED: Literal["matched"] = "matched"
 PAPER: Literal["paper"] = "paper"

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.streams import Floats
 from builders.taxonomy.words import Taxonomy
-from kb_cache.graph import Bools, Ints, contains
-from kb_cache.wordnet import WordNet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools, Floats, Ints, contains
 
 FOLLOWED = 4
 """Readers follow so many edges up from a sense of something that cannot be touched."""

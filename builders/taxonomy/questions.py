@@ -8,20 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.distractors import Candidates, first_of_each
-from builders.engine.options import SPLITS
-from builders.engine.streams import Floats, Stream
+from builders.engine.draw.balanced import Candidates, first_of_each
 from builders.engine.whole_words import whole_words
 from builders.taxonomy.options import MATCHED, PAPER, TREES, TaxonomyOptions
 from builders.taxonomy.pairs import Pairs, answers_of, pairs_of, trees_of
 from builders.taxonomy.words import Taxonomy
-from kb_cache.graph import Bools, Graph, Ints, contains, ragged_ranges, sorted_unique
+from kb_cache.graph import Graph
+from kbprobe.arrays import Bools, Floats, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
 
 NEAR = 4
 """A parent is said to be near an answer if it has at most this many times more hyponyms."""
 
 
-class Asked(NamedTuple):
+class WordPairs(NamedTuple):
     """Questions before distractors: parallel arrays; ``x`` and ``y`` are rows of the pairs.
 
     Both pairs have the same answer, which is the gold. ``candidates`` may be distractors of the
@@ -32,16 +33,16 @@ class Asked(NamedTuple):
     y: Ints
     candidates: Candidates
 
-    def take(self, keep: Bools) -> Asked:
+    def take(self, keep: Bools) -> WordPairs:
         """Return the questions marked, with their candidates."""
         number = np.cumsum(keep) - 1
         some = self.candidates.take(keep[self.candidates.row])
-        return Asked(self.x[keep], self.y[keep], some._replace(row=number[some.row]))
+        return WordPairs(self.x[keep], self.y[keep], some._replace(row=number[some.row]))
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """All that the options leave of a taxonomy.
+class AskableTaxonomy:
+    """What the options leave of a taxonomy to ask about.
 
     Attributes:
         taxonomy, options: what it was made of.
@@ -67,9 +68,9 @@ class Told:
     parents: Graph
 
     @classmethod
-    def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions) -> Told:
+    def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions) -> AskableTaxonomy:
         """Find the answers, what is below them, and the split of every word."""
-        from builders.engine.synsets import generality
+        from builders.wordnet.synsets import generality
 
         wordnet, size = taxonomy.wordnet, len(taxonomy)
         tree = trees_of(wordnet, list(TREES.values()))
@@ -161,11 +162,11 @@ class Told:
             gold, other = gold[kept], other[kept]
         return gold, other
 
-    def asked(self, family: str, oversampling: int, stream: Stream) -> Asked:
+    def word_pairs(self, family: str, oversampling: int, rng: RandomGenerator) -> WordPairs:
         """Find pairs of words that share an answer and each are something else alone."""
         gold, other = self.facets(family)
         start = np.searchsorted(gold, np.arange(self.pairs.word.size + 1))
-        x, y = self._coupled(np.flatnonzero(np.diff(start)), oversampling, stream)
+        x, y = self._coupled(np.flatnonzero(np.diff(start)), oversampling, rng)
         words = self.pairs.word
         apart = self.deniable(words[x], words[y]) & self.deniable(words[y], words[x])
         x, y = x[apart], y[apart]
@@ -181,28 +182,28 @@ class Told:
             parts.append(Candidates(row[kept], node[kept], np.full(int(kept.sum()), side)))
         found = Candidates(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         sides = [np.bincount(part.row, minlength=x.size) > 0 for part in parts]
-        asked = Asked(x, y, found).take(sides[0] & sides[1])
-        return self._capped(asked, stream.child("words"))
+        asked = WordPairs(x, y, found).take(sides[0] & sides[1])
+        return self._capped(asked, rng.child("words"))
 
-    def _capped(self, asked: Asked, stream: Stream) -> Asked:
+    def _capped(self, asked: WordPairs, rng: RandomGenerator) -> WordPairs:
         """Bound how often a word stands in each of the two places."""
         cap, pairs = self.options.cap_per_word, self.pairs
         for place in ("x", "y") if cap else ():
             word = pairs.word[getattr(asked, place)]
             identity = asked.x * pairs.word.size + asked.y
-            asked = asked.take(first_of_each(word, cap, stream.child(place), identity))
+            asked = asked.take(first_of_each(word, cap, rng.child(place), identity))
         return asked
 
-    def _coupled(self, rows: Ints, oversampling: int, stream: Stream) -> tuple[Ints, Ints]:
+    def _coupled(self, rows: Ints, oversampling: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
         """Couple pairs that have one answer: each with as many others as any, in seeded order.
 
         Args:
             rows: of the pairs.
             oversampling: couples of an answer, in multiples of its cap; 0: all.
-            stream: the source of chance.
+            rng: the random generator.
         """
         answer = self.pairs.answer[rows]
-        rows = rows[np.lexsort((stream.bits(answer, self.pairs.word[rows]), answer))]
+        rows = rows[np.lexsort((rng.bits(answer, self.pairs.word[rows]), answer))]
         answer = self.pairs.answer[rows]
         golds, first, count = np.unique(answer, return_index=True, return_counts=True)
         caps = np.array(self.caps)[self.split[golds]]

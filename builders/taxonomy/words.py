@@ -7,7 +7,6 @@ What a reader sees of a taxonomy question are words, so all is said of words her
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.streams import Floats
-from kb_cache.columns import codes, single_chunk, to_numpy
-from kb_cache.combined import Combined
-from kb_cache.conceptnet import ConceptNet
+from builders.english.word_lists import word_list
+from builders.wordnet.synsets import in_usage_domains
+from kb_cache.base import Combined
+from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.graph import Bools, Graph, Ints, sorted_unique
-from kb_cache.wordnet import WordNet
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
+from kbprobe.columns import codes, single_chunk, to_numpy
 
 MIN_LETTERS = 3
 MOST_BELOW, KNOWN = 5, 1.5
@@ -41,18 +42,6 @@ MAIN_SHARE = 0.5
 
 NOUN_SHARE = 0.5
 """A word is a noun if it is one in this share of its uses in WordNet's tagged texts."""
-
-MASS_GAP = 1.25
-"""A noun is a mass noun if its plural is this much rarer than it (Zipf scale)."""
-
-RARE = 3.0
-"""Words below this frequency (Zipf scale) have plurals too rare to tell."""
-
-VULGAR = (
-    *("clit", "cock", "coon", "cum", "cunt", "dick", "dyke", "fag", "homo", "pussy", "slut"),
-    *("tit", "turd", "twat", "whore"),
-)
-"""Words that WordNet does not mark as offensive."""
 
 OFFENSIVE = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
 UNUSUAL = (*OFFENSIVE, "archaism.n.01", "slang.n.02", "trade_name.n.01", "trademark.n.02")
@@ -80,17 +69,6 @@ DERIVED = ("noun.animal", "noun.food", "noun.plant", "noun.substance")
 _THINGS = tuple(
     f"noun.{name}"
     for name in ("animal", "artifact", "body", "food", "object", "plant", "substance")
-)
-_COUNTED = ("noun.animal", "noun.person")
-_PLURALS = (
-    ("", "s"),
-    ("", "es"),
-    ("y", "ies"),
-    ("fe", "ves"),
-    ("f", "ves"),
-    ("man", "men"),
-    ("ooth", "eeth"),
-    ("oot", "eet"),
 )
 
 
@@ -164,7 +142,7 @@ class Taxonomy(Combined):
         rows = np.flatnonzero((self._word >= 0) & (self.wordnet.pos_codes[synset] == 0))
         rows = rows[np.lexsort((number[rows], self._word[rows]))]
         word, synset, number, count = self._word[rows], synset[rows], number[rows], count[rows]
-        usual = ~np.isin(synset, self._in_domains(UNUSUAL))
+        usual = ~in_usage_domains(self.wordnet, UNUSUAL)[synset]
         leads = self._word[self.wordnet.sense_start[synset]] == word
         below = np.minimum(self._below[synset], MOST_BELOW)
         weight = np.where(leads, count + (1 + below) / number, count / 2)
@@ -202,13 +180,6 @@ class Taxonomy(Combined):
         size = len(self.wordnet)
         return np.bincount(self.wordnet.hypernyms.walk(np.arange(size)).node, minlength=size)
 
-    def _in_domains(self, domains: Collection[str]) -> Ints:
-        """The synsets of some usage domains."""
-        source, domain = self.wordnet.edges("usage_domain")
-        names = single_chunk(self.wordnet.synsets["name"])
-        wanted = pc.indices_nonzero(pc.is_in(names, value_set=pa.array(list(domains))))
-        return source[np.isin(domain, to_numpy(wanted).astype(np.int64))]
-
     @cached_property
     def plain(self) -> Bools:
         """Which words are plain singular nouns: in most uses nouns, and nowhere offensive."""
@@ -220,8 +191,10 @@ class Taxonomy(Combined):
             for rows in (listed, listed & (self.wordnet.pos_codes[synset] == 0))
         )
         plain = noun_uses >= NOUN_SHARE * uses
-        plain[self._word[listed & np.isin(synset, self._in_domains(OFFENSIVE))]] = False
-        plain &= ~pc.is_in(self.words, value_set=pa.array(VULGAR)).to_numpy(False)
+        plain[self._word[listed & in_usage_domains(self.wordnet, OFFENSIVE)[synset]]] = False
+        plain &= ~pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))).to_numpy(
+            False
+        )
         plain &= (noun_uses > 0) | ~self._also_names
         singular = pc.replace_substring_regex(self.words, r"([^s])s$", r"\1")
         plural = pc.and_(pc.not_equal(singular, self.words), pc.is_in(singular, self.words))
@@ -234,28 +207,6 @@ class Taxonomy(Combined):
         parts = pc.unique(pc.list_flatten(pc.split_pattern_regex(lemmas, "[ _-]")))
         names = parts.filter(pc.match_substring_regex(parts, "^[A-Z][a-z]+$"))
         return np.asarray(pc.is_in(self.words, value_set=pc.utf8_lower(names)).to_numpy(False))
-
-    @cached_property
-    def mass(self) -> Bools:
-        """Which words take no article: their plural is next to never written.
-
-        People and animals are counted whatever their plural ("sheep"). Of rare words plurals are
-        too rare to tell: food and substances take no article then, other tangible things do.
-        """
-        texts = self.words.to_pylist()
-        forms = [_plurals(text) for text in texts]
-        plural = np.max([zipf_frequencies(form) for form in zip(*forms, strict=True)], axis=0)
-        lexname, names = codes(self.wordnet.synsets["lexname"])
-        first = self.senses.number == 1
-        kind = np.full(len(self), -1, dtype=np.int64)
-        kind[self.senses.word[first]] = lexname[self.senses.synset[first]]
-        living, things, stuff = (
-            np.isin(kind, [names.index(name) for name in some])
-            for some in (_COUNTED, _THINGS, ("noun.food", "noun.substance"))
-        )
-        rare = self.zipf < RARE
-        mass = np.where(rare & (things | stuff), stuff, plural < self.zipf - MASS_GAP)
-        return np.asarray(mass & ~living)
 
     @cached_property
     def trusted(self) -> Graph:
@@ -319,9 +270,3 @@ class Taxonomy(Combined):
         start, end = word[start], word[end]
         kept = (start >= 0) & (end >= 0) & (start != end) & (weight >= min_weight)
         return start[kept], end[kept]
-
-
-def _plurals(text: str) -> list[str]:
-    """Spellings among which a noun's plural is likely to be: as many for every noun."""
-    forms = [text.removesuffix(end) + new for end, new in _PLURALS if text.endswith(end)]
-    return (forms + forms * len(_PLURALS))[: len(_PLURALS)]

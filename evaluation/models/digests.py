@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from kb_cache.store import cache_dir
+from kbprobe.files import file_sha256, write_file
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -34,9 +34,10 @@ def file_digest(path: Path) -> str:
             return str(known["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # Not known, or not readable: then it is computed, and noted again.
-    with real.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    _note(note, {"path": str(real), "state": state, "sha256": sha256})
+    sha256 = file_sha256(real)
+    # A cache that cannot be written only costs time.
+    with suppress(OSError):
+        write_file(note, json.dumps({"path": str(real), "state": state, "sha256": sha256}))
     return sha256
 
 
@@ -46,15 +47,3 @@ def digest_of_files(paths: Iterable[Path]) -> str:
     for path in sorted(paths, key=lambda path: path.name):
         digest.update(f"{path.name}\0{file_digest(path)}\n".encode())
     return digest.hexdigest()
-
-
-def _note(path: Path, content: dict[str, object]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(content), encoding="utf-8")
-        aside.replace(path)
-    except OSError:
-        # A cache that cannot be written only costs time.
-        with suppress(OSError):
-            aside.unlink()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the most tokens that an encoder reads, special tokens included.
 
-    RoBERTa and its kin count positions from the padding token's, so their tables hold fewer
+    RoBERTa and models like it count positions from the padding token's, so their tables hold fewer
     tokens than entries.
     """
     # A tokenizer without a limit states an immense one, a configuration none, or -1.

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel
 
-from kb_cache.errors import require
+from kbprobe.errors import require
+from release.annotation.votes import Vote
 
 if TYPE_CHECKING:
-    from release.annotation.ballots import Vote
-
-Counts = npt.NDArray[np.int64]
+    import pandas as pd
 
 _Z = 1.959963984540054
 
@@ -29,7 +25,7 @@ class Estimate(BaseModel):
         low: lower end.
         high: upper end.
         n: how many votes or rows it is a share of.
-        clusters: how many clusters these are of.
+        clusters: how many clusters these belong to.
     """
 
     value: float
@@ -74,58 +70,49 @@ def agreement(
     Raises:
         MissingDependencyError: the package krippendorff is not installed.
     """
+    import pandas as pd
+
     choices = {row: rows[row]["choices"]["text"] for row in {vote.item.id for vote in votes}}
     fixed = len({frozenset(texts) for texts in choices.values()}) == 1
 
-    def answer(vote: Vote) -> int | str:
+    def answer(vote: Vote) -> str:
         if vote.answer < 0:
             return f"mark {vote.said}"
-        return str(choices[vote.item.id][vote.answer]) if fixed else vote.answer
+        return str(choices[vote.item.id][vote.answer] if fixed else vote.answer)
 
-    answers = _counts([(vote.item.id, answer(vote)) for vote in votes])
-    points = [(vote.item.id, int(vote.said)) for vote in votes if vote.answer >= 0 and scale]
-    totals = answers.sum(axis=1)
-    paired = answers[totals > 1]
-    sizes = totals[totals > 1]
-    pairwise = None
-    if sizes.size:
-        agreeing = (paired * (paired - 1)).sum(axis=1) / (sizes * (sizes - 1))
-        pairwise = float(agreeing.mean())
+    said = pd.DataFrame(
+        [(vote.item.id, answer(vote), vote.said, vote.answer >= 0) for vote in votes],
+        columns=["row", "answer", "point", "chosen"],
+    )
+    # Shape [rows, answers that occur]; points of a scale are in their order.
+    counts = pd.crosstab(said["row"], said["answer"])
+    points = said[said["chosen"]] if scale else said[:0]
+    sizes = counts.sum(axis=1)
+    paired, sizes = counts[sizes > 1], sizes[sizes > 1]
+    agreeing = (paired * (paired - 1)).sum(axis=1) / (sizes * (sizes - 1))
     return Agreement(
-        pairwise=pairwise,
-        alpha=_alpha(answers, "nominal"),
-        alpha_ordinal=_alpha(_counts(points), "ordinal") if scale else None,
+        pairwise=float(agreeing.mean()) if sizes.size else None,
+        alpha=_alpha(counts, "nominal"),
+        alpha_ordinal=_alpha(pd.crosstab(points["row"], points["point"]), "ordinal")
+        if scale
+        else None,
         rows=int(sizes.size),
     )
 
 
-def _counts(said: Sequence[tuple[str, int | str]]) -> Counts:
-    """Count how often each answer was given to each row: shape [rows, answers that occur].
-
-    Points of a scale stay in their order.
-    """
-    rows = {row: at for at, row in enumerate(dict.fromkeys(row for row, _ in said))}
-    answers = {
-        answer: at for at, answer in enumerate(sorted({answer for _, answer in said}, key=str))
-    }
-    counts = np.zeros((len(rows), len(answers)), dtype=np.int64)
-    for (row, answer), times in Counter(said).items():
-        counts[rows[row], answers[answer]] = times
-    return counts
-
-
-def _alpha(counts: Counts, level: Literal["nominal", "ordinal"]) -> float | None:
-    """Krippendorff's alpha; None where it is not defined."""
+def _alpha(counts: pd.DataFrame, level: Literal["nominal", "ordinal"]) -> float | None:
+    """Return Krippendorff's alpha; None where it is not defined."""
     require("krippendorff", "release", "Krippendorff's alpha")
     import krippendorff
 
     paired = counts[counts.sum(axis=1) > 1]
     if (paired.sum(axis=0) > 0).sum() < 2:
         return None
-    return float(krippendorff.alpha(value_counts=counts, level_of_measurement=level))
+    values = counts.to_numpy()
+    return float(krippendorff.alpha(value_counts=values, level_of_measurement=level))
 
 
-def accuracy(right: Mapping[Hashable, Sequence[bool]]) -> Estimate | None:
+def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
     """Estimate the share that is right, by cluster; None if there is nothing to count.
 
     Wilson's interval for as many independent votes as the clustered ones are worth (the design
@@ -133,48 +120,42 @@ def accuracy(right: Mapping[Hashable, Sequence[bool]]) -> Estimate | None:
     all are right, or all wrong, votes of one cluster are taken to be as alike as can be (Kish).
 
     Args:
-        right: for each cluster whether each of its votes or rows is right.
+        right: whether each vote or row is right.
+        cluster: the cluster of each.
     """
-    rows = np.array([len(said) for said in right.values() if said], dtype=np.int64)
-    hits = np.array([sum(said) for said in right.values() if said], dtype=np.int64)
-    if not rows.size:
+    if right.empty:
         return None
-    n, share = int(rows.sum()), float(hits.sum() / rows.sum())
-    worth = float(n) if int(rows.max()) == 1 else _effective(rows, hits)
-    low, high = _wilson(share, worth)
-    return Estimate(value=share, low=low, high=high, n=n, clusters=rows.size)
-
-
-def _effective(rows: Counts, hits: Counts) -> float:
-    """How many independent votes clusters are worth: at most as many as there are, at least 1."""
-    n, clusters = int(rows.sum()), rows.size
-    if clusters == 1:
-        return 1.0
-    share = float(hits.sum() / n)
-    if share in (0.0, 1.0):
-        worth = n**2 / float((rows**2).sum())
-    else:
-        spread = float(((hits - share * rows) ** 2).sum()) * clusters / (clusters - 1)
-        worth = min(float(n), share * (1 - share) * n**2 / spread) if spread else float(n)
-    return max(1.0, worth * (_Z / _student(clusters - 1)) ** 2)
-
-
-def _student(freedom: int) -> float:
-    """The 97.5% point of Student's t (Abramowitz & Stegun, 26.7.5); a little low below 3."""
-    z, v = _Z, float(freedom)
-    return (
-        z
-        + (z**3 + z) / (4 * v)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+    counted = right.groupby(cluster).agg(["size", "sum"])
+    n, share = len(right), float(right.mean())
+    worth = float(n) if counted["size"].max() == 1 else _effective(counted, share)
+    centre = share + _Z**2 / (2 * worth)
+    spread = _Z * math.sqrt(share * (1 - share) / worth + (_Z / (2 * worth)) ** 2)
+    shrink = 1 + _Z**2 / worth
+    return Estimate(
+        value=share,
+        low=0.0 if share == 0 else (centre - spread) / shrink,
+        high=1.0 if share == 1 else (centre + spread) / shrink,
+        n=n,
+        clusters=len(counted),
     )
 
 
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's (1927) interval of a share of ``n`` independent units."""
-    centre = share + _Z**2 / (2 * n)
-    spread = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
-    shrink = 1 + _Z**2 / n
-    low = 0.0 if share == 0 else (centre - spread) / shrink
-    high = 1.0 if share == 1 else (centre + spread) / shrink
-    return low, high
+def _effective(counted: pd.DataFrame, share: float) -> float:
+    """Return how many independent votes clusters are worth: at most all, at least 1.
+
+    Args:
+        counted: each cluster's votes (``size``) and right ones (``sum``).
+        share: of votes that are right.
+    """
+    from scipy.special import stdtrit
+
+    size, clusters = counted["size"], len(counted)
+    n = float(size.sum())
+    if clusters == 1:
+        return 1.0
+    if share in (0.0, 1.0):
+        worth = n**2 / float((size**2).sum())
+    else:
+        spread = float(((counted["sum"] - share * size) ** 2).sum()) * clusters / (clusters - 1)
+        worth = min(n, share * (1 - share) * n**2 / spread) if spread else n
+    return max(1.0, worth * (_Z / float(stdtrit(clusters - 1, 0.975))) ** 2)

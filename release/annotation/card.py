@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.dataset import CARD
-from builders.engine.front_matter import front_matter
-from builders.engine.items import COLUMNS
-from builders.engine.kinds import CONTROLS
-from kb_cache.errors import UsageError
-from kb_cache.options import option_name, spelled
+from kbprobe.errors import UsageError
+from kbprobe.format.card import front_matter
+from kbprobe.format.dataset import CARD
+from kbprobe.format.items import COLUMNS
+from kbprobe.format.setups import CONTROLS
+from kbprobe.options import option_name, spelled
 from release.annotation.options import VoteOptions
+from release.cards import join_card, sections, split_card
 
 if TYPE_CHECKING:
-    from builders.engine.front_matter import Configs
+    from kbprobe.format.card import Configs
 
 _LICENCE = ("license", "license_name", "license_link")
 _SECTIONS = ("What it cannot show", "Build it again", "Licence", "Citation", "Canary")
-"""What the source's card says that holds of its rows wherever they go."""
+"""Sections of the source's card that apply to its rows wherever they are used."""
 
 _ORIGIN = {
-    "agreed": "Their answers are those that the probe was built with; where it had none, those "
+    "agreed": "The answers are the ones the probe was built with or, where it had none, the ones "
     "that people voted for.",
-    "voted": "Their answers are those that people voted for, whatever the probe was built with.",
+    "voted": "The answers are the ones that people voted for, whatever the probe was built with.",
 }
 
 
@@ -45,10 +45,9 @@ def gold_card(
     Raises:
         UsageError: the source's card is missing or has no front matter.
     """
-    import yaml
     from jinja2 import Environment, StrictUndefined
 
-    old, text = _source_card(source)
+    old, parts = _source_card(source)
     licence = {name: old[name] for name in _LICENCE if name in old}
     front = front_matter(manifest, str(sample["setup"]), licence, configs)
     front["pretty_name"] += ", gold standard"
@@ -56,29 +55,24 @@ def gold_card(
     front["tags"] = [*front["tags"], "human-annotated"]
     template = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     environment = Environment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["count"] = "{:,}".format
-    keep = manifest["annotation"]["keep"]
-    return environment.from_string(template).render(
-        front_matter=yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000),
+    text = environment.from_string(template).render(
         m=manifest,
         a=manifest["annotation"],
         sample=json.dumps(sample, indent=2, ensure_ascii=False),
         columns=COLUMNS,
-        sections={name: _section(text, name) for name in _SECTIONS},
-        origin=_ORIGIN[keep],
+        sections={name: parts.get(name, "") for name in _SECTIONS},
+        origin=_ORIGIN[manifest["annotation"]["keep"]],
         controls={name: text for name, text in CONTROLS.items() if name in configs},
         command=_command(manifest),
     )
+    return join_card(front, text)
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    """Spell the command that makes a gold standard of votes: only what is not by default."""
+    """Return the command that makes the gold standard; options at their default are left out."""
     words = ["release-probe annotate import DIR --votes FILE..."]
     if manifest["request"]["annotation"]["key"]:
         words.append("--key key.json")
@@ -91,22 +85,11 @@ def _command(manifest: Mapping[str, Any]) -> str:
     return " ".join([*words, "-o GOLD"])
 
 
-def _source_card(folder: Path) -> tuple[dict[str, Any], str]:
-    """Read the front matter and the text of a card."""
-    import yaml
-
+def _source_card(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read the front matter and the sections of a card, without their headings."""
     path = folder / CARD
     try:
-        _, head, text = path.read_text(encoding="utf-8").split("---\n", 2)
-        front = yaml.safe_load(head)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"{path} cannot be read as a card: {error}. Build it again.") from None
-    if not isinstance(front, dict):
-        raise UsageError(f"{path} has no front matter. Build the probe again.")
-    return front, text
-
-
-def _section(text: str, title: str) -> str:
-    """Return a section of a card without its heading; empty if there is none."""
-    found = re.search(rf"^## {re.escape(title)}\b.*\n((?:(?!## ).*\n?)*)", text, re.MULTILINE)
-    return found[1].strip() if found else ""
+        front, text = split_card(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, UsageError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Build the probe again.") from None
+    return front, {name: part.partition("\n")[2].strip() for name, part in sections(text).items()}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb_cache.command import debug_option
+from kbprobe.cli import debug_option
 
-_PROBE = click.Argument(["folder"], metavar="DIR", type=click.Path(path_type=Path))
-_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace what the folder holds.")
-_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+if TYPE_CHECKING:
+    from kbprobe.options import Options
+
+_PATH = click.Path(path_type=Path)
 
 
 class _Group(click.Group):
@@ -33,31 +34,36 @@ annotate = _Group(
 """The command that :mod:`release.cli` looks for."""
 
 
+def _command(
+    name: str, callback: Any, model: type[Options], own: list[click.Parameter], text: str
+) -> click.Command:
+    """Make a command of a probe's folder, its own parameters, and the options of a model."""
+    from kbprobe.options import command_option
+
+    folder = click.Argument(["folder"], metavar="DIR", type=_PATH)
+    options = [command_option(field, info) for field, info in model.model_fields.items()]
+    overwrite = click.Option(["--overwrite"], is_flag=True, help="Replace what the folder holds.")
+    as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+    params = [folder, *own, *options, overwrite, as_json]
+    return debug_option(click.Command(name, params=params, callback=callback, help=text))
+
+
 def _export_command() -> click.Command:
-    from kb_cache.options import command_option
     from release.annotation.options import SheetOptions
 
     output = click.Option(
         ["-o", "--output"],
         required=True,
         metavar="SHEETS",
-        type=click.Path(path_type=Path),
+        type=_PATH,
         help="Folder to write: sheets/ for annotators, key.json for nobody else.",
     )
-    fields = SheetOptions.model_fields.items()
-    options = [command_option(name, info) for name, info in fields]
-    return debug_option(
-        click.Command(
-            "export",
-            params=[_PROBE, output, *options, _OVERWRITE, _JSON],
-            callback=_export,
-            help="Write annotation sheets of a built probe: CSV or Label Studio, and instructions.",
-        )
-    )
+    text = "Write annotation sheets of a built probe: CSV or Label Studio, and instructions."
+    return _command("export", _export, SheetOptions, [output], text)
 
 
 def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values: Any) -> None:
-    from kb_cache.options import parsed
+    from kbprobe.options import parsed
     from release.annotation.options import SheetOptions
     from release.annotation.round_trip import export_sheets
 
@@ -65,68 +71,61 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
     given = {
         name: parsed(fields[name], value) for name, value in values.items() if value is not None
     }
-    files, there = export_sheets(folder, output, overwrite=overwrite, **given)
+    files, found = export_sheets(folder, output, overwrite=overwrite, **given)
     if as_json:
         import json
 
-        click.echo(
-            json.dumps({"folder": str(output), "files": [path.as_posix() for path in files]})
-        )
-        return
-    if there:
+        names = [path.as_posix() for path in files]
+        click.echo(json.dumps({"folder": str(output), "files": names}))
+    elif found:
         click.echo(f"{output} already holds exactly this.", err=True)
-        return
-    sheets = [path.name for path in files if path.suffix != ".html" and path.parent.name]
-    click.echo(
-        f"Wrote {len(sheets)} files for annotators to {output / 'sheets'}, with instructions.html. "
-        f"Keep {output / 'key.json'} to yourself: votes are read with it.",
-        err=True,
-    )
+    else:
+        sheets = [path.name for path in files if path.suffix != ".html" and path.parent.name]
+        listed = ", ".join(sheets[:3]) + (" ..." if len(sheets) > 3 else "")
+        click.echo(
+            f"Wrote {listed} and instructions.html for annotators to {output / 'sheets'}. Keep "
+            f"{output / 'key.json'} to yourself: it is needed to read the votes, and holds the "
+            "answers of checks.",
+            err=True,
+        )
 
 
 def _import_command() -> click.Command:
-    from kb_cache.options import command_option
     from release.annotation.options import VoteOptions
 
-    path = click.Path(path_type=Path)
-    own = [
-        click.Argument(["more"], nargs=-1, metavar="[FILE]...", type=path),
+    own: list[click.Parameter] = [
+        click.Argument(["more"], nargs=-1, metavar="[FILE]...", type=_PATH),
         click.Option(
             ["--votes"],
             multiple=True,
             required=True,
             metavar="FILE...",
-            type=path,
+            type=_PATH,
             help="Votes: CSV, long or wide, or a Label Studio export; several files may follow.",
         ),
         click.Option(
-            ["--key"], type=path, metavar="KEY", help="key.json of the export [the probe's ids]."
+            ["--key"], type=_PATH, metavar="KEY", help="key.json of the export [the probe's ids]."
         ),
         click.Option(
             ["-o", "--output"],
-            type=path,
+            type=_PATH,
             metavar="OUT",
             help="Folder of the gold standard to write: a probe again.",
         ),
         click.Option(
-            ["--labels"], type=path, metavar="FILE", help="Labels file to write (.jsonl, .parquet)."
+            ["--labels"],
+            type=_PATH,
+            metavar="FILE",
+            help="Labels file to write (.jsonl, .parquet).",
         ),
         click.Option(
             ["--other-splits"],
             is_flag=True,
-            help="Take the probe's other splits along into the gold standard.",
+            help="Include the probe's other splits in the gold standard.",
         ),
     ]
-    fields = VoteOptions.model_fields.items()
-    options = [command_option(name, info) for name, info in fields]
-    return debug_option(
-        click.Command(
-            "import",
-            params=[_PROBE, *own, *options, _OVERWRITE, _JSON],
-            callback=_import,
-            help="Read votes back: agreement, human accuracy, labels, a gold standard.",
-        )
-    )
+    text = "Read votes back: agreement, human accuracy, labels, a gold standard."
+    return _command("import", _import, VoteOptions, own, text)
 
 
 def _import(
@@ -141,7 +140,7 @@ def _import(
     as_json: bool,
     **values: Any,
 ) -> None:
-    from release.annotation.labels import check_suffix
+    from kbprobe.format.labels import check_suffix
     from release.annotation.report import report_text
     from release.annotation.round_trip import import_votes
 
@@ -149,15 +148,13 @@ def _import(
         check_suffix(labels)
     given = {name: value for name, value in values.items() if value is not None}
     done = import_votes(folder, [*votes, *more], key=key, **given)
-    there = False
+    lines = []
     if output is not None:
-        there = done.write(output, overwrite=overwrite, other_splits=other_splits)
+        found = done.write(output, overwrite=overwrite, other_splits=other_splits)
+        lines.append(f"{output} already holds exactly this." if found else f"Wrote {output}.")
     if labels is not None:
         done.write_labels(labels)
+        lines.append(f"Wrote {labels}.")
     click.echo(done.report.model_dump_json() if as_json else report_text(done.report))
-    if output is not None:
-        click.echo(
-            f"{output} already holds exactly this." if there else f"Wrote {output}.", err=True
-        )
-    if labels is not None:
-        click.echo(f"Wrote {labels}.", err=True)
+    for line in lines:
+        click.echo(line, err=True)

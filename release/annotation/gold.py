@@ -1,12 +1,11 @@
 """A gold standard: the rows that people agreed on, as a probe of their own.
 
 The folder holds data, manifest and card as any built probe does, and ``annotations.jsonl``, the
-labels file of all rows that were annotated, those left out included.
+labels file of all annotated rows, including those left out.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,75 +13,75 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.engine.dataset import (
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import UsageError
+from kbprobe.files import already_there, file_sha256, replacing_folder
+from kbprobe.format.dataset import (
+    ANNOTATIONS,
     CARD,
     DEFAULT_CONFIG,
-    check_target,
     files_of,
-    read_manifest,
     write_configs,
-    write_manifest,
 )
-from builders.engine.items import COLUMNS, LABELS, Coded, Items
-from builders.engine.kinds import CONTROLS
-from kb_cache.command import kbprobe_version
-from kb_cache.errors import UsageError
-from release.annotation.rows import read_rows, split_entry
+from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
+from kbprobe.format.labels import write_labels
+from kbprobe.format.manifest import MANIFEST, read_manifest, write_manifest
+from kbprobe.format.setups import CONTROLS
+from release.annotation.card import gold_card
+from release.annotation.report import Outcome
+from release.rows import read_rows, split_entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.annotation.round_trip import Imported
-
-ANNOTATIONS = "annotations.jsonl"
 _COUNTED = (
     "question", "answer", "choices", "choice_nodes", "choice_families", "cluster", "concept",
     "hops", "distractor_family", "distractor_hops",
 )  # fmt: skip
 
 
-def write_gold(done: Imported, output: Path, overwrite: bool, other_splits: bool) -> bool:
+def write_gold(outcome: Outcome, output: Path, overwrite: bool, other_splits: bool) -> bool:
     """Write the rows kept as a probe; see :meth:`release.annotation.round_trip.Imported.write`."""
-    from kb_cache.store import replacing
-    from release.annotation.card import gold_card
-    from release.annotation.labels import write_labels
-
-    source = read_manifest(done.folder)
-    kept = {verdict.id: verdict.answer for verdict in done.verdicts if verdict.kept}
+    source, key = read_manifest(outcome.folder), outcome.key
+    kept = {verdict.id: verdict.answer for verdict in outcome.verdicts if verdict.kept}
     if not kept:
         raise UsageError("No row is in the gold standard; nothing was written.")
     request = {
         **source["request"],
-        "annotation": {**done.request, "config": done.key.config, "other_splits": other_splits},
+        "annotation": {
+            **outcome.request,
+            "config": key.config,
+            "other_splits": other_splits,
+        },
     }
-    if check_target(output, request, overwrite):
+    if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
         return True
-    table = _rows_kept(done.folder, source, done.key.config, done.key.split, kept)
+    table = _rows_kept(outcome.folder, source, key.config, key.split, kept)
     labelled = _labelled(table, kept)
-    tables = {done.key.split: labelled}
-    for entry in files_of(source, done.key.config) if other_splits else ():
-        if entry["split"] != done.key.split:
-            tables[entry["split"]] = read_rows(done.folder, entry)
+    tables = {key.split: labelled}
+    for entry in files_of(source, key.config) if other_splits else ():
+        if entry["split"] != key.split:
+            tables[entry["split"]] = read_rows(outcome.folder, entry)
     configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
-    if done.key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
-        for name in _controls(source, done.key.split):
-            control = _rows_kept(done.folder, source, name, done.key.split, kept)
-            configs[name] = {done.key.split: items_of(control)}
-    with replacing(output) as folder:
+    if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
+        for name in _controls(source, key.split):
+            control = _rows_kept(outcome.folder, source, name, key.split, kept)
+            configs[name] = {key.split: items_of(control)}
+    with replacing_folder(output) as folder:
         files = write_configs(folder, configs, "parquet")
-        write_labels(folder / ANNOTATIONS, done.labels)
+        write_labels(folder / ANNOTATIONS, outcome.labels)
         manifest = {
             **source,
             "kbprobe_version": kbprobe_version(),
             "request": request,
-            "counts": _counts(tables, done.report.dropped),
+            "counts": _counts(tables, outcome.report.dropped),
             "audit": None,
-            "companions": {},
+            "sub_questions": {},
             "files": files,
-            "annotation": _provenance(done, folder, source),
+            "annotation": _provenance(outcome, folder, source),
         }
         sample = labelled.slice(0, 1).to_pylist()[0]
-        card = gold_card(done.folder, manifest, configs, sample)
+        card = gold_card(outcome.folder, manifest, configs, sample)
         (folder / CARD).write_text(card, encoding="utf-8")
         write_manifest(folder, manifest)
     return False
@@ -99,7 +98,7 @@ def _rows_kept(
 
 
 def _controls(manifest: Mapping[str, Any], split: str) -> list[str]:
-    """The control renderings that have the split: they show the same rows, with the same ids."""
+    """Return the controls that have the split: they show the same rows, with the same ids."""
     found = {entry["config"] for entry in manifest["files"] if entry["split"] == split}
     return [name for name in CONTROLS if name in found]
 
@@ -122,7 +121,7 @@ def _labelled(table: pa.Table, kept: Mapping[str, int]) -> pa.Table:
 
 
 def items_of(table: pa.Table) -> Items:
-    """Lay a table of rows out as a build does, so that it is written in the same way."""
+    """Convert a table of rows to the form in which a build writes them."""
     import pyarrow.compute as pc
 
     columns: dict[str, Any] = {
@@ -142,22 +141,23 @@ def _counts(tables: Mapping[str, pa.Table], dropped: Mapping[str, int]) -> dict[
 
     rows = pa.concat_tables(tables.values()).select(list(_COUNTED)).to_pylist()
     golds = [(row["choice_nodes"] or row["choices"]["text"])[row["answer"]] for row in rows]
+    asked = zip((row["question"] for row in rows), golds, strict=True)
     cells: dict[str, Counter[str]] = {}
     for row in sorted(rows, key=lambda row: (row["hops"], row["distractor_hops"])):
         family, distance = row["distractor_family"], row["distractor_hops"]
         label = f"{family} {distance}" if distance else family
         cells.setdefault(str(row["hops"]), Counter())[label] += 1
-    clusters = len({row["cluster"] for row in rows})
+    distinct = {
+        name: len({row[name] for row in rows}) for name in ("question", "concept", "cluster")
+    }
     return {
         "rows": len(rows),
         "splits": {name: len(table) for name, table in tables.items()},
-        "questions": len({row["question"] for row in rows}),
-        "question_answer_pairs": len(
-            {(row["question"], gold) for row, gold in zip(rows, golds, strict=True)}
-        ),
-        "concepts": len({row["concept"] for row in rows}),
-        "clusters": clusters,
-        "mean_cluster": round(len(rows) / clusters, 2),
+        "questions": distinct["question"],
+        "question_answer_pairs": len(set(asked)),
+        "concepts": distinct["concept"],
+        "clusters": distinct["cluster"],
+        "mean_cluster": round(len(rows) / distinct["cluster"], 2),
         "golds": len(set(golds)),
         "filled_choices": sum(
             family not in ("gold", row["distractor_family"])
@@ -169,23 +169,23 @@ def _counts(tables: Mapping[str, pa.Table], dropped: Mapping[str, int]) -> dict[
     }
 
 
-def _provenance(done: Imported, folder: Path, source: Mapping[str, Any]) -> dict[str, Any]:
-    """What the manifest says of the annotation. Annotators are not named."""
-    report = done.report.model_dump(
+def _provenance(outcome: Outcome, folder: Path, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the annotation for the manifest. Annotators are not named."""
+    report = outcome.report.model_dump(
         mode="json", exclude={"annotators", "missing", "left_out", "probe"}
     )
-    data = (folder / ANNOTATIONS).read_bytes()
+    path = folder / ANNOTATIONS
     return {
         **report,
-        "annotators": sum(not who.excluded for who in done.report.annotators),
-        "annotators_excluded": sum(who.excluded for who in done.report.annotators),
-        "keep": done.keep,
-        "options": done.request["options"],
+        "annotators": sum(not who.excluded for who in outcome.report.annotators),
+        "annotators_excluded": sum(who.excluded for who in outcome.report.annotators),
+        "keep": outcome.keep,
+        "options": outcome.request["options"],
         "source_files": {entry["path"]: entry["sha256"] for entry in source["files"]},
         "file": {
             "path": ANNOTATIONS,
-            "bytes": len(data),
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "rows": len(done.labels),
+            "bytes": path.stat().st_size,
+            "sha256": file_sha256(path),
+            "rows": len(outcome.labels),
         },
     }

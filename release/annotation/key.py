@@ -1,8 +1,7 @@
 """The private key of exported sheets: which row each item shows, and its choices in which order.
 
-Annotators see an item's id, its question and its choices, nothing else. What the id stands for,
-whether the item is there to check them, and what the right answer of such a check is, stand in
-the key alone.
+Annotators see an item's id, its question and its choices, nothing else. Only the key says which row
+that is, whether the item is a check, and what the right answer of a check is.
 """
 
 from __future__ import annotations
@@ -13,45 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from builders.engine.items import LABELS
-from kb_cache.errors import UsageError
+from pydantic import TypeAdapter
+
+from kbprobe.errors import UsageError
+from release.annotation.answers import Scheme
 
 KEY = "key.json"
 KEY_FORMAT = 1
 
 Kind = Literal["item", "repeat", "check"]
-Scheme = Literal["choices", "scale"]
-
-MARKS: Mapping[str, str] = {
-    "none": "none of the answers fits",
-    "two": "two or more answers fit equally well",
-    "nonsense": "the question or its answers make no sense",
-}
-"""What an annotator may write instead of an answer, and what it says."""
-
-MARKS_OF: Mapping[str, Mapping[str, str]] = {
-    "nli": {"nonsense": "one of the sentences, or the pair, makes no sense"},
-    "acceptability": {"nonsense": "the text is cut off or garbled: it cannot be judged"},
-}
-"""Set-ups whose items offer other marks: where no answer can be missing, nor can two fit."""
-
-SCALE: Mapping[int, str] = {
-    5: "the second sentence must be true",
-    4: "the second sentence is probably true",
-    3: "the second sentence may be true or false: one cannot tell",
-    2: "the second sentence is probably false",
-    1: "the second sentence must be false",
-}
-"""The scale on which pairs of sentences are judged (Kim et al., 2019)."""
-
-SCALE_LABELS: Mapping[int, str] = {
-    5: "entailment",
-    4: "entailment",
-    3: "neutral",
-    2: "contradiction",
-    1: "contradiction",
-}
-"""The label that each point of the scale stands for (Kim et al., 2019)."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +28,12 @@ class Shown:
     """One item of a sheet.
 
     Attributes:
-        item_id: what the sheet calls it.
+        item_id: its id in the sheet.
         id: the probe's row.
-        split: where that row is.
+        split: the split of that row.
         batch: number of the sheet, from 1.
-        kind: ``item`` (annotated), ``repeat`` (an item again, to see whether its annotator is of
-            the same mind) or ``check`` (its answer is known).
+        kind: ``item`` (annotated), ``repeat`` (an item again, to measure whether its annotator is
+            consistent) or ``check`` (its answer is known).
         order: for each choice shown, its index in the row.
         answer: index in the row of a check's answer; -1 for the others.
     """
@@ -80,10 +49,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Key:
-    """All items of an export, in the order shown, and the build that they are of.
+    """All items of an export, in the order shown, and the build that they come from.
 
     Attributes:
-        rows_sha256: of the split's rows, as the probe's manifest has it: a key fits one build.
+        rows_sha256: of the split's rows, from the probe's manifest: a key fits one build.
     """
 
     probe: str
@@ -95,7 +64,7 @@ class Key:
     items: tuple[Shown, ...]
 
     def write(self, path: Path) -> None:
-        """Write the key: one line an item, the same bytes for the same key."""
+        """Write the key: one line per item, the same bytes for the same key."""
         about = {"format": KEY_FORMAT, **asdict(self)}
         items = about.pop("items")
         head = json.dumps(about, indent=1, ensure_ascii=False)[:-2]
@@ -125,19 +94,17 @@ def read_key(path: Path) -> Key:
     """
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(about, dict) or about.get("format") != KEY_FORMAT:
+            raise ValueError("annotate export did not write it, or another version did")
+        return TypeAdapter(Key).validate_python(about)
     except FileNotFoundError:
         raise UsageError(
             f"There is no key {path}. It is the {KEY} that annotate export wrote beside the sheets."
         ) from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as a key: {error}") from None
-    if not isinstance(about, dict) or about.pop("format", None) != KEY_FORMAT:
-        raise UsageError(f"{path} is no key of annotate export, or one of another version.")
-    try:
-        shown = (Shown(**{**item, "order": tuple(item["order"])}) for item in about.pop("items"))
-        return Key(**about, items=tuple(shown))
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"{path} is damaged: {error}. Export the sheets again.") from None
+        raise UsageError(
+            f"{path} cannot be read as a key: {error}. Export the sheets again."
+        ) from None
 
 
 def plain_key(
@@ -149,7 +116,7 @@ def plain_key(
         probe: its name.
         config: the config voted on.
         split: the split voted on.
-        rows_sha256: of the split's rows, as the manifest has it.
+        rows_sha256: of the split's rows, from the manifest.
         scheme: how the rows are annotated.
         widths: the number of choices of each row that may have votes, by id.
     """
@@ -157,8 +124,3 @@ def plain_key(
         Shown(row, row, split, 1, "item", tuple(range(width))) for row, width in widths.items()
     )
     return Key(probe, config, split, rows_sha256, 0, scheme, items)
-
-
-def letters(count: int) -> tuple[str, ...]:
-    """The letters of that many choices."""
-    return LABELS[:count]

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from kb_cache.options import Options
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.options import Options
 
 STRATA = ("cluster", "distractor_family", "distractor_hops", "hops", "relation", "pos", "template")
 """The columns by which a sample can be stratified."""
@@ -18,21 +18,21 @@ class SheetOptions(Options):
     """What is annotated, and what the sheets look like."""
 
     n: int = Field(500, ge=0, description="Items to annotate (0: all rows of the split).")
-    seed: int = Field(0, description="Seed of every draw.")
+    seed: int = Field(0, description="Random seed.")
     split: str = Field("test", description="The split to annotate.")
     config: str = Field(DEFAULT_CONFIG, description="The config to annotate.")
     stratify: tuple[str, ...] = Field(
         (),
-        description="Draw as evenly as there are rows from each value of these columns "
-        f"({', '.join(STRATA)}); cluster draws one row of each cluster before a second.",
+        description="Sample evenly, as far as there are rows, over the values of these columns "
+        f"({', '.join(STRATA)}); cluster takes one row of each cluster before a second.",
     )
-    batch: int = Field(50, ge=1, description="Most items of one sheet, checks included.")
+    batch: int = Field(50, ge=1, description="Items per sheet at most, checks included.")
     gold_checks: float = Field(
-        0.0, ge=0, lt=1, description="Share of a sheet's items whose answer is known."
+        0.0, ge=0, lt=1, description="Share of a sheet's items with a known answer, as checks."
     )
     checks: Path | None = Field(
         None,
-        description="Labels file (as annotate import writes it) of rows for the checks [the "
+        description="Labels file (as annotate import writes it) with rows for the checks [the "
         "easiest rows of other splits].",
     )
     repeats: float = Field(
@@ -40,13 +40,15 @@ class SheetOptions(Options):
     )
     shuffle: Literal["auto", "always", "never"] = Field(
         "auto",
-        description="Order of the choices: drawn anew for each item (always), as in the probe "
-        "(never), or drawn unless all rows have the same choices, then one order for all (auto).",
+        description="Order of the choices: random for each item (always), as in the probe "
+        "(never), or random unless all rows have the same choices (auto).",
     )
     format: Literal["csv", "label-studio", "both"] = Field(
         "csv", description="csv, label-studio or both."
     )
-    bom: bool = Field(False, description="Begin CSV files as Excel wants UTF-8 to begin.")
+    bom: bool = Field(
+        False, description="Begin CSV files with the mark by which Excel recognises UTF-8."
+    )
 
     @field_validator("stratify")
     @classmethod

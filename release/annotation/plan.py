@@ -1,4 +1,4 @@
-"""Which rows are annotated, in which sheets, with which checks, their choices in which order.
+"""Planning an export: rows to annotate, their sheets, checks, and the order of their choices.
 
 All draws are hashes of the seed and of what is drawn (a row's id, an item's choice), so that the
 plan depends on neither the order of the rows nor the version of any library.
@@ -7,18 +7,21 @@ plan depends on neither the order of the rows nor the version of any library.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.dataset import files_of, read_manifest
-from kb_cache.errors import UsageError
-from release.annotation.key import Key, Kind, Scheme, Shown
+from kbprobe.errors import UsageError
+from kbprobe.format.dataset import files_of
+from kbprobe.format.labels import read_labels
+from kbprobe.format.manifest import read_manifest
+from release.annotation.answers import Scheme, scheme_of
+from release.annotation.key import Key, Kind, Shown
 from release.annotation.options import SheetOptions
-from release.annotation.rows import read_rows, rows_by_id, scheme_of, split_entry
+from release.rows import read_rows, rows_by_id, split_entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sheets:
-    """The plan of an export: the key, and what its items show.
+    """The plan of an export: the key, and the rows of its items.
 
     Attributes:
         rows: each row shown, as a dictionary of the item's columns, by its id.
@@ -48,32 +51,32 @@ class Sheets:
 
 
 def plan_sheets(folder: Path, options: SheetOptions) -> Sheets:
-    """Decide what an export shows.
+    """Plan an export.
 
     Args:
         folder: a built probe; its rows may be unlabelled.
-        options: what to draw, and how.
+        options: what to sample, and how.
 
     Raises:
         UsageError: no such split or config, fewer rows than asked for, or no rows for checks.
         KbprobeError: a data file is damaged.
     """
-    extra = _Extras.of(options)
+    per_sheet, repeats = _extras(options)
     manifest = read_manifest(folder)
     entry = split_entry(manifest, options.config, options.split)
     table = read_rows(folder, entry)
     scheme = scheme_of(table, f"{folder}, split {options.split}")
     drawn = _sample(table, options, f"{folder}, split {options.split}")
-    chunks = _cut(drawn, max(1, options.batch - extra.checks - extra.repeats))
+    chunks = _cut(drawn, max(1, options.batch - per_sheet - repeats))
     others = [other for other in files_of(manifest, options.config) if other is not entry]
-    pool = _check_rows(folder, [*others, entry], options, set(drawn), extra.checks, len(chunks))
+    pool = _check_rows(folder, [*others, entry], options, set(drawn), per_sheet, len(chunks))
     rows = rows_by_id(table, drawn)
     rows |= {row["id"]: row for row, _, _ in pool}
     items: list[Shown] = []
     make = _Maker(manifest["probe"], options, scheme, rows, _fixed_answers(rows.values()))
     for number, ids in enumerate(chunks, 1):
-        checks = [pool[(number * extra.checks + at) % len(pool)] for at in range(extra.checks)]
-        items += make.sheet(number, ids, checks, extra.repeats)
+        checks = [pool[(number * per_sheet + at) % len(pool)] for at in range(per_sheet)]
+        items += make.sheet(number, ids, checks, repeats)
     key = Key(
         probe=manifest["probe"],
         config=options.config,
@@ -91,53 +94,42 @@ def _draw(*words: object) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-@dataclass(frozen=True)
-class _Extras:
-    """How many checks and repeats each sheet has."""
-
-    checks: int
-    repeats: int
-
-    @classmethod
-    def of(cls, options: SheetOptions) -> _Extras:
-        def share(part: float) -> int:
-            return max(1, round(options.batch * part)) if part else 0
-
-        extra = cls(share(options.gold_checks), share(options.repeats))
-        if extra.checks + 2 * extra.repeats >= options.batch:
-            raise UsageError(
-                f"--batch {options.batch} leaves no room: {extra.checks} checks and "
-                f"{extra.repeats} repeats. Raise it, or lower --gold-checks or --repeats."
-            )
-        return extra
+def _extras(options: SheetOptions) -> tuple[int, int]:
+    """Return how many checks and repeats each sheet has."""
+    checks, repeats = (
+        max(1, round(options.batch * share)) if share else 0
+        for share in (options.gold_checks, options.repeats)
+    )
+    if checks + 2 * repeats >= options.batch:
+        raise UsageError(
+            f"--batch {options.batch} leaves no room for items: {checks} checks and {repeats} "
+            "repeats. Raise it, or lower --gold-checks or --repeats."
+        )
+    return checks, repeats
 
 
 def _sample(table: pa.Table, options: SheetOptions, source: str) -> list[str]:
-    """Draw ids: those first drawn, or, by strata, the first of each stratum before the second."""
+    """Sample ids; of several strata, the first of each stratum before the second of any."""
     ids: list[str] = table["id"].to_pylist()
     wanted = options.n or len(ids)
     if wanted > len(ids):
         raise UsageError(f"{source} has {len(ids):,} rows, fewer than --n {wanted}. 0 takes all.")
-    rank = {row: _draw(options.seed, "sample", row) for row in ids}
-    order = sorted(ids, key=rank.__getitem__)
+    order = sorted(ids, key=lambda row: _draw(options.seed, "sample", row))
     if options.stratify:
         values = zip(*(table[name].to_pylist() for name in options.stratify), strict=True)
         stratum = dict(zip(ids, values, strict=True))
-        seen: Counter[tuple[Any, ...]] = Counter()
-        turn: dict[str, int] = {}
-        for row in order:
-            turn[row] = seen[stratum[row]]
-            seen[stratum[row]] += 1
+        seen: defaultdict[Any, Iterator[int]] = defaultdict(count)
+        turn = {row: next(seen[stratum[row]]) for row in order}
         order.sort(key=turn.__getitem__)
     chosen = set(order[:wanted])
-    # Shuffled once more: the strata are not to follow each other from sheet to sheet.
+    # Shuffled once more, so that strata do not follow each other from sheet to sheet.
     return sorted(chosen, key=lambda row: _draw(options.seed, "place", row))
 
 
 def _cut(ids: Sequence[str], most: int) -> list[list[str]]:
     """Cut into sheets of nearly equal length, at most ``most`` long."""
-    count = -(-len(ids) // most)
-    ends = [len(ids) * number // count for number in range(count + 1)]
+    sheets = -(-len(ids) // most)
+    ends = [len(ids) * number // sheets for number in range(sheets + 1)]
     return [list(ids[start:end]) for start, end in pairwise(ends)]
 
 
@@ -152,7 +144,9 @@ def _check_rows(
     """Find rows whose answer is known: (row, split, answer), as many as the sheets need."""
     if not each:
         return []
-    known = _known_answers(options.checks) if options.checks else None
+    known = None
+    if options.checks:
+        known = {label["id"]: label["answer"] for label in read_labels(options.checks)}
     by_hardness: dict[tuple[int, int], list[tuple[str, str, int]]] = {}
     tables = {}
     # Without a labels file the last entry, the split that is annotated, is left out.
@@ -183,16 +177,9 @@ def _check_rows(
     return [(rows[row], split, right) for row, split, right in chosen]
 
 
-def _known_answers(path: Path) -> dict[str, int]:
-    """Read ids and answers of a labels file; rows without a label are left out."""
-    from release.annotation.labels import read_labels
-
-    return {label["id"]: label["answer"] for label in read_labels(path) if label["answer"] >= 0}
-
-
 @dataclass(frozen=True)
 class _Maker:
-    """Makes items: their ids, their order in a sheet, and the order of their choices."""
+    """Makes the items of sheets: ids, order in the sheet, and order of the choices."""
 
     probe: str
     options: SheetOptions
@@ -207,22 +194,22 @@ class _Maker:
         checks: Sequence[tuple[dict[str, Any], str, int]],
         repeats: int,
     ) -> list[Shown]:
-        """Lay out a sheet: checks anywhere, repeats half a sheet after the items they repeat."""
+        """Order a sheet: checks anywhere, repeats half a sheet after the items they repeat."""
         seed, split = self.options.seed, self.options.split
         placed = [
             (at / len(ids), self.item(row, split, batch, "item")) for at, row in enumerate(ids)
         ]
-        # Of a tiny sheet as many items are repeated as its first half holds.
+        # Only items of the first half of the sheet are repeated.
         for place, item in placed[: min(repeats, len(ids) // 2)]:
             placed.append((place + 0.5, self.item(item.id, split, batch, "repeat")))
         for row, home, answer in checks:
-            luck = _draw(seed, "check place", batch, row["id"]) / 2**64
-            placed.append((luck, self.item(row["id"], home, batch, "check", answer)))
+            position = _draw(seed, "check place", batch, row["id"]) / 2**64
+            placed.append((position, self.item(row["id"], home, batch, "check", answer)))
         placed.sort(key=lambda pair: (pair[0], pair[1].item_id))
         return [item for _, item in placed]
 
     def item(self, row: str, split: str, batch: int, kind: Kind, answer: int = -1) -> Shown:
-        """Make an item. Its id starts with a letter: spreadsheets take ``12e4`` for a number."""
+        """Make an item. Its id starts with a letter: spreadsheets read ``12e4`` as a number."""
         number = _draw(self.options.seed, self.probe, self.options.config, row, batch, kind)
         item_id = f"q{number & (1 << 48) - 1:012x}"
         order = list(range(len(self.rows[row]["choices"]["text"])))
@@ -237,8 +224,8 @@ class _Maker:
 def _fixed_answers(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the answers that all rows choose among, in one order; empty if rows differ.
 
-    People who choose among the same few words all day are not helped by finding them elsewhere
-    in each item.
+    People who choose among the same few words again and again are slowed down when the order
+    changes with each item.
     """
     orders = {tuple(row["choices"]["text"]) for row in rows}
     return min(orders) if len({frozenset(order) for order in orders}) == 1 else ()
@@ -250,7 +237,7 @@ def _example(
     table: pa.Table,
     shown: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any] | None:
-    """Find the easiest labelled row that annotators do not meet otherwise."""
+    """Find the easiest labelled row that is not among the items."""
     for entry in (*others, None):
         rows = read_rows(folder, entry) if entry is not None else table
         columns = (rows[name].to_pylist() for name in ("distractor_hops", "hops", "id", "answer"))

@@ -1,26 +1,30 @@
-"""What an import found out: agreement, human accuracy, annotators, and what was dropped."""
+"""The result of an import: agreement, human accuracy, annotators, and what was dropped."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from release.annotation.agreement import Agreement, Estimate, accuracy, agreement
+from release.annotation.key import Key
+from release.annotation.verdicts import Keep, Verdict
+from release.annotation.votes import Vote
 
 if TYPE_CHECKING:
-    from release.annotation.ballots import Vote
-    from release.annotation.tally import Verdict
+    import pandas as pd
 
 
 class Annotator(BaseModel):
     """One annotator.
 
     Attributes:
-        name: as the votes have it.
-        votes: votes on items, checks and repeats apart.
+        name: from the votes.
+        votes: votes on items, without checks and repeats.
         checks: checks answered.
         checks_right: of these, how many with the known answer.
         repeats: items answered twice.
@@ -43,7 +47,7 @@ class Annotator(BaseModel):
 
 
 class Report(BaseModel):
-    """The outcome of an import. Annotators who were excluded count in ``annotators`` alone.
+    """The result of an import. Annotators who were excluded count in ``annotators`` alone.
 
     Attributes:
         probe: its name.
@@ -83,90 +87,59 @@ class Report(BaseModel):
     left_out: list[str]
 
 
-def checks_passed(votes: Iterable[Vote]) -> dict[str, tuple[int, int]]:
-    """Count each annotator's checks: answered, and of these right."""
-    counted: dict[str, tuple[int, int]] = {}
-    for vote in votes:
-        if vote.item.kind == "check":
-            done, right = counted.get(vote.annotator, (0, 0))
-            counted[vote.annotator] = (done + 1, right + (vote.answer == vote.item.answer))
-    return counted
+@dataclass(frozen=True)
+class Outcome:
+    """What votes say about a probe's rows.
 
-
-def human_accuracy(
-    votes: Sequence[Vote],
-    verdicts: Sequence[Verdict],
-    rows: Mapping[str, Mapping[str, Any]],
-    enough: int,
-) -> tuple[Estimate | None, Estimate | None, dict[str, dict[str, Estimate]]]:
-    """Compare votes and labels with the answers that rows were built with.
-
-    Args:
-        votes: votes on items.
-        verdicts: what came of each row.
-        rows: by id; those built without an answer are passed over.
-        enough: votes that a row needs for its label to be judged.
-
-    Returns:
-        Accuracy of votes, of labels, and of votes by column and value; None where no row voted on
-        was built with an answer.
+    Attributes:
+        report: agreement, human accuracy, annotators, what was dropped.
+        labels: the lines of the labels file, one per row, including dropped rows.
+        request: everything that the outcome depends on.
+        keep: which rows are in the gold standard, see
+            :class:`release.annotation.verdicts.Criteria`.
+        folder: the probe.
+        key: what its items showed.
+        verdicts: the label of each row.
     """
-    known = [vote for vote in votes if rows[vote.item.id]["answer"] >= 0]
 
-    def of_votes(some: Iterable[Vote]) -> Estimate | None:
-        right: dict[Hashable, list[bool]] = defaultdict(list)
-        for vote in some:
-            row = rows[vote.item.id]
-            right[_cluster(row)].append(vote.answer == row["answer"])
-        return accuracy(right)
-
-    labels: dict[Hashable, list[bool]] = defaultdict(list)
-    for verdict in verdicts:
-        row = rows[verdict.id]
-        if row["answer"] >= 0 and len(verdict.votes) >= enough:
-            labels[_cluster(row)].append(verdict.answer == row["answer"])
-    by: dict[str, dict[str, Estimate]] = {}
-    for column in ("hops", "distractor_family"):
-        cells: dict[Any, list[Vote]] = defaultdict(list)
-        for vote in known:
-            cells[rows[vote.item.id][column]].append(vote)
-        found = {str(value): of_votes(cells[value]) for value in sorted(cells)}
-        by[column] = {value: cell for value, cell in found.items() if cell is not None}
-    return of_votes(known), accuracy(labels), by
+    report: Report
+    labels: list[dict[str, Any]]
+    request: Mapping[str, Any]
+    keep: Keep
+    folder: Path
+    key: Key
+    verdicts: Sequence[Verdict]
 
 
-def _cluster(row: Mapping[str, Any]) -> str:
-    return str(row["cluster"] or row["id"])
+def failed_checks(votes: Sequence[Vote], share: float) -> set[str]:
+    """Return the annotators who got less than this share of their checks right."""
+    checks = [vote for vote in votes if vote.item.kind == "check"]
+    answered = Counter(vote.annotator for vote in checks)
+    right = Counter(vote.annotator for vote in checks if vote.answer == vote.item.answer)
+    return {name for name, count in answered.items() if right[name] < share * count}
 
 
 def describe_annotators(
     votes: Sequence[Vote], verdicts: Sequence[Verdict], failed: set[str], excluded: set[str]
 ) -> list[Annotator]:
-    """Describe everyone who voted, those excluded as well."""
+    """Describe everyone who voted, including those excluded."""
     label = {verdict.id: verdict.answer for verdict in verdicts}
-    checks = checks_passed(votes)
-    first = {(vote.annotator, vote.item.id): vote for vote in votes if vote.item.kind == "item"}
     found = []
     for name in sorted({vote.annotator for vote in votes}):
-        own = [vote for (who, _), vote in first.items() if who == name]
-        judged = [vote for vote in own if label.get(vote.item.id, -1) >= 0]
-        again = [
-            (vote, first[name, vote.item.id])
-            for vote in votes
-            if vote.annotator == name
-            and vote.item.kind == "repeat"
-            and (name, vote.item.id) in first
-        ]
-        done, right = checks.get(name, (0, 0))
+        own = [vote for vote in votes if vote.annotator == name]
+        first = {vote.item.id: vote for vote in own if vote.item.kind == "item"}
+        checks = [vote for vote in own if vote.item.kind == "check"]
+        repeats = [vote for vote in own if vote.item.kind == "repeat" and vote.item.id in first]
+        judged = [vote for vote in first.values() if label.get(vote.item.id, -1) >= 0]
         agreed = sum(vote.answer == label[vote.item.id] for vote in judged)
         found.append(
             Annotator(
                 name=name,
-                votes=len(own),
-                checks=done,
-                checks_right=right,
-                repeats=len(again),
-                repeats_same=sum((a.answer, a.said) == (b.answer, b.said) for a, b in again),
+                votes=len(first),
+                checks=len(checks),
+                checks_right=sum(vote.answer == vote.item.answer for vote in checks),
+                repeats=len(repeats),
+                repeats_same=sum(vote[-2:] == first[vote.item.id][-2:] for vote in repeats),
                 agreed=agreed / len(judged) if judged else None,
                 failed=name in failed,
                 excluded=name in excluded,
@@ -175,97 +148,117 @@ def describe_annotators(
     return found
 
 
-def make_report(
-    about: Mapping[str, str],
+def summarise(
     votes: Sequence[Vote],
     verdicts: Sequence[Verdict],
     rows: Mapping[str, Mapping[str, Any]],
     enough: int,
     scale: bool,
 ) -> dict[str, Any]:
-    """Work out all of a :class:`Report` but annotators, missing and left out.
+    """Return the parts of a :class:`Report` that rest on the votes on items.
 
     Args:
-        about: ``probe``, ``split`` and ``rule``.
         votes: votes on items, of annotators not excluded.
-        verdicts: what came of each row.
-        rows: the rows shown as items, by id.
-        enough: votes that a row needs.
+        verdicts: the label of each row.
+        rows: the rows shown as items, by id; accuracy is over those built with an answer.
+        enough: votes that a row needs for its label to be judged.
         scale: whether votes are points of a scale.
     """
-    of_votes, of_labels, by = human_accuracy(votes, verdicts, rows, enough)
-    sizes = Counter(len(verdict.votes) for verdict in verdicts)
+    of_votes = _judged([(vote.item.id, vote.answer) for vote in votes], rows)
+    enough_votes = [one for one in verdicts if len(one.votes) >= enough]
+    of_labels = _judged([(one.id, one.answer) for one in enough_votes], rows)
+    accuracy_by = {
+        column: {
+            str(value): accuracy(cell["right"], cell["cluster"])
+            for value, cell in of_votes.groupby(column)
+        }
+        for column in ("hops", "distractor_family")
+    }
     return {
-        **about,
         "rows": len(verdicts),
         "votes": len(votes),
-        "marks": dict(sorted(Counter(v.said for v in votes if v.answer < 0).items())),
-        "votes_per_row": dict(sorted(sizes.items())),
+        "marks": _counted(vote.said for vote in votes if vote.answer < 0),
+        "votes_per_row": _counted(len(verdict.votes) for verdict in verdicts),
         "agreement": agreement(votes, rows, scale),
-        "vote_accuracy": of_votes,
-        "label_accuracy": of_labels,
-        "accuracy_by": by,
+        "vote_accuracy": accuracy(of_votes["right"], of_votes["cluster"]),
+        "label_accuracy": accuracy(of_labels["right"], of_labels["cluster"]),
+        "accuracy_by": accuracy_by,
         "kept": sum(verdict.kept for verdict in verdicts),
-        "dropped": dict(sorted(Counter(v.reason for v in verdicts if not v.kept).items())),
+        "dropped": _counted(verdict.reason for verdict in verdicts if not verdict.kept),
     }
 
 
+def _counted(values: Any) -> dict[Any, int]:
+    return dict(sorted(Counter(values).items()))
+
+
+def _judged(
+    answers: Sequence[tuple[str, int]], rows: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    """Compare answers with those that rows were built with, where they were."""
+    import pandas as pd
+
+    columns = ["right", "cluster", "hops", "distractor_family"]
+    known = [(rows[row], row, answer) for row, answer in answers if rows[row]["answer"] >= 0]
+    return pd.DataFrame(
+        [
+            (answer == row["answer"], row["cluster"] or name, *(row[one] for one in columns[2:]))
+            for row, name, answer in known
+        ],
+        columns=columns,
+    )
+
+
 def report_text(report: Report, most: int = 10) -> str:
-    """Put a report in plain words, with at most so many places of a kind named."""
+    """Describe a report in words, with at most so many places of a kind."""
+    per_row = (f"{votes} ({rows:,} rows)" for votes, rows in report.votes_per_row.items())
     lines = [
         f"{report.probe}, split {report.split}: {report.votes:,} votes on {report.rows:,} rows "
         f"by {len(report.annotators)} annotators",
-        "votes a row: "
-        + ", ".join(f"{votes} ({rows:,} rows)" for votes, rows in report.votes_per_row.items()),
+        f"votes per row: {', '.join(per_row)}",
     ]
     if report.marks:
         lines.append("marks: " + ", ".join(f"{m} {n:,}" for m, n in report.marks.items()))
-    said = report.agreement
-    if said.pairwise is not None:
-        alpha = "not defined" if said.alpha is None else f"{said.alpha:.3f}"
-        ordinal = "" if said.alpha_ordinal is None else f", on the scale {said.alpha_ordinal:.3f}"
+    found = report.agreement
+    if found.pairwise is not None:
+        alpha = "not defined" if found.alpha is None else f"{found.alpha:.3f}"
+        ordinal = "" if found.alpha_ordinal is None else f", on the scale {found.alpha_ordinal:.3f}"
         lines.append(
-            f"agreement: {said.pairwise:.1%} of pairs, Krippendorff's alpha {alpha}{ordinal}"
+            f"agreement: {found.pairwise:.1%} of pairs, Krippendorff's alpha {alpha}{ordinal}"
         )
-    if report.vote_accuracy is not None:
-        lines.append(f"human accuracy: {_share(report.vote_accuracy)} of single votes")
-    if report.label_accuracy is not None:
-        lines.append(f"                {_share(report.label_accuracy)} of labels ({report.rule})")
+    for name, cell in (
+        ("single votes", report.vote_accuracy),
+        (f"labels ({report.rule})", report.label_accuracy),
+    ):
+        if cell is not None:
+            interval = f"{100 * cell.low:.1f}-{100 * cell.high:.1f}, n {cell.n:,}"
+            lines.append(f"human accuracy of {name}: {cell.value:.1%} ({interval})")
     for column, cells in report.accuracy_by.items():
         if len(cells) > 1:
-            shown = ", ".join(f"{value} {_short(cell)}" for value, cell in cells.items())
-            lines.append(f"  by {column}: {shown}")
+            shown = (
+                f"{value} {cell.value:.1%} ±{50 * (cell.high - cell.low):.1f}"
+                for value, cell in cells.items()
+            )
+            lines.append(f"  by {column}: {', '.join(shown)}")
     lines.append(f"gold standard: {report.kept:,} rows kept")
     lines += [f"  dropped, {reason}: {rows:,}" for reason, rows in report.dropped.items()]
-    lines += ["annotators:", *(_annotator_line(who) for who in report.annotators)]
-    lines += _some("missing", report.missing, most)
-    lines += _some("left out", report.left_out, most)
+    lines += ["annotators:", *(_annotator_line(one) for one in report.annotators)]
+    for name, places in (("missing", report.missing), ("left out", report.left_out)):
+        lines += [f"{name}: {len(places):,}"] if places else []
+        lines += [f"  {place}" for place in places[:most]]
+        if len(places) > most:
+            lines.append(f"  ... and {len(places) - most:,} more (--json has all)")
     return "\n".join(lines)
 
 
-def _share(cell: Estimate) -> str:
-    return f"{cell.value:.1%} ({100 * cell.low:.1f}-{100 * cell.high:.1f}, n {cell.n:,})"
-
-
-def _short(cell: Estimate) -> str:
-    return f"{cell.value:.1%} ±{50 * (cell.high - cell.low):.1f}"
-
-
-def _annotator_line(who: Annotator) -> str:
-    parts = [f"{who.votes:,} votes"]
-    if who.agreed is not None:
-        parts.append(f"{who.agreed:.0%} with the label")
-    if who.checks:
-        parts.append(f"{who.checks_right} of {who.checks} checks right")
-    if who.repeats:
-        parts.append(f"{who.repeats_same} of {who.repeats} repeats the same")
-    if who.failed:
-        parts.append("EXCLUDED" if who.excluded else "FAILED THE CHECKS (--exclude-failing)")
-    return f"  {who.name}: {', '.join(parts)}"
-
-
-def _some(what: str, places: Sequence[str], most: int) -> list[str]:
-    if not places:
-        return []
-    more = [f"  ... and {len(places) - most:,} more (--json has all)"] if len(places) > most else []
-    return [f"{what}: {len(places):,}", *(f"  {place}" for place in places[:most]), *more]
+def _annotator_line(one: Annotator) -> str:
+    parts = [f"{one.votes:,} votes"]
+    if one.agreed is not None:
+        parts.append(f"{one.agreed:.0%} agree with the label")
+    if one.checks:
+        parts.append(f"{one.checks_right} of {one.checks} checks right")
+    if one.repeats:
+        parts.append(f"{one.repeats_same} of {one.repeats} repeats the same")
+    if one.failed:
+        parts.append("EXCLUDED" if one.excluded else "FAILED THE CHECKS (--exclude-failing)")
+    return f"  {one.name}: {', '.join(parts)}"

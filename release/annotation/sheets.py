@@ -1,7 +1,7 @@
-"""Writing an export: sheets as CSV, tasks for Label Studio, a page of instructions, the key.
+"""Writing an export: CSV sheets, Label Studio tasks, a page of instructions, and the key.
 
 Layout: ``OUT/sheets/`` is what annotators get (``batch-001.csv`` ..., ``label-studio.json`` and
-``label-studio.xml``, ``instructions.html``); ``OUT/key.json`` is what they must not see.
+``label-studio.xml``, ``instructions.html``); ``OUT/key.json`` is not for them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.kinds import MASK
-from release.annotation.key import KEY, MARKS, MARKS_OF, SCALE, Shown, letters
+from kbprobe.format.items import LABELS
+from kbprobe.format.setups import MASK, NLI
+from release.annotation.answers import SCALE, marks_of
+from release.annotation.key import KEY, Shown
 
 if TYPE_CHECKING:
     from release.annotation.options import SheetOptions
@@ -25,10 +27,10 @@ INSTRUCTIONS = "instructions.html"
 TASKS = "label-studio.json"
 LABELING = "label-studio.xml"
 GAP = "_____"
-"""What annotators see where a cloze question has its mask."""
+"""What annotators see for the mask of a cloze question."""
 
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
-"""How a cell begins that a spreadsheet may run: as a formula, in any script, or as a DDE call."""
+"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
 
 
 def neutral(text: str) -> str:
@@ -36,7 +38,7 @@ def neutral(text: str) -> str:
 
     An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
     their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. Votes are read by item id and letter, so that nothing need take it away again.
+    as text. Votes are read by item id and letter, so that it does not matter there.
 
     >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
     ("'=1+1", "'- a dash", '1 = 1')
@@ -45,8 +47,8 @@ def neutral(text: str) -> str:
     return f"'{text}" if bare.startswith(_FORMULA) else text
 
 
-def stem(row: Mapping[str, Any]) -> str:
-    """Return a row's question as people read it: a gap for the mask, dots where it breaks off."""
+def question_text(row: Mapping[str, Any]) -> str:
+    """Return a row's question for people: a gap for the mask, dots where it breaks off."""
     text = str(row["question"]).replace(MASK, GAP).strip()
     ends = text[-1:]
     return f"{text} …" if ends.isalnum() or ends in "\"”')" else text
@@ -71,63 +73,59 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
         (place / LABELING).write_text(_labeling(sheets), encoding="utf-8")
     (place / INSTRUCTIONS).write_text(_instructions(sheets, options), encoding="utf-8")
     sheets.key.write(folder / KEY)
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    # The lock of the folder has no suffix.
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.suffix)
 
 
-def _shown_choices(row: Mapping[str, Any], item: Shown) -> list[str]:
-    return [row["choices"]["text"][at] for at in item.order]
+def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of a row that annotators read, by column."""
+    if row["setup"] == NLI:
+        return {"premise": row["premise"], "hypothesis": row["hypothesis"]}
+    return {"question": question_text(row)}
+
+
+def _choices(sheets: Sheets, item: Shown) -> list[str]:
+    """Return the choices that annotators see, in order; none where they use the scale."""
+    texts = sheets.rows[item.id]["choices"]["text"]
+    return [] if sheets.key.scheme == "scale" else [texts[at] for at in item.order]
 
 
 def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
-    """One sheet: everything quoted, lines ended as RFC 4180 wants."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    width = 0 if sheets.key.scheme == "scale" else max(len(item.order) for item in items)
-    asked = ("premise", "hypothesis") if sheets.key.scheme == "scale" else ("question",)
-    writer.writerow(["item_id", "batch", *asked, *letters(width), "answer", "annotator", "comment"])
-    for item in items:
-        row = sheets.rows[item.id]
-        if sheets.key.scheme == "scale":
-            cells = [row["premise"], row["hypothesis"]]
-        else:
-            choices = _shown_choices(row, item)
-            cells = [stem(row), *choices, *[""] * (width - len(choices))]
+    """Return one sheet: everything quoted, lines ended as in RFC 4180."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    choices = [_choices(sheets, item) for item in items]
+    width = max(map(len, choices))
+    columns = [*_texts(sheets.rows[items[0].id]), *LABELS[:width]]
+    writer.writerow(["item_id", "batch", *columns, "answer", "annotator", "comment"])
+    for item, own in zip(items, choices, strict=True):
+        cells = [*_texts(sheets.rows[item.id]).values(), *own, *[""] * (width - len(own))]
         writer.writerow([item.item_id, item.batch, *map(neutral, cells), "", "", ""])
-    return text.getvalue()
+    return file.getvalue()
 
 
 def _tasks(sheets: Sheets) -> list[dict[str, Any]]:
-    """Label Studio's tasks: the choices of each are in its data, for they differ."""
+    """Return Label Studio's tasks, each with its choices in its data."""
     tasks = []
     for item in sheets.key.items:
-        row = sheets.rows[item.id]
-        data: dict[str, Any] = {"item_id": item.item_id, "batch": item.batch}
-        if sheets.key.scheme == "scale":
-            data |= {"premise": row["premise"], "hypothesis": row["hypothesis"]}
-            options = [f"{point}. {text}" for point, text in SCALE.items()]
-        else:
-            data["question"] = stem(row)
-            choices = _shown_choices(row, item)
-            options = [f"{a}. {b}" for a, b in zip(letters(len(choices)), choices, strict=True)]
-        options += [f"{mark}: {text}" for mark, text in _marks(sheets).items()]
-        tasks.append({"data": data | {"options": [{"value": text} for text in options]}})
+        about = {"item_id": item.item_id, "batch": item.batch, **_texts(sheets.rows[item.id])}
+        answers: dict[Any, str] = dict(zip(LABELS, _choices(sheets, item), strict=False))
+        options = [f"{answer}. {text}" for answer, text in (answers or SCALE).items()]
+        options += [f"{mark}: {text}" for mark, text in marks_of(_kind(sheets)).items()]
+        tasks.append({"data": about | {"options": [{"value": text} for text in options]}})
     return tasks
 
 
-def _marks(sheets: Sheets) -> Mapping[str, str]:
-    return MARKS_OF.get(_kind(sheets), MARKS)
-
-
 def _labeling(sheets: Sheets) -> str:
-    """Label Studio's labeling configuration."""
-    asked = ("premise", "hypothesis") if sheets.key.scheme == "scale" else ("question",)
-    texts = "\n".join(f'  <Text name="{name}" value="${name}"/>' for name in asked)
+    """Return Label Studio's labeling configuration."""
+    names = list(_texts(next(iter(sheets.rows.values()))))
+    texts = "\n".join(f'  <Text name="{name}" value="${name}"/>' for name in names)
     return f"""<View>
   <Header value="{_TASK[_kind(sheets)]}"/>
 {texts}
-  <Choices name="answer" toName="{asked[-1]}" value="$options" choice="single-radio"
+  <Choices name="answer" toName="{names[-1]}" value="$options" choice="single-radio"
            required="true" requiredMessage="Choose an answer, or one of the last options."/>
-  <TextArea name="comment" toName="{asked[-1]}" placeholder="Comment (may stay empty)"
+  <TextArea name="comment" toName="{names[-1]}" placeholder="Comment (may stay empty)"
             maxSubmissions="1"/>
 </View>
 """
@@ -135,11 +133,11 @@ def _labeling(sheets: Sheets) -> str:
 
 _TASK = {
     "mc_qa": "Which answer fits best?",
-    "mc_mlm": "Which answer belongs in the gap?",
-    "acceptability": "Which judgement of the sentence is right?",
-    "nli": "The first sentence is true. What of the second?",
+    "mc_mlm": "Which answer fits the gap?",
+    "acceptability": "Is the sentence acceptable?",
+    "nli": "If the first sentence is true, is the second one?",
 }
-"""What annotators do, by the rows' set-up."""
+"""The task of annotators, by the setup of the rows."""
 
 
 def _kind(sheets: Sheets) -> str:
@@ -157,11 +155,11 @@ def _instructions(sheets: Sheets, options: SheetOptions) -> str:
     if (row := sheets.example) is not None:
         texts = row["choices"]["text"]
         example = {
-            "asked": [row["premise"], row["hypothesis"]] if kind == "nli" else [stem(row)],
-            "choices": list(zip(letters(len(texts)), texts, strict=True)),
+            "texts": list(_texts(row).values()),
+            "choices": list(zip(LABELS[: len(texts)], texts, strict=True)),
             "answer": row["answer"],
         }
-        if kind == "nli":
+        if kind == NLI:
             example["points"] = {"entailment": "5 or 4", "neutral": "3"}.get(
                 texts[row["answer"]], "2 or 1"
             )
@@ -170,7 +168,7 @@ def _instructions(sheets: Sheets, options: SheetOptions) -> str:
         task=_TASK[kind],
         kind=kind,
         scale=SCALE,
-        marks=_marks(sheets),
+        marks=marks_of(kind),
         example=example,
         csv=options.format != "label-studio",
         label_studio=options.format != "csv",

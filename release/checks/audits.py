@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.dataset import DEFAULT_CONFIG
+from kbprobe.format.dataset import DEFAULT_CONFIG
 from release.checks.findings import Finding, some
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ FLAGGED = (
     "the card then says so."
 )
 CLUSTERS = "clusters in train and elsewhere"
-STEMS = "stems in train and elsewhere"
+QUESTIONS = "questions in train and elsewhere"
 
 
 def audit_findings(layout: Layout) -> Iterator[Finding]:
-    """Look at the audits of the default config and of each companion.
+    """Look at the audits of the default config and of each sub-question config.
 
     Controls show the default's rows, so its audit is theirs.
     """
     audits = {DEFAULT_CONFIG: layout.audit}
-    audits |= {name: companion.audit for name, companion in layout.companions.items()}
+    audits |= {name: sub_question.audit for name, sub_question in layout.sub_questions.items()}
     if layout.annotation and layout.audit is None:
         what = "none: its rows were chosen by annotators, or wait to be labelled by them"
         yield Finding("audit", "warning", what, "", "Say in the card how the source's audit was.")
@@ -49,9 +49,13 @@ def _findings(config: str, audit: dict[str, Any] | None) -> Iterator[Finding]:
     lacking = [
         name for name in ("baselines", "flags", "chance", "scored_rows") if name not in audit
     ]
-    if lacking or not audit["baselines"]:
-        what = f"the audit lacks {some(lacking) or 'baselines'}"
+    if lacking:
+        what = f"the audit lacks {some(lacking)}"
         yield Finding("audit", "failed", what, config, "Build it again.")
+        return
+    if not audit["baselines"]:
+        what = "the audit scored no baseline: too few rows in train or in the other splits"
+        yield Finding("audit", "failed", what, config, "Build it larger (--limit).")
         return
     if audit["flags"]:
         what = f"off chance by more than {audit.get('bar', 'the bar')}: {some(audit['flags'])}"
@@ -60,8 +64,10 @@ def _findings(config: str, audit: dict[str, Any] | None) -> Iterator[Finding]:
     if leakage.get(CLUSTERS):
         what = f"{leakage[CLUSTERS]:,} {CLUSTERS}"
         yield Finding("audit", "failed", what, config, "Build it again.")
-    if leakage.get(STEMS):
-        what = f"{leakage[STEMS]:,} {STEMS}: their answers differ, but their words are known"
+    if leakage.get(QUESTIONS):
+        what = (
+            f"{leakage[QUESTIONS]:,} {QUESTIONS}: their answers differ, but their words are known"
+        )
         yield Finding("audit", "warning", what, config, "Say so in the card.")
     unsure = [
         name for name, cells in audit["baselines"].items() if cells["all"]["verdict"] == "few rows"

@@ -1,4 +1,4 @@
-"""The card of a built probe: what it tells the Hub and people, against the manifest."""
+"""The card of a built probe: its front matter and text, compared with the manifest."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builders.engine.canary import CANARY, canary_of
-from builders.engine.dataset import CARD, DEFAULT_CONFIG
-from builders.engine.front_matter import TASKS, size_category
-from builders.engine.notices import terms_of
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
+from kbprobe.format.attribution import attributions_of, terms_of
+from kbprobe.format.canary import CANARY, canary_of
+from kbprobe.format.card import size_category
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
+from kbprobe.format.manifest import RENAMED
+from kbprobe.format.setups import SETUPS
+from release.cards import split_card
 from release.checks.findings import Finding, some
-from release.markdown import split_card
 
 if TYPE_CHECKING:
     from release.checks.manifest import DataFile, Layout
 
-REMAKE = "Build the probe again with this version, or mend the card by hand."
+REMAKE = "Build the probe again with this version, or correct the card by hand."
+_EARLIER = {new: (old,) for old, new in RENAMED.items()}
 REQUIRED = (
     "language",
     "license",
@@ -53,16 +56,12 @@ CREATORS = (
 
 
 def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
-    """Look at the card, at the licence, and at the canary."""
+    """Check the card, the licence, and the canary."""
     path = folder / CARD
     try:
         front, text = split_card(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        yield Finding("card", "failed", f"cannot be read: {error}", CARD, REMAKE)
-        yield from _licence(layout, {}, "")
-        return
-    except UsageError as error:
-        yield Finding("card", "failed", str(error), CARD, REMAKE)
+    except (OSError, UnicodeDecodeError, UsageError) as error:
+        yield Finding("card", "failed", f"it cannot be read: {error}", CARD, REMAKE)
         yield from _licence(layout, {}, "")
         return
     problems = [*_front_problems(front, layout), *_text_problems(text, layout)]
@@ -79,7 +78,9 @@ def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
         yield f"front matter lacks {some(lacking, 11)}"
     if unknown := set(_listed(front.get("annotations_creators"))) - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
-    known_tasks = {task for categories, _ in TASKS.values() for task in categories}
+    if missing := set(layout.language) - set(_listed(front.get("language"))):
+        yield f"language lacks {some(sorted(missing))}"
+    known_tasks = {task for setup in SETUPS.values() for task in setup.task_categories}
     if front.get("task_categories") and not known_tasks & set(_listed(front["task_categories"])):
         yield f"task_categories names none of {', '.join(sorted(known_tasks))}"
     if front.get("size_categories") and size_category(layout.counts.rows) not in _listed(
@@ -127,7 +128,7 @@ def _text_problems(text: str, layout: Layout) -> Iterator[str]:
     # BibTeX has double braces of its own.
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     if left := re.findall(r"\{\{.*?\}\}|\{%.*?%\}", prose):
-        yield f"marks of the template are left: {some(left)}"
+        yield f"template syntax is left: {some(left)}"
     if lacking := [name for name in SECTIONS if f"\n## {name}" not in text]:
         yield f"no section {some(lacking, 8)}"
     if f"{layout.counts.rows:,} rows" not in text:
@@ -136,10 +137,12 @@ def _text_problems(text: str, layout: Layout) -> Iterator[str]:
         if f"| {split} | {rows:,} |" not in text:
             yield f"its table of splits does not have {rows:,} rows of {split}"
     for name, cells in (layout.audit or {}).get("baselines", {}).items():
-        if f"| {cells['all']['accuracy']:.1%} |" not in _line(text, f"| {name} |"):
+        # Cards built before a baseline was renamed have its earlier name.
+        lines = [_line(text, f"| {one} |") for one in (name, *_EARLIER.get(name, ()))]
+        if not any(f"| {cells['all']['accuracy']:.1%} |" in line for line in lines):
             yield f"its audit does not have {cells['all']['accuracy']:.1%} for {name}"
     if lacking := [name for name in layout.configs if f"`{name}`" not in text][1:]:
-        yield f"it does not tell of the configs {some(lacking)}"
+        yield f"it does not mention the configs {some(lacking)}"
     if any(one not in text for one in layout.knowledge_base.digest.split("+")):
         yield "it does not name the digest of its knowledge base"
 
@@ -162,10 +165,11 @@ def _licence(layout: Layout, front: Mapping[str, Any], text: str) -> Iterator[Fi
     ]
     # A licence file beside the data may say more than the link that we know.
     if wrong:
-        what = f"the card's licence is not what its sources demand: {some(wrong)}"
+        what = f"the card's licence is not what its sources require: {some(wrong)}"
         yield Finding("licence", "failed", what, CARD, REMAKE)
-    if any(notice not in text for notice in terms.notices):
-        what = "a notice that a source asks for is missing from the card"
+    credits = attributions_of(layout.knowledge_base.credited)
+    if any(credit not in text for credit in credits):
+        what = "an attribution that a source requires is missing from the card"
         yield Finding("licence", "failed", what, CARD, REMAKE)
     elif not wrong:
         yield Finding("licence", "ok", f"{terms.expression}, from {sources}")

@@ -1,6 +1,6 @@
-"""The check before a release: all that a careful stranger would look at in a built probe.
+"""The check before a release: everything that a careful reader would check in a built probe.
 
-Files are hashed and read in threads; rows are looked at a column at a time, by index.
+Files are hashed and read in threads; rows are checked a column at a time, by index.
 """
 
 from __future__ import annotations
@@ -8,59 +8,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from release.checks.findings import Finding, Report
-
-__all__ = ["Finding", "Report", "check"]
+from kbprobe.files import file_sha256
+from kbprobe.format.manifest import MANIFEST, read_manifest
+from release.checks.findings import REBUILD, Finding, Report
 
 WORKERS = 2
-REBUILD = "Build the probe again."
 
 
-def check(folder: Path) -> Report:
+def check(folder: str | Path) -> Report:
     """Check a built probe: files, rows, splits, audit, card and licence against the manifest.
+
+    Args:
+        folder: the probe, as ``build-probe`` wrote it.
+
+    Returns:
+        A finding for everything that was checked: what was found, where, and what to do about it.
+        ``report.passed`` tells whether nothing failed.
 
     Raises:
         UsageError: the folder holds no probe, or its manifest is not one of kbprobe.
     """
-    from builders.engine.dataset import read_manifest
+    path = Path(folder)
+    return Report(tuple(_findings(path, read_manifest(path))), path)
 
-    return Report(folder, tuple(_findings(folder, read_manifest(folder))))
 
+def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
+    from release.checks import audits, cards, files, rows
+    from release.checks.manifest import LayoutError, read_layout
 
-def _findings(folder: Path, raw: dict[str, object]) -> Iterator[Finding]:
-    from release.checks.audits import audit_findings
-    from release.checks.cards import card_findings
-    from release.checks.files import (
-        croissant_findings,
-        digest_of,
-        extra_findings,
-        file_findings,
-        schema_findings,
-    )
-    from release.checks.manifest import read_layout
-    from release.checks.rows import row_findings
-
-    layout = read_layout(raw)
-    if isinstance(layout, Finding):
-        yield layout
+    try:
+        layout = read_layout(raw)
+    except LayoutError as error:
+        yield Finding("manifest", "failed", error.problem, MANIFEST, REBUILD)
         return
     yield Finding("manifest", "ok", f"{layout.probe}, schema {layout.schema_version}")
     there = [entry for entry in layout.files if (folder / entry.path).is_file()]
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        digests = {entry.path: pool.submit(digest_of, folder / entry.path) for entry in there}
-        schemas = list(schema_findings(folder, layout))
+        digests = {entry.path: pool.submit(file_sha256, folder / entry.path) for entry in there}
+        schemas = list(files.schema_findings(folder, layout))
         readable = not any(one.verdict == "failed" for one in schemas)
-        whole = len(there) == len(layout.files)
-        rows = list(row_findings(folder, layout, pool)) if readable and whole else []
-        yield from file_findings(folder, layout, {at: job.result() for at, job in digests.items()})
-        yield from extra_findings(folder, layout)
-        yield from croissant_findings(folder, layout)
+        complete = len(there) == len(layout.files)
+        found = list(rows.row_findings(folder, layout, pool)) if readable and complete else []
+        hashed = {path: job.result() for path, job in digests.items()}
+    yield from files.file_findings(folder, layout, hashed)
+    yield from files.extra_findings(folder, layout)
+    yield from files.croissant_findings(folder, layout)
     yield from schemas
-    if not rows:
-        yield Finding(
-            "rows", "failed", "not looked at: files are missing or of another schema", "", REBUILD
-        )
-    yield from rows
-    yield from audit_findings(layout)
-    yield from card_findings(folder, layout)
+    if not found:
+        what = "not checked: files are missing or of another schema"
+        yield Finding("rows", "failed", what, "", REBUILD)
+    yield from found
+    yield from audits.audit_findings(layout)
+    yield from cards.card_findings(folder, layout)

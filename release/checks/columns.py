@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.engine.options import SPLITS
-from kb_cache.columns import to_numpy
-from kb_cache.graph import Ints
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.format.setups import SPLITS
+from release.checks.findings import SHOWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from release.checks.manifest import DataFile
 
-TEXTS = ("question", "answerKey", "setup", "cluster", "concept", "schema_version")
-READ = ("id", *TEXTS, "choices", "answer", "choice_families", "fact_ids", "schema_version")
+TEXTS = (
+    "question", "premise", "hypothesis", "answerKey", "setup", "cluster", "concept",
+    "schema_version",
+)  # fmt: skip
+READ = ("id", *TEXTS, "choices", "answer", "choice_families", "fact_ids")
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,8 @@ class ConfigRows:
         return np.where(self.labelled, self.choice.codes[at], -1)
 
     def ids_at(self, rows: Any) -> list[str]:
-        """Return the ids of some rows."""
-        return [str(self.ids[int(row)]) for row in np.asarray(rows)[:1000]]
+        """Return the ids of the first few of some rows."""
+        return [str(self.ids[int(row)]) for row in np.asarray(rows)[:SHOWN]]
 
 
 def read_config(folder: Path, entries: Sequence[DataFile], pool: Executor) -> ConfigRows:
@@ -141,9 +145,9 @@ def _tables(path: Path) -> list[pa.Table]:
     """Read a file's row groups: whole files of nested dictionaries cannot be read at once."""
     import pyarrow.parquet as pq
 
-    from builders.engine.items import arrow_schema
+    from kbprobe.format.items import arrow_schema
 
-    wanted = list(dict.fromkeys(READ))
+    wanted = list(READ)
     if path.suffix != ".parquet":
         import pyarrow as pa
         import pyarrow.json

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from kb_cache.command import FAILED, debug_option
-
-if TYPE_CHECKING:
-    from release.checks.findings import Report
-
-STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+from kbprobe.cli import FAILED, debug_option
 
 
 @click.command(
@@ -25,7 +19,7 @@ STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @debug_option
 def check(folder: Path, as_json: bool, strict: bool) -> int:
-    """Print what was found."""
+    """Print what was found: what failed, where, and what to do about it."""
     from release.checks.checking import check as run
 
     report = run(folder)
@@ -34,25 +28,7 @@ def check(folder: Path, as_json: bool, strict: bool) -> int:
 
         click.echo(json.dumps(report.as_dict()))
     else:
-        show(report)
+        counts = f"{len(report.failed)} failed, {len(report.warnings)} warnings"
+        ready = "ready" if report.passed else "NOT ready"
+        report.show(f"{report.folder}: {counts}. It is {ready} to be released.")
     return FAILED if report.blocks(strict) else 0
-
-
-def show(report: Report, err: bool = False) -> None:
-    """Print a report for people: what failed, where, and what to do about it."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    for finding in report.findings:
-        text = Text(finding.what)
-        for more in filter(None, (finding.where, finding.remedy)):
-            text.append(f"\n{more}", style="dim" if more == finding.where else "")
-        verdict = Text(finding.verdict, style=STYLES[finding.verdict])
-        table.add_row(verdict, finding.name, text)
-    console = Console(stderr=err)
-    console.print(table)
-    failed, warnings = len(report.failed), len(report.warnings)
-    told = "It is ready to be released." if report.passed else "It is not ready to be released."
-    console.print(f"\n{report.folder}: {failed} failed, {warnings} warnings. {told}")

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builders.engine.canary import COLUMN
-from builders.engine.dataset import CARD, MANIFEST
-from builders.engine.items import arrow_schema, huggingface_metadata
-from release.checks.findings import Finding, some
+from kbprobe.format.canary import COLUMN
+from kbprobe.format.dataset import CARD
+from kbprobe.format.items import arrow_schema, huggingface_metadata
+from kbprobe.format.manifest import MANIFEST
+from release.checks.findings import REBUILD, Finding, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.checks.manifest import DataFile, Layout
+    from release.checks.manifest import Layout
 
-REBUILD = "Build the probe again."
 CROISSANT = "croissant.json"
 RECORD = "release.json"
-"""What was published, as a published probe keeps it."""
+"""The record of a publication, beside the data of a published probe."""
 
 KNOWN = (
     CARD,
@@ -34,18 +33,12 @@ KNOWN = (
     "CITATION.cff",
     ".gitattributes",
 )
-"""What may stand in a probe's folder beside its data."""
+"""Files that may be in a probe's folder beside its data."""
 
 ANNOTATIONS = "annotations.jsonl"
-"""What else stands beside a gold standard: the votes that it rests on."""
+"""A further file of a gold standard: the votes behind it."""
 
 DATA_SUFFIXES = (".parquet", ".jsonl", ".json", ".csv", ".arrow")
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def file_findings(folder: Path, layout: Layout, digests: Mapping[str, str]) -> Iterator[Finding]:
@@ -75,7 +68,7 @@ def file_findings(folder: Path, layout: Layout, digests: Mapping[str, str]) -> I
 
 
 def extra_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
-    """Look for what is neither data of the manifest nor known to stand beside it."""
+    """Find files that are neither data of the manifest nor known ones beside it."""
     recorded = {entry.path for entry in layout.files}
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink()]
     names = [path.relative_to(folder).as_posix() for path in found]
@@ -83,7 +76,7 @@ def extra_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     extra = [name for name in names if name not in recorded and name not in known]
     data = [name for name in extra if name.endswith(DATA_SUFFIXES)]
     if data:
-        what = f"data that {MANIFEST} does not know of"
+        what = f"data that is not in {MANIFEST}"
         yield Finding("other files", "failed", what, some(data), "Move it elsewhere.")
     rest = [name for name in extra if name not in data]
     if rest:
@@ -102,22 +95,18 @@ def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
         distribution = json.loads(path.read_text(encoding="utf-8"))["distribution"]
         described = {one["@id"]: one["sha256"] for one in distribution}
     except (ValueError, KeyError, TypeError) as error:
-        what = f"cannot be read: {error!r}"
-        yield Finding(
-            "croissant", "failed", what, CROISSANT, "Remove it: publishing writes it anew."
-        )
-        return
+        described, problem = None, f"it cannot be read: {error!r}"
+    else:
+        problem = "files and checksums are not those of the manifest"
     if described == {entry.path: entry.sha256 for entry in layout.files}:
         yield Finding("croissant", "ok", "files and checksums are those of the manifest")
     else:
-        what = "files and checksums are not those of the manifest"
-        yield Finding(
-            "croissant", "failed", what, CROISSANT, "Remove it: publishing writes it anew."
-        )
+        remedy = "Remove it: publishing writes it anew."
+        yield Finding("croissant", "failed", problem, CROISSANT, remedy)
 
 
 def schema_of(layout: Layout) -> pa.Schema:
-    """Return the schema that the data of a manifest has: the item's, and a canary if it says so."""
+    """Return the schema of the data: the item's, with a canary column if the manifest says so."""
     import pyarrow as pa
 
     schema = arrow_schema()
@@ -145,7 +134,7 @@ def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
         if problem := _difference(schema, schema_of(layout)):
             wrong.append(f"{entry.path} ({problem})")
     if wrong:
-        what = "the data is not of the item schema"
+        what = "the data does not have the item schema"
         yield Finding("schema", "failed", what, some(wrong), REBUILD)
     else:
         yield Finding("schema", "ok", "types and Hugging Face features are those of the item")
@@ -173,8 +162,3 @@ def _difference(schema: pa.Schema, expected: pa.Schema) -> str:
     if COLUMN in expected.names:
         declared[COLUMN] = {"dtype": "string", "_type": "Value"}
     return "" if features == declared else "other Hugging Face features"
-
-
-def paths_of(entries: list[DataFile]) -> str:
-    """Name files in messages."""
-    return some(entry.path for entry in entries)

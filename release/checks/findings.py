@@ -1,4 +1,4 @@
-"""What a check finds: the verdicts that block a release, or do not."""
+"""Findings of a check: what was looked at, what was found, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ Verdict = Literal["ok", "warning", "failed"]
 SHOWN = 3
 """How many of the rows or files at fault a finding names."""
 
+REBUILD = "Build the probe again."
+STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was checked.
 
     Attributes:
-        name: what was looked at ("checksums", "clusters").
-        verdict: ``ok``, ``warning`` or ``failed``; what failed blocks a release.
+        name: what was checked ("checksums", "clusters").
+        verdict: ``ok``, ``warning`` or ``failed``; a failure blocks a release.
         what: what was found.
-        where: the files or rows; empty where that goes without saying.
+        where: the files or rows; empty where there is nothing to add.
         remedy: what to do about it; empty where all is well.
     """
 
@@ -32,20 +35,19 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
-    """All that a check found, in the order in which it looked."""
+class Findings:
+    """Everything that was found, in the order of the checks."""
 
-    folder: Path
     findings: tuple[Finding, ...]
 
     @property
     def failed(self) -> tuple[Finding, ...]:
-        """What blocks a release."""
+        """The failures."""
         return tuple(one for one in self.findings if one.verdict == "failed")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What a careful publisher looks at."""
+        """The warnings."""
         return tuple(one for one in self.findings if one.verdict == "warning")
 
     @property
@@ -53,22 +55,48 @@ class Report:
         """Whether nothing failed."""
         return not self.failed
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the findings in a form that JSON can represent."""
+        own = {name: str(value) for name, value in vars(self).items() if name != "findings"}
+        findings = [asdict(one) for one in self.findings]
+        return {**own, "passed": self.passed, "findings": findings}
+
+    def show(self, summary: str) -> None:
+        """Print the findings for people, then a line that sums them up."""
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        for one in self.findings:
+            text = Text(one.what)
+            if one.where:
+                text.append(f"\n{one.where}", style="dim")
+            if one.remedy:
+                text.append(f"\n{one.remedy}")
+            table.add_row(Text(one.verdict, style=STYLES[one.verdict]), one.name, text)
+        console = Console(highlight=False)
+        console.print(table)
+        console.print(Text(f"\n{summary}"))
+
+
+@dataclass(frozen=True)
+class Report(Findings):
+    """The findings in one built probe."""
+
+    folder: Path
+
     def blocks(self, strict: bool = False) -> bool:
         """Whether a release is blocked; ``strict`` counts warnings too."""
         return bool(self.failed or (strict and self.warnings))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON can hold it."""
-        findings = [asdict(one) for one in self.findings]
-        return {"folder": str(self.folder), "passed": self.passed, "findings": findings}
 
-
-def some(names: Iterable[Any], shown: int = SHOWN) -> str:
-    """Name the first few, and say how many more there are.
+def some(names: Iterable[Any], shown: int = SHOWN, total: int | None = None) -> str:
+    """Name the first few, and say how many more there are (of ``total``, if names are cut off).
 
     >>> some("abcde")
     'a, b, c and 2 more'
     """
     found = [str(name) for name in names]
-    more = len(found) - shown
+    more = (len(found) if total is None else total) - shown
     return ", ".join(found[:shown]) + (f" and {more:,} more" if more > 0 else "")

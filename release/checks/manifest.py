@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from builders.engine.items import SCHEMA_VERSION
-from builders.engine.options import SPLITS
-from kb_cache.options import explain
-from release.checks.findings import Finding
+from kb_cache.base import with_credits
+from kbprobe.errors import UsageError
+from kbprobe.format.attribution import SourceRecord, sources_of
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.items import SCHEMA_VERSION
+from kbprobe.format.manifest import MANIFEST
+from kbprobe.format.setups import SPLITS
+from kbprobe.options import explain
+from release.checks.findings import REBUILD
 
 _HEX = r"^[0-9a-f]{64}$"
 
@@ -57,6 +61,11 @@ class KnowledgeBase(_Part):
     digest: str
     licence: str
 
+    @property
+    def credited(self) -> list[SourceRecord]:
+        """Each source with its attribution and citation, which old manifests lack."""
+        return with_credits(sources_of(self.model_dump()))
+
 
 class Counts(_Part):
     """What was counted when the probe was built."""
@@ -67,7 +76,7 @@ class Counts(_Part):
     clusters: int
 
 
-class Companion(_Part):
+class SubQuestions(_Part):
     """A further config, with questions of its own."""
 
     counts: Counts
@@ -91,9 +100,12 @@ class Layout(_Part):
     kbprobe_version: str
     request: Request
     knowledge_base: KnowledgeBase
+    language: tuple[str, ...] = ("en",)
     counts: Counts
     audit: dict[str, Any] | None
-    companions: dict[str, Companion] = {}
+    sub_questions: dict[str, SubQuestions] = Field(
+        {}, validation_alias=AliasChoices("sub_questions", "companions")
+    )
     variants: dict[str, Any] = {}
     files: tuple[DataFile, ...] = Field(min_length=1)
     canary_column: bool = False
@@ -110,27 +122,40 @@ class Layout(_Part):
     @property
     def controls(self) -> list[str]:
         """The configs that show the default's rows another way: controls, and variants."""
-        return [name for name in self.configs if name not in (DEFAULT_CONFIG, *self.companions)]
+        return [name for name in self.configs if name not in (DEFAULT_CONFIG, *self.sub_questions)]
 
 
-def read_layout(manifest: Mapping[str, Any]) -> Layout | Finding:
-    """Read a manifest's layout; where it is another, return what is wrong with it."""
+class LayoutError(UsageError):
+    """A manifest of another layout or schema version.
+
+    Attributes:
+        problem: how it differs.
+    """
+
+    def __init__(self, problem: str, place: str | Path = MANIFEST) -> None:
+        super().__init__(f"{place}: {problem}. {REBUILD}")
+        self.problem = problem
+
+
+def read_layout(manifest: Mapping[str, Any], place: str | Path = MANIFEST) -> Layout:
+    """Validate a manifest's layout.
+
+    Args:
+        manifest: as JSON.
+        place: where it was read, for messages.
+
+    Raises:
+        LayoutError: it is of another layout, or of a schema version that cannot be read.
+    """
     try:
         layout = Layout.model_validate(manifest)
     except ValidationError as error:
         problems = "; ".join(explain(problem) for problem in error.errors()[:3])
-        return Finding(
-            "manifest",
-            "failed",
-            problems,
-            "manifest.json",
-            "Build the probe again, with this version.",
-        )
+        raise LayoutError(problems, place) from None
     major = SCHEMA_VERSION.split(".")[0]
     if layout.schema_version.split(".")[0] != major:
-        what = f"schema {layout.schema_version}; this version of kbprobe reads {major}.x"
-        return Finding("manifest", "failed", what, "manifest.json", "Build the probe again.")
+        problem = f"schema {layout.schema_version}; this version of kbprobe reads {major}.x"
+        raise LayoutError(problem, place)
     if DEFAULT_CONFIG not in layout.configs:
-        what = f"no file is of the config {DEFAULT_CONFIG!r}"
-        return Finding("manifest", "failed", what, "manifest.json", "Build the probe again.")
+        raise LayoutError(f"no file belongs to the config {DEFAULT_CONFIG!r}", place)
     return layout

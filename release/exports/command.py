@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from kb_cache.command import debug_option
+from kbprobe.cli import debug_option
+from release.exports.targets import TARGETS
 
-if TYPE_CHECKING:
-    from release.exports.exporting import Export
-
-TARGETS = ("lm-eval", "lighteval", "inspect", "jsonl-arc")
 DEFAULT_PARENT = Path("exports")
 
 
 @click.command(
     "export",
     help="Write a built probe as tasks of another harness, one for each config: a folder that "
-    "strangers run with the command printed at the end.",
+    "anyone can run, with the command printed at the end.",
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--to", required=True, metavar="TARGET", help=f"One of: {', '.join(TARGETS)}.")
@@ -61,33 +57,16 @@ def export(
 
     output = output or DEFAULT_PARENT / f"{folder.resolve().name}-{to}"
     done = run(
-        folder,
-        to,
-        output,
-        split=split,
-        configs=configs,
-        repo_id=repo_id,
-        overwrite=overwrite,
+        folder, to, output, split=split, configs=configs, repo_id=repo_id, overwrite=overwrite
     )
     if as_json:
-        _print_json(done)
+        import json
+
+        click.echo(json.dumps({**vars(done), "folder": str(done.folder)}, ensure_ascii=False))
         return
-    told = "already holds exactly this" if done.found else "written"
+    state = "already holds exactly this" if done.found else "written"
     names = ", ".join(f"{name} ({done.rows[name]:,} rows)" for name in done.tasks)
-    click.echo(f"{done.folder} {told}: {names}", err=True)
+    click.echo(f"{done.folder} {state}: {names}", err=True)
     click.echo(f"cd {shlex.quote(str(done.folder))}")
     for command in done.commands:
         click.echo(command)
-
-
-def _print_json(done: Export) -> None:
-    import json
-
-    told = {
-        "folder": str(done.folder),
-        "tasks": done.tasks,
-        "rows": done.rows,
-        "commands": done.commands,
-        "found": done.found,
-    }
-    click.echo(json.dumps(told, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Rendering the files of an export that are text."""
+"""The text files of an export: rendered templates, YAML, and its page ``README.md``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from builders.engine.kinds import CLOZE, MASK
-from release.exports.task import Task
+from kbprobe.cli import kbprobe_version
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import CLOZE, MASK
+from release.cards import join_card
+from release.exports.types import ProbeSource, Target, Task, Written
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Render a template of this folder. Whatever is no code goes through the filter ``python``."""
+    """Render a template of this folder. Values in code go through the filter ``python``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     # Nothing here is HTML.
@@ -25,13 +27,36 @@ def rendered(template: str, **values: Any) -> str:
     return environment.get_template(template).render(mask=MASK, cloze=CLOZE, **values)
 
 
+def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write YAML, its entries in order."""
+    import yaml
+
+    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=1000)
+    path.write_text(text, encoding="utf-8")
+
+
 def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the front matter by which ``datasets`` finds each config's files."""
-    configs: list[dict[str, Any]] = []
-    for task, paths in files.items():
-        config: dict[str, Any] = {"config_name": task.rows.config}
-        if task.rows.config == DEFAULT_CONFIG:
-            config["default"] = True
-        config["data_files"] = [{"split": split, "path": path} for split, path in paths.items()]
-        configs.append(config)
-    return configs
+    return [
+        {
+            "config_name": task.config,
+            **({"default": True} if task.config == DEFAULT_CONFIG else {}),
+            "data_files": [{"split": split, "path": path} for split, path in paths.items()],
+        }
+        for task, paths in files.items()
+    ]
+
+
+def write_readme(source: ProbeSource, folder: Path, written: Written, target: Target) -> None:
+    """Write ``README.md``: what it is, how it is run, what its numbers can be compared with."""
+    text = rendered(
+        "readme.md.j2",
+        source=source,
+        written=written,
+        target=target,
+        rights=source.rights,
+        version=kbprobe_version(),
+    )
+    if written.front:
+        text = join_card({**source.rights, **written.front}, "\n" + text)
+    (folder / "README.md").write_text(text, encoding="utf-8")

@@ -1,7 +1,8 @@
-"""The commands that speak to the Hub: publishing, and ``release-probe verify``."""
+"""The commands that use the Hub: publishing, and ``release-probe verify``."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -10,21 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kb_cache.command import FAILED, debug_option
-from kb_cache.errors import UsageError
+from kbprobe.cli import FAILED, debug_option
+from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from release.hub.publishing import Publication
 
 PROGRAM = "release-probe"
-MARKS = {"new": "+", "changed": "~", "same": "=", "deleted": "-"}
-STYLES = {"new": "green", "changed": "yellow", "same": "dim", "deleted": "red"}
+MARKS = {
+    "new": ("+", "green"),
+    "changed": ("~", "yellow"),
+    "same": ("=", "dim"),
+    "deleted": ("-", "red"),
+}
 
 
 def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of all that speaks to the Hub."""
+    """Add the options of every command that uses the Hub."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
@@ -43,10 +48,12 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
     epilog=f"{PROGRAM} check DIR | verify REPO | export DIR | annotate ...",
 )
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--repo-id", required=True, metavar="USER/NAME", help="The data set on the Hub.")
-@click.option("--private", is_flag=True, help="Make it private, if it has to be made.")
-@click.option("--revision", default="main", show_default=True, help="The branch; made if missing.")
-@click.option("--tag", default="", metavar="VERSION", help="Tag the commit, as v1.0. Never moved.")
+@click.option("--repo-id", required=True, metavar="USER/NAME", help="The dataset on the Hub.")
+@click.option("--private", is_flag=True, help="Make it private, if it is created.")
+@click.option(
+    "--revision", default="main", show_default=True, help="The branch; created if missing."
+)
+@click.option("--tag", default="", metavar="VERSION", help="Tag the commit, e.g. v1.0. Not moved.")
 @click.option("--create-pr", is_flag=True, help="Open a pull request instead of committing.")
 @click.option(
     "--config-name",
@@ -55,28 +62,28 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="NAME",
     help="Its name in a repository of several probes.",
 )
-@click.option("--message", default="", help="The commit's message.")
+@click.option("--message", default="", help="The commit message.")
 @click.option("--canary-column", is_flag=True, help="Repeat the canary in a column of each row.")
-@click.option("--force", is_flag=True, help="Publish though the check failed; the card says so.")
+@click.option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
 @click.option(
     "--prefer",
     type=click.Choice(["hub", "generated"]),
-    help="Which to take where both have changed: what is on the Hub, or what is made here.",
+    help="Which to take where both have changed: what is on the Hub, or what is generated here.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would change. Takes no token.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change. Needs no token.")
 @hub_options
-def publish(folder: Path, repo_id: str, **options: Any) -> int:
-    """Publish, and say what was done."""
+def publish(
+    folder: Path, repo_id: str, token_file: Path | None, as_json: bool, **options: Any
+) -> int:
+    """Publish, and print what was done."""
     quiet_bars()
     from release.hub.publishing import publish as run
 
-    as_json = options.pop("as_json")
-    token = read_token(options.pop("token_file"))
-    tell = _told if sys.stderr.isatty() else lambda _: None
-    done = run(folder, repo_id, token=token, told=tell, **options)
+    token = read_token(token_file)
+    shown = sys.stderr.isatty()
+    progress = (lambda line: click.echo(line, err=True)) if shown else (lambda _: None)
+    done = run(folder, repo_id, token=token, progress=progress, **options)
     if as_json:
-        import json
-
         click.echo(json.dumps(done.as_dict()))
     else:
         _show(done)
@@ -85,7 +92,7 @@ def publish(folder: Path, repo_id: str, **options: Any) -> int:
 
 @click.command(
     "verify",
-    help="Check a published data set against the manifests that were published with it. Large "
+    help="Verify a published dataset against the manifests that were published with it. Large "
     "files are compared by the checksums under which the Hub keeps them. Exit code 1 if anything "
     "differs.",
 )
@@ -96,7 +103,7 @@ def publish(folder: Path, repo_id: str, **options: Any) -> int:
     "--against",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Compare with a built probe here as well.",
+    help="Compare with a local build as well.",
 )
 @hub_options
 def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any) -> int:
@@ -106,11 +113,10 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
 
     done = run(repo_id, token=read_token(token_file), **options)
     if as_json:
-        import json
-
         click.echo(json.dumps(done.as_dict()))
     else:
-        _show_verified(done)
+        verdict = "as it was published" if done.passed else "NOT as it was published"
+        done.show(f"{done.repo_id} at {done.commit[:8]} is {verdict}.")
     return 0 if done.passed else FAILED
 
 
@@ -124,22 +130,18 @@ def read_token(path: Path | None) -> str | None:
     """Read a token from a file.
 
     Raises:
-        UsageError: it cannot be read, or holds no token; what it holds is not shown.
+        UsageError: it cannot be read, or holds no token; its content is not shown.
     """
     if path is None:
         return None
     try:
         token = path.expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "it is not text"
         raise UsageError(f"--token-file {path} cannot be read: {reason}") from None
     if not token or not token.isascii() or len(token.split()) != 1:
-        raise UsageError(f"--token-file {path} holds no token: one word was expected")
+        raise UsageError(f"--token-file {path} holds no token: one word is expected")
     return token
-
-
-def _told(what: str) -> None:
-    click.echo(what, err=True)
 
 
 def _show(done: Publication) -> None:
@@ -148,41 +150,24 @@ def _show(done: Publication) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     for one in done.plan.changes:
-        line = f"{MARKS[one.state]} {one.state:8}{one.size:>14,}  {one.path}"
-        console.print(Text(line, style=STYLES[one.state]))
+        mark, style = MARKS[one.state]
+        console.print(Text(f"{mark} {one.state:8}{one.size:>14,}  {one.path}", style=style))
     if done.plan.card.kept:
         kept = ", ".join(name or "its beginning" for name in done.plan.card.kept)
-        console.print(Text(f"Kept as changed by hand on the Hub, in README.md: {kept}"))
+        console.print(Text(f"Kept in README.md, as edited on the Hub: {kept}"))
     if done.dry_run and done.plan.card_diff:
         console.print(Text(f"\n{done.plan.card_diff}\n"))
-    console.print(Text(_verdict(done)))
+    console.print(Text(_summary(done)))
 
 
-def _verdict(done: Publication) -> str:
-    sent = sum(one.size for one in done.plan.upload)
+def _summary(done: Publication) -> str:
     forced = f" Its check failed: {', '.join(done.forced)}." if done.forced else ""
-    tag = f", tagged {done.tag}" if done.tag else ""
+    at = f"(commit {done.commit[:8]}{f', tagged {done.tag}' if done.tag else ''})"
     if done.dry_run:
-        what = f"{len(done.plan.upload)} files, {sent:,} bytes" if done.changed else "nothing"
-        return f"Dry run: {what} to send to {done.url}.{forced}"
+        sent = sum(one.size for one in done.plan.upload)
+        files = f"{len(done.plan.upload)} files ({sent:,} bytes) would be sent to {done.url}"
+        what = files if done.changed else f"{done.url} holds exactly this already"
+        return f"Dry run: {what}.{forced}"
     if not done.changed:
-        return f"{done.url} holds exactly this already (commit {done.commit[:8]}{tag}).{forced}"
-    return f"Published {done.url} (commit {done.commit[:8]}{tag}).{forced}"
-
-
-def _show_verified(done: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    styles = {"ok": "green", "warning": "yellow", "failed": "bold red"}
-    table = Table.grid(padding=(0, 2))
-    for one in done.findings:
-        told = Text(one.what)
-        for more in filter(None, (one.where, one.remedy)):
-            told.append(f"\n{more}", style="dim" if more == one.where else "")
-        table.add_row(Text(one.verdict, style=styles[one.verdict]), one.name, told)
-    console = Console()
-    console.print(table)
-    verdict = "It is what was published." if done.passed else "It is not what was published."
-    console.print(Text(f"\n{done.repo_id} at {done.commit[:8]}: {verdict}"))
+        return f"{done.url} holds exactly this already {at}.{forced}"
+    return f"Published {done.url} {at}.{forced}"

@@ -1,24 +1,45 @@
-"""What went wrong with the Hub, in words that say what to do; no token is ever in them."""
+"""Errors of the Hub, in words that say what to do; no token is ever in them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from kb_cache.errors import KbprobeError
+from kbprobe.errors import KbprobeError
 
 TOKENS = "https://huggingface.co/settings/tokens"
 _TOKEN = re.compile(r"\bhf_(?:jwt|oauth)_[A-Za-z0-9._-]{16,}|\b(?:hf|api_org)_[A-Za-z0-9]{20,}")
-_FULL = re.compile(r"\b(?:quota|storage|payment|upgrade|exceed)", re.IGNORECASE)
-_AGAIN = "Publish again: what has arrived is not sent twice."
+_STORAGE = re.compile(r"\b(?:quota|storage|payment|upgrade|exceed)", re.IGNORECASE)
+_AGAIN = "Publish again: files that have arrived are not sent twice."
+
+REMEDIES: Mapping[str | int, str] = {
+    "storage": "the account's storage is full. Free some space, or get more.",
+    "GatedRepo": "its files are gated. Ask for access on its page on the Hub.",
+    "RevisionNotFound": "there is no such branch, tag or commit. Check --revision.",
+    "RepoNotFound": "there is no such dataset, or it is private and this token cannot see it. "
+    "Check the name, and whose token HF_TOKEN or hf auth login holds.",
+    "anonymous": "this needs a token. Log in (hf auth login), or set HF_TOKEN.",
+    401: f"the token is wrong or has expired. Create one at {TOKENS}, then log in again (hf auth "
+    "login) or set HF_TOKEN.",
+    403: "this token has no right to do that. Publish under a name of your own, or with a token "
+    f"that has write access there ({TOKENS}).",
+    404: "nothing is there. Check --endpoint and HF_ENDPOINT.",
+    409: f"somebody else changed it at the same time. {_AGAIN}",
+    412: f"somebody else changed it at the same time. {_AGAIN}",
+    413: "what was sent is too large. Publish a smaller probe (build-probe --limit).",
+    429: f"too many requests. Try again {{when}}. {_AGAIN}",
+    400: "the request was not accepted, for the reason given.",
+    500: f"the Hub itself has a problem. Try again later. {_AGAIN}",
+}
+"""What each refusal means and what to do: by kind, by the Hub's error code, by status."""
 
 
 class HubError(KbprobeError):
     """The Hub refused, or cannot be reached.
 
     Attributes:
-        status: of its answer; 0 if there was none.
+        status: of its response; 0 if there was none.
         wait: seconds after which it wants to be asked again; None if it did not say.
         code: what it calls the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...
     """
@@ -30,93 +51,57 @@ class HubError(KbprobeError):
         self.status, self.wait, self.code = status, wait, code
 
     @property
-    def passing(self) -> bool:
-        """Whether it may be different a moment later."""
+    def transient(self) -> bool:
+        """Whether the same request may succeed a moment later."""
         return self.status in (0, 408, 425, 429) or self.status >= 500
 
     @property
-    def moved(self) -> bool:
-        """Whether somebody else has committed meanwhile."""
+    def conflict(self) -> bool:
+        """Whether somebody else has committed in the meantime."""
         return self.status in (409, 412)
 
 
-@dataclass(frozen=True)
-class Doing:
-    """What was being done when something went wrong.
+def hub_error(error: BaseException, action: str, endpoint: str, token: str | None) -> HubError:
+    """Turn an error of huggingface_hub, or of the HTTP library below it, into ours.
 
-    Attributes:
-        what: in words ("reading", "committing to").
-        repo_id: of which repository.
-        endpoint: at which Hub.
-        token: that was used; it is kept out of messages.
+    Args:
+        error: the error.
+        action: what was being done, and to what ("reading me/probe").
+        endpoint: the Hub.
+        token: that was used; it is kept out of the message.
     """
+    from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 
-    what: str
-    repo_id: str
-    endpoint: str
-    token: str | None
-
-    def explain(self, error: BaseException) -> HubError:
-        """Turn an error of huggingface_hub, or of what it stands on, into ours."""
-        status, said, headers = _answer(error)
-        told = clean(said, self.token)
-        wait = _wait(headers)
-        place = f"{self.what} {self.repo_id}"
-        if status:
-            code = _code(error, status, headers)
-            message = self._told(status, told, wait, code)
-            return HubError(f"{place}: {message}", status, wait, code)
-        if isinstance(error, ValueError):  # an answer 200 that holds a refusal, or no sense
-            full = " The account's storage is full: make room there." if _FULL.search(told) else ""
-            return HubError(f"{place}: the Hub does not take it ({told}).{full}", 400)
+    if isinstance(error, OfflineModeIsEnabled):
+        return HubError(f"{action}: HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it.", 400)
+    status, said, headers = _response_of(error)
+    said = redact(said, token)
+    if not status and isinstance(error, ValueError):  # a response 200 that makes no sense
+        full = f" Perhaps {REMEDIES['storage']}" if _STORAGE.search(said) else ""
+        return HubError(f"{action}: the Hub does not accept it ({said}).{full}", 400)
+    if not status:
         return HubError(
-            f"{place}: the Hub at {self.endpoint} cannot be reached, or the connection broke "
-            f"({told}). Look at the network, and at HF_ENDPOINT. {_AGAIN}"
+            f"{action}: the Hub at {endpoint} cannot be reached, or the connection broke ({said}). "
+            f"Check the network, and HF_ENDPOINT. {_AGAIN}"
         )
-
-    def _told(self, status: int, said: str, wait: float | None, code: str) -> str:
-        answer = f"the Hub answers {status}" + (f" ({said})" if said else "")
-        if status == 402 or (status in (400, 403, 413) and _FULL.search(said)):
-            return f"{answer}: the account's storage is full. Make room there, or enlarge it."
-        if code == "GatedRepo":
-            return f"{answer}: its files are gated. Ask for access on its page on the Hub."
-        if code == "RevisionNotFound":
-            return f"{answer}: there is no such branch, tag or commit. Look at --revision."
-        if code == "RepoNotFound":
-            return (
-                f"{answer}: there is no such data set, or it is private and this token cannot see "
-                "it. Look at the name, and at whose token HF_TOKEN or hf auth login holds."
-            )
-        if status == 404:
-            return f"{answer}: there is no such thing. Look at --endpoint and HF_ENDPOINT."
-        if status == 401:
-            if self.token:
-                return (
-                    f"{answer}: the token is wrong or has expired. Make one at {TOKENS}, then log "
-                    "in again (hf auth login) or set HF_TOKEN."
-                )
-            return f"{answer}: that takes a token. Log in (hf auth login), or set HF_TOKEN."
-        if status == 403:
-            return (
-                f"{answer}: this token must not do that. Publish under a name that is yours, or "
-                f"with a token that may write there ({TOKENS})."
-            )
-        if status in (409, 412):
-            return f"{answer}: somebody else changed it at the same time. {_AGAIN}"
-        if status == 413:
-            return f"{answer}: what was sent is too large. Publish a smaller probe (--limit)."
-        if status == 429:
-            rest = f" in {wait:,.0f} s" if wait is not None else " in some minutes"
-            return f"{answer}: too many requests. Try again{rest}. {_AGAIN}"
-        if status >= 500:
-            return f"{answer}: the Hub itself has a problem. Try again later. {_AGAIN}"
-        return f"{answer}: it does not accept what was sent. Look at what it says."
+    code = str(headers.get("X-Error-Code") or "")
+    # The Hub does not tell "forbidden" from "missing" to those who are not logged in.
+    if not code and (status == 404 or isinstance(error, RepositoryNotFoundError)):
+        code = "RepoNotFound"
+    is_full = status == 402 or (status in (400, 403, 413) and bool(_STORAGE.search(said)))
+    anonymous = status == 401 and not token
+    kinds: list[str | int] = ["storage"] * is_full + [code] + ["anonymous"] * anonymous + [status]
+    kind = next((one for one in kinds if one in REMEDIES), 500 if status >= 500 else 400)
+    wait = _wait(headers)
+    remedy = REMEDIES[kind].format(when="in a few minutes" if wait is None else f"in {wait:,.0f} s")
+    reason = f" ({said})" if said else ""
+    return HubError(f"{action}: the Hub answers {status}{reason}: {remedy}", status, wait, code)
 
 
-def clean(text: str, token: str | None) -> str:
-    r"""Return a text on one line, without the token and whatever else looks like one.
+def redact(text: str, token: str | None) -> str:
+    r"""Return a text on one line, without the token or anything else that looks like one.
 
-    >>> clean("Bearer hf_abcdefghijklmnopqrst\nis bad", None)
+    >>> redact("Bearer hf_abcdefghijklmnopqrst\nis bad", None)
     'Bearer (token) is bad'
     """
     found = " ".join(text.split())
@@ -126,37 +111,25 @@ def clean(text: str, token: str | None) -> str:
 
 
 def has_token(content: bytes, token: str | None) -> bool:
-    """Tell whether a file holds the token, or something that looks like one."""
+    """Tell whether a file contains the token, or anything that looks like one."""
     text = content.decode("utf-8", errors="replace")
     return bool((token and token in text) or _TOKEN.search(text))
 
 
-def _answer(error: BaseException) -> tuple[int, str, Any]:
-    """Find the server's answer that stands behind an error: status, what it said, headers."""
-    at: BaseException | None = error
-    while at is not None:
-        response = getattr(at, "response", None)
+def _response_of(error: BaseException) -> tuple[int, str, Mapping[str, Any]]:
+    """Find the server's response behind an error: status, message, headers."""
+    cause: BaseException | None = error
+    while cause is not None:
+        error = cause
+        response = getattr(error, "response", None)
         if response is not None:
-            said = getattr(at, "server_message", None) or response.headers.get("X-Error-Message")
+            said = getattr(error, "server_message", None) or response.headers.get("X-Error-Message")
             return int(response.status_code), str(said or ""), response.headers
-        at = at.__cause__
-    root = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    return 0, f"{type(root).__name__}: {root}", {}
+        cause = error.__cause__
+    return 0, f"{type(error).__name__}: {error}", {}
 
 
-def _code(error: BaseException, status: int, headers: Any) -> str:
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    if said := headers.get("X-Error-Code"):
-        return str(said)
-    # A 401 may mean so too: to those who are not logged in, the Hub does not tell them apart.
-    missing = status == 404 or isinstance(error, RepositoryNotFoundError)
-    return "RepoNotFound" if missing else ""
-
-
-def _wait(headers: Any) -> float | None:
+def _wait(headers: Mapping[str, Any]) -> float | None:
     said = str(headers.get("Retry-After") or "").strip()
     if said.isdigit():
         return float(said)

@@ -1,7 +1,7 @@
-"""Merging three ways: what was published last, what is published now, what somebody changed since.
+"""Three-way merge: what was published last, what is published now, what somebody changed since.
 
-Whatever only one side changed is taken from that side. What both changed, each otherwise, is a
-conflict; it is named, and settled only by whoever publishes.
+What only one side changed is taken from that side. What both changed, differently, is a conflict:
+it is named, and only the publisher can settle it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 Prefer = Literal["generated", "hub"]
 KEYS = ("config_name", "split", "name")
-"""What tells the entries of a list of mappings apart, in a card's front matter."""
+"""What identifies the entries of a list of mappings in a card's front matter."""
 
 
 class _Absent:
-    """Stands for what is not there: None is a value in YAML."""
+    """Stands for a missing value: None is a value in YAML."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -51,57 +51,66 @@ class Merge:
         if ours == base:
             return theirs
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            return self._mapping(base, ours, theirs, place)
+            return self._mapping(base if isinstance(base, Mapping) else {}, ours, theirs, place)
         if isinstance(ours, list) and isinstance(theirs, list):
-            return self._list(base, ours, theirs, place)
-        if theirs is ABSENT:  # somebody removed it, and it has changed since
+            sides = [base if isinstance(base, list) else [], ours, theirs]
+            for key in ("", *KEYS):
+                keyed = [_by_key(side, key) for side in sides]
+                if None not in keyed:
+                    was, mine, other = (side or {} for side in keyed)
+                    return list(self._mapping(was, mine, other, place).values())
+        if theirs is ABSENT:  # removed on the Hub, but it has changed since
             return ours
-        if ours is ABSENT:  # no longer generated, and somebody made it his own
+        if ours is ABSENT:  # no longer generated, but somebody edited it
             return theirs
-        return self.settle(place, ours, theirs)
-
-    def settle(self, place: str, ours: Any, theirs: Any) -> Any:
-        """Choose between two sides that both changed."""
         if self.prefer is None:
             self.conflicts.append(place)
         return ours if self.prefer == "generated" else theirs
 
+    def texts(
+        self,
+        base: Mapping[str, str],
+        ours: Mapping[str, str],
+        theirs: Mapping[str, str],
+        digest: Callable[[str], str],
+    ) -> dict[str, str]:
+        """Merge sections of text by name, given only digests of the base."""
+        known = {digest(text): text for side in (ours, theirs) for text in side.values()}
+        mine, other = ({name: digest(side[name]) for name in side} for side in (ours, theirs))
+        merged = self._mapping(base, mine, other, "", spell=lambda name: f"section {name!r}")
+        return {name: known[code] for name, code in merged.items()}
+
     def _mapping(
-        self, base: Any, ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str
+        self,
+        base: Mapping[str, Any],
+        ours: Mapping[str, Any],
+        theirs: Mapping[str, Any],
+        place: str,
+        spell: Callable[[str], str] = str,
     ) -> dict[str, Any]:
-        base = base if isinstance(base, Mapping) else {}
-        found = {}
+        merged = {}
         for name in in_order(theirs, ours):
-            at = f"{place}.{name}" if place else str(name)
-            was, mine, other = (one.get(name, ABSENT) for one in (base, ours, theirs))
-            merged = self.tree(was, mine, other, at)
-            if merged is not ABSENT:
-                found[name] = merged
-        return found
-
-    def _list(self, base: Any, ours: list[Any], theirs: list[Any], place: str) -> list[Any]:
-        base = base if isinstance(base, list) else []
-        if all(isinstance(one, str) for one in (*base, *ours, *theirs)):
-            gone = {one for one in base if one not in ours}
-            kept = {one for one in ours if one in theirs or one not in base}
-            return [
-                one for one in in_order(theirs, ours) if one in kept or one not in (*gone, *base)
-            ]
-        for key in KEYS:
-            if all(_is_keyed(side, key) for side in (base, ours, theirs)):
-                was, mine, other = (
-                    {one[key]: one for one in side} for side in (base, ours, theirs)
-                )
-                merged = self._mapping(was, mine, other, place)
-                return list(merged.values())
-        merged_list: list[Any] = self.settle(place, ours, theirs)
-        return merged_list
+            at = f"{place}.{spell(name)}" if place else spell(name)
+            was, mine, other = (side.get(name, ABSENT) for side in (base, ours, theirs))
+            value = self.tree(was, mine, other, at)
+            if value is not ABSENT:
+                merged[name] = value
+        return merged
 
 
-def _is_keyed(entries: Iterable[Any], key: str) -> bool:
-    """Tell whether all entries are mappings, told apart by that key."""
-    names = [one.get(key) if isinstance(one, Mapping) else None for one in entries]
-    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+def _by_key(entries: Iterable[Any], key: str) -> dict[str, Any] | None:
+    """Index a list by a key of its mappings, or, with an empty key, by its strings themselves.
+
+    Returns:
+        None if an entry has no such key, or two share one.
+    """
+    found: dict[str, Any] = {}
+    for entry in entries:
+        name = entry.get(key) if key and isinstance(entry, Mapping) else entry
+        if not isinstance(name, str) or (key and name in found):
+            return None
+        found[name] = entry
+    return found
 
 
 def in_order(first: Iterable[str], second: Iterable[str]) -> list[str]:
@@ -118,39 +127,4 @@ def in_order(first: Iterable[str], second: Iterable[str]) -> list[str]:
         else:
             found.insert(at, name)
             at += 1
-    return found
-
-
-def merge_named(
-    merge: Merge,
-    base: Mapping[str, str],
-    ours: Mapping[str, str],
-    theirs: Mapping[str, str],
-    digest: Callable[[str], str],
-) -> dict[str, str]:
-    """Merge texts by name, where of the base only digests are known.
-
-    Args:
-        merge: settles conflicts.
-        base: digest of each text as it was published last.
-        ours: the texts as they are to be published.
-        theirs: the texts on the Hub.
-        digest: of a text.
-    """
-    found = {}
-    for name in in_order(theirs, ours):
-        mine, other, was = ours.get(name), theirs.get(name), base.get(name)
-        if other is None:
-            # Removed on the Hub: it stays away unless it says something new.
-            taken = None if mine is not None and digest(mine) == was else mine
-        elif mine is None:
-            taken = None if digest(other) == was else other
-        elif mine == other or digest(other) == was:
-            taken = mine
-        elif digest(mine) == was:
-            taken = other
-        else:
-            taken = merge.settle(f"section {name!r}", mine, other)
-        if taken is not None:
-            found[name] = taken
     return found

@@ -1,40 +1,49 @@
-"""What publishing would change: the package beside what the Hub holds."""
+"""What publishing would change: the package compared with what the Hub holds."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from builders.engine.dataset import CARD, DEFAULT_CONFIG, MANIFEST
-from builders.engine.notices import terms_of
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
+from kbprobe.format.attribution import terms_of
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
+from kbprobe.format.manifest import MANIFEST
 from release.checks.files import RECORD
-from release.checks.findings import Finding, some
-from release.checks.manifest import Layout, read_layout
-from release.hub.card import LICENCE, LISTED, Merged, Published, listed_infos, merge_card
+from release.checks.findings import some
+from release.checks.manifest import Layout, LayoutError, read_layout
 from release.hub.client import Remote, RemoteFile
-from release.hub.files import LocalFile, Package, Record, prefix_of, published_name, read_record
-from release.hub.front_matter import read_front, split_front
 from release.hub.merge import Prefer
+from release.hub.package import LocalFile, Package, Record, prefix_of, published_name, read_record
+from release.hub.repo_card import (
+    LICENCE,
+    LISTED,
+    GeneratedCard,
+    MergedCard,
+    as_lists,
+    hub_front,
+    merge_card,
+)
 
 Fetch = Callable[[str], bytes]
-"""Fetches a file of the commit that is looked at."""
+"""Fetches a file of the commit that is compared."""
 
 State = Literal["new", "changed", "same", "deleted"]
+Files = Mapping[str, RemoteFile]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of a file on the Hub.
+    """What happens to a file on the Hub.
 
     Attributes:
         path: in the repository.
         state: new, changed, same or deleted.
-        size: in bytes, as it will be (of a deleted one, as it was).
+        size: in bytes, after publishing (of a deleted file, before).
     """
 
     path: str
@@ -44,20 +53,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that publishing would change.
+    """Everything that publishing would change.
 
     Attributes:
-        changes: of each file of the package, the card, and files of an earlier release that go.
-        upload: the files to send, the card among them.
+        changes: each file of the package, the card, and deleted files of an earlier release.
+        upload: the files to send, including the card.
         delete: paths to delete.
-        card: the card; ``kept`` tells what of it was written by hand and stays.
-        card_diff: of the card on the Hub and the new one, as ``diff -u`` has it.
+        card: the card; ``kept`` names what was written by hand and stays.
+        card_diff: between the card on the Hub and the new one, as ``diff -u`` writes it.
     """
 
     changes: tuple[Change, ...]
     upload: tuple[LocalFile, ...]
     delete: tuple[str, ...]
-    card: Merged
+    card: MergedCard
     card_diff: str
 
     @property
@@ -73,12 +82,17 @@ class Neighbour:
     Attributes:
         config: under which it is published.
         layout: its manifest.
-        published: what was generated for the card.
+        card: what was generated for the card.
     """
 
     config: str
     layout: Layout
-    published: Published
+    card: GeneratedCard
+
+    @property
+    def prefix(self) -> str:
+        """The folder of its files in the repository."""
+        return prefix_of(self.config)
 
 
 def make_plan(
@@ -93,83 +107,52 @@ def make_plan(
         prefer: whose part of the card to take where both changed it.
 
     Raises:
-        UsageError: the card cannot be merged; what would be replaced is not what was published;
-            the names or the licences of the repository's probes are at odds.
+        UsageError: the card cannot be merged; a file to be replaced is not the one that was
+            published; names or licences clash with those of another probe in the repository.
     """
     held = remote.files if remote else {}
-    before = _manifest_at(package.prefix, held, fetch)
-    if package.prefix and before is None and any(path.startswith(package.prefix) for path in held):
+    prefix = package.prefix
+    before = _manifest_at(prefix, held, fetch)
+    if prefix and before is None and any(path.startswith(prefix) for path in held):
         raise UsageError(
-            f"{package.prefix} on the Hub holds files, and no {MANIFEST} of kbprobe: it is left "
-            "alone. Choose another --config-name."
+            f"{prefix} on the Hub holds files, but no {MANIFEST} of kbprobe: it is left alone. "
+            "Choose another --config-name."
         )
-    neighbours = list(neighbours_of(package.config, held, fetch))
-    _must_not_collide(package, neighbours)
-    record = read_record(_fetched(package.prefix + RECORD, held, fetch))
+    neighbours = list(_neighbours(package.config, held, fetch))
+    _check_names(package, neighbours)
+    record = read_record(_fetched(prefix + RECORD, held, fetch)) or Record()
     hub = _fetched(CARD, held, fetch)
     hub_text = None if hub is None else hub.decode("utf-8", errors="replace")
-    front, base = _shared_front(package, hub_text, record.published, neighbours)
+    front, base = _shared_front(package, hub_text, record.card, neighbours)
     card = merge_card(package.config, front, package.text, hub_text, base, prefer)
     files = [LocalFile.of(CARD, card.text.encode()), *package.files]
-    changes = [Change(one.path, state_of(one, held.get(one.path)), one.size) for one in files]
-    foreign = _foreign(changes, held, record, package.prefix, fetch)
-    if foreign and prefer != "generated":
+    states = [state_of(one, held.get(one.path)) for one in files]
+    changes = [Change(one.path, state, one.size) for one, state in zip(files, states, strict=True)]
+    replaced = [
+        one.path
+        for one in changes
+        if one.state == "changed" and one.path not in (CARD, prefix + RECORD)
+    ]
+    if prefer != "generated" and (foreign := _foreign(replaced, held, record, fetch)):
         raise UsageError(
             f"the Hub holds other files than release-probe published there: {some(foreign)}. They "
             "are left alone. Publish to another repository, under another --config-name, or "
             "replace them with --prefer generated."
         )
-    gone = _outdated(package, before, held, neighbours)
-    changes += [Change(path, "deleted", held[path].size) for path in gone]
-    upload = [one for one, change in zip(files, changes, strict=False) if change.state != "same"]
-    return Plan(tuple(changes), tuple(upload), tuple(gone), card, _diff(hub_text, card.text))
+    outdated = _outdated(package, before, held, neighbours)
+    changes += [Change(path, "deleted", held[path].size) for path in outdated]
+    upload = [one for one, state in zip(files, states, strict=True) if state != "same"]
+    return Plan(
+        tuple(changes), tuple(upload), tuple(outdated), card, _diff(hub_text or "", card.text)
+    )
 
 
-def neighbours_of(config: str, held: Mapping[str, RemoteFile], fetch: Fetch) -> Iterator[Neighbour]:
-    """Find the other probes of a repository: a manifest at its root or in a folder of it."""
-    for path in held:
+def manifest_folders(paths: Iterable[str]) -> Iterator[str]:
+    """Return the config of each manifest in a repository: at its root, or in a folder of it."""
+    for path in paths:
         folder, slash, name = path.rpartition("/")
-        other = folder if slash else DEFAULT_CONFIG
-        if name != MANIFEST or "/" in folder or other == config:
-            continue
-        layout = _manifest_at(prefix_of(other), held, fetch)
-        if layout is not None:
-            record = _fetched(prefix_of(other) + RECORD, held, fetch)
-            yield Neighbour(other, layout, read_record(record).published)
-
-
-def _must_not_collide(package: Package, neighbours: list[Neighbour]) -> None:
-    """Refuse a probe whose configs are called like those of another in the repository.
-
-    Raises:
-        UsageError: they are.
-    """
-    own = {published_name(name, package.config) for name in package.layout.configs}
-    for other in neighbours:
-        names = {published_name(name, other.config) for name in other.layout.configs}
-        if both := sorted(own & names):
-            raise UsageError(
-                f"the repository holds {other.layout.probe} under {other.config}, with a config "
-                f"{both[0]!r}, and so would this probe. Choose another --config-name."
-            )
-
-
-def _foreign(
-    changes: list[Change],
-    held: Mapping[str, RemoteFile],
-    record: Record,
-    prefix: str,
-    fetch: Fetch,
-) -> list[str]:
-    """Name the files to be replaced that are not those that were published last."""
-    found = []
-    for one in changes:
-        if one.state != "changed" or one.path in (CARD, prefix + RECORD):
-            continue
-        sha256 = held[one.path].sha256 or hashlib.sha256(fetch(one.path)).hexdigest()
-        if record.files.get(one.path) != sha256:
-            found.append(one.path)
-    return found
+        if name == MANIFEST and "/" not in folder:
+            yield folder if slash else DEFAULT_CONFIG
 
 
 def git_oid(content: bytes) -> str:
@@ -179,53 +162,72 @@ def git_oid(content: bytes) -> str:
 
 
 def state_of(local: LocalFile, remote: RemoteFile | None) -> State:
-    """Compare a file with what the Hub holds in its place. Large files are not read for it."""
+    """Compare a file with the one on the Hub. Large files are not read for it."""
     if remote is None:
         return "new"
     if remote.sha256:
-        return "same" if remote.sha256 == local.sha256 else "changed"
-    if remote.size != local.size:
-        return "changed"
-    return "same" if remote.oid == git_oid(local.content()) else "changed"
+        same = remote.sha256 == local.sha256
+    else:
+        same = remote.size == local.size and remote.oid == git_oid(local.content())
+    return "same" if same else "changed"
 
 
-def _fetched(path: str, held: Mapping[str, RemoteFile], fetch: Fetch) -> bytes | None:
+def _neighbours(config: str, held: Files, fetch: Fetch) -> Iterator[Neighbour]:
+    """Find the other probes of a repository."""
+    for other in manifest_folders(held):
+        layout = None if other == config else _manifest_at(prefix_of(other), held, fetch)
+        if layout is not None:
+            record = read_record(_fetched(prefix_of(other) + RECORD, held, fetch)) or Record()
+            yield Neighbour(other, layout, record.card)
+
+
+def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
+    """Refuse a probe with a config of the same name as another probe's in the repository."""
+    own = {published_name(name, package.config) for name in package.layout.configs}
+    for other in neighbours:
+        names = {published_name(name, other.config) for name in other.layout.configs}
+        if both := sorted(own & names):
+            raise UsageError(
+                f"the repository holds {other.layout.probe} as {other.config}, with a config "
+                f"{both[0]!r}; this probe has one of the same name. Choose another --config-name."
+            )
+
+
+def _foreign(replaced: Sequence[str], held: Files, record: Record, fetch: Fetch) -> list[str]:
+    """Return the files to be replaced that are not those that were published last."""
+    return [
+        path
+        for path in replaced
+        if (held[path].sha256 or hashlib.sha256(fetch(path)).hexdigest()) != record.files.get(path)
+    ]
+
+
+def _fetched(path: str, held: Files, fetch: Fetch) -> bytes | None:
     return fetch(path) if path in held else None
 
 
-def _manifest_at(prefix: str, held: Mapping[str, RemoteFile], fetch: Fetch) -> Layout | None:
+def _manifest_at(prefix: str, held: Files, fetch: Fetch) -> Layout | None:
     content = _fetched(prefix + MANIFEST, held, fetch)
-    if content is None:
-        return None
     try:
-        manifest = json.loads(content)
-    except ValueError:
+        return read_layout(json.loads(content or b""))
+    except (ValueError, LayoutError):
         return None
-    layout = read_layout(manifest) if isinstance(manifest, dict) else None
-    return None if isinstance(layout, Finding) else layout
 
 
 def _outdated(
-    package: Package,
-    before: Layout | None,
-    held: Mapping[str, RemoteFile],
-    neighbours: list[Neighbour],
+    package: Package, before: Layout | None, held: Files, neighbours: Sequence[Neighbour]
 ) -> list[str]:
-    """Name the data files of the earlier release that are no longer part of the probe.
+    """Return the data files of the earlier release that are no longer part of the probe.
 
-    What differs from that release's manifest is not what was published, and stays.
+    A file that differs from that release's manifest is not the one that was published, and stays.
     """
-    if before is None:
-        return []
-    new = {one.path for one in package.files}
-    others = {
-        prefix_of(one.config) + entry.path for one in neighbours for entry in one.layout.files
-    }
+    used = {one.path for one in package.files}
+    used |= {one.prefix + entry.path for one in neighbours for entry in one.layout.files}
     found = []
-    for entry in before.files:
+    for entry in before.files if before else ():
         path = package.prefix + entry.path
         there = held.get(path)
-        if there is None or path in new or path in others:
+        if there is None or path in used:
             continue
         if there.sha256 in ("", entry.sha256) and there.size == entry.bytes:
             found.append(path)
@@ -233,17 +235,17 @@ def _outdated(
 
 
 def _shared_front(
-    package: Package, hub: str | None, base: Published, neighbours: list[Neighbour]
-) -> tuple[dict[str, Any], Published]:
-    """Fit the front matter of a probe to a repository that holds others too.
+    package: Package, hub: str | None, base: GeneratedCard, neighbours: Sequence[Neighbour]
+) -> tuple[dict[str, Any], GeneratedCard]:
+    """Adapt the front matter of a probe to a repository that holds others too.
 
     Returns:
         The front matter to merge, and what it was when the probe was published last.
     """
-    theirs = listed_infos(read_front(split_front(hub.replace("\r\n", "\n"))[0])) if hub else {}
+    theirs = as_lists(hub_front(hub)) if hub else {}
     front, was = dict(package.front), dict(base.front)
     own = {one["config_name"] for one in (*front["configs"], *was.get("configs", ()))}
-    taken = any(
+    has_default = any(
         one.get("default")
         for one in theirs.get("configs") or ()
         if one.get("config_name") not in own
@@ -251,48 +253,48 @@ def _shared_front(
     for side in (front, was):
         if side.get("configs"):
             side["configs"] = [
-                _with_default(one, not taken and at == 0) for at, one in enumerate(side["configs"])
+                _with_default(one, not has_default and at == 0)
+                for at, one in enumerate(side["configs"])
             ]
     if not neighbours:
-        return front, Published(was, base.sections)
-    others = [one.published.front for one in neighbours]
+        return front, GeneratedCard(was, base.sections)
+    others = [one.card.front for one in neighbours]
     for key in LISTED[:-2]:
-        # What another probe of the repository stands for as well is not ours to remove.
+        # An entry that another probe of the repository has too is not ours to remove.
         shared = {value for one in others for value in _listed(one.get(key))}
         if key in was:
             was[key] = [value for value in _listed(was[key]) if value not in shared]
     for key in [key for key in front if key not in (*LISTED, *LICENCE)]:
-        if key in theirs:  # one name for the whole repository: that of whoever came first
+        if key in theirs:  # one name for the whole repository: the first probe's
             was[key] = front[key]
     front = _with_licence(front, package, neighbours)
     for key in LICENCE:
-        generated = [one.get(key) for one in (was, *others)]
-        if key in theirs and theirs[key] in generated:
+        if key in theirs and theirs[key] in [one.get(key) for one in (was, *others)]:
             was[key] = theirs[key]
-    return front, Published(was, base.sections)
+    return front, GeneratedCard(was, base.sections)
 
 
 def _with_default(config: Mapping[str, Any], default: bool) -> dict[str, Any]:
-    """Spell a config with or without ``default: true``, where the card has it."""
+    """Write a config with or without ``default: true``, after its name."""
     name, *rest = ((key, value) for key, value in config.items() if key != "default")
     return dict([name, *([("default", True)] if default else []), *rest])
 
 
 def _with_licence(
-    front: Mapping[str, Any], package: Package, neighbours: list[Neighbour]
+    front: Mapping[str, Any], package: Package, neighbours: Sequence[Neighbour]
 ) -> dict[str, Any]:
-    """Give a repository the licence that suits all of its probes.
+    """Give a repository the licence that is compatible with all of its probes.
 
     Raises:
-        UsageError: none does.
+        UsageError: there is none.
     """
-    every = [package.layout, *(one.layout for one in neighbours)]
-    terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in every)))
+    layouts = [package.layout, *(one.layout for one in neighbours)]
+    terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in layouts)))
     if terms.problem:
         names = ", ".join(one.config for one in neighbours)
         raise UsageError(
-            f"{package.config} cannot stand in one repository with {names}: {terms.problem} "
-            "Publish it in a repository of its own."
+            f"{package.config} cannot share a repository with {names}: {terms.problem} Publish it "
+            "in a repository of its own."
         )
     rest = {key: value for key, value in front.items() if key not in LICENCE}
     return {**rest, **terms.front_matter}
@@ -304,9 +306,6 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def _diff(old: str | None, new: str) -> str:
-    before = [] if old is None else old.splitlines()
-    lines = difflib.unified_diff(
-        before, new.splitlines(), "on the Hub", "to be published", lineterm=""
-    )
-    return "\n".join(lines)
+def _diff(old: str, new: str) -> str:
+    names = ("on the Hub", "to be published")
+    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm=""))

@@ -1,9 +1,9 @@
 """Publishing a built probe on the Hub, in one commit that changes nothing of others.
 
-The check comes first. Then the repository is read at one commit, what would change is planned, and
-all of it is committed on top of that commit and of no other: where somebody else was faster, it is
-read and planned again. So publishing the same probe twice does nothing the second time, and one
-that was interrupted goes on.
+The check comes first. Then the repository is read at one commit, the changes are planned, and they
+are committed on top of that commit and of no other: if somebody else commits first, the repository
+is read and planned again. So publishing the same probe twice changes nothing the second time, and
+an interrupted publication continues.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from builders.engine.dataset import DEFAULT_CONFIG
-from kb_cache.errors import KbprobeError, UsageError
-from kb_cache.options import Options
-from release.hub.client import ATTEMPTS, LONGEST, MAIN, PAUSE, Hub, Remote
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.options import Options
+from release.canary_column import add_canary_column
+from release.checks.checking import check
+from release.checks.findings import Report
+from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote
 from release.hub.errors import HubError
-from release.hub.files import Package, check_name, must_be_whole, must_pass, pack
 from release.hub.merge import Prefer
+from release.hub.package import Package, check_name, pack, require_intact, require_passed
 from release.hub.plan import Plan, make_plan, state_of
 
-if TYPE_CHECKING:
-    from release.checks.findings import Report
+Progress = Callable[[str], None]
+"""Is called with a line about each step."""
 
-Told = Callable[[str], None]
-"""Is told what is being done."""
-
-PULLS = 20
-"""Open pull requests that are looked at, the newest first, for one that holds the same already."""
+PULL_REQUESTS = 20
+"""Open pull requests that are searched, newest first, for one with the same content."""
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What publishing came to.
+    """The result of publishing.
 
     Attributes:
         repo_id: ``USER/NAME``.
-        url: the page of the data set, of the pull request if one was made.
-        commit: that holds the probe; empty after a dry run of a repository that is not there.
+        url: the page of the dataset, or of the pull request if one was made.
+        commit: that holds the probe; empty after a dry run for a repository that does not exist.
         changed: whether a commit was made (by a dry run: would be).
-        dry_run: whether nothing was done.
-        tag: that stands for the commit; empty if none was asked for.
+        dry_run: whether this was a dry run.
+        tag: of the commit; empty if none was asked for.
         plan: what changed.
-        forced: names of the failed checks that were passed over.
         report: what the check found.
     """
 
@@ -65,29 +65,25 @@ class Publication:
 
     @property
     def forced(self) -> tuple[str, ...]:
-        """Names of the failed checks that were passed over."""
+        """Names of the failed checks that ``force`` passed over."""
         return tuple(one.name for one in self.report.failed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        files = [
-            {"path": one.path, "state": one.state, "bytes": one.size} for one in self.plan.changes
-        ]
+        """Return it in a form that JSON can represent."""
+        names = ("repo_id", "url", "commit", "changed", "dry_run", "tag")
         return {
-            "repo_id": self.repo_id,
-            "url": self.url,
-            "commit": self.commit,
-            "changed": self.changed,
-            "dry_run": self.dry_run,
-            "tag": self.tag,
+            **{name: getattr(self, name) for name in names},
             "forced": list(self.forced),
-            "files": files,
+            "files": [
+                {"path": one.path, "state": one.state, "bytes": one.size}
+                for one in self.plan.changes
+            ],
             "kept": list(self.plan.card.kept),
             "card_diff": self.plan.card_diff,
         }
 
 
-class Ask(Options):
+class PublishOptions(Options):
     """How to publish; see :func:`publish`."""
 
     private: bool = False
@@ -102,166 +98,163 @@ class Ask(Options):
     canary_column: bool = False
 
     def check(self) -> None:
-        """Refuse what cannot be.
+        """Refuse impossible values.
 
         Raises:
-            UsageError: options that exclude each other, or a name that is none.
+            UsageError: options that exclude each other, or an invalid name.
         """
         if self.config_name != DEFAULT_CONFIG:
             check_name(self.config_name)
         if self.tag and self.create_pr:
             raise UsageError(
-                "--tag and --create-pr exclude each other: a pull request is no release until it "
-                "is merged. Tag it then, by publishing once more."
+                "--tag and --create-pr exclude each other: a pull request is not a release before "
+                "it is merged. Tag it then, by publishing once more."
             )
         if self.tag and (not _TAG.fullmatch(self.tag) or ".." in self.tag):
-            raise UsageError(f"--tag {self.tag!r} cannot name a tag; such as v1.0 does")
+            raise UsageError(f"--tag {self.tag!r} is not a valid tag; use one like v1.0")
         if self.create_pr and self.revision != MAIN:
             raise UsageError("--create-pr opens pull requests against main: leave --revision out")
 
 
 def publish(
-    folder: Path,
+    folder: str | Path,
     repo_id: str,
     *,
     endpoint: str | None = None,
     token: str | None = None,
-    told: Told = lambda _: None,
+    progress: Progress = lambda _: None,
     **options: Any,
 ) -> Publication:
     """Publish a built probe on the Hub.
 
     Args:
-        folder: the probe's folder, as ``build-probe`` wrote it.
-        repo_id: ``USER/NAME``; the repository is made if there is none.
+        folder: the probe, as ``build-probe`` wrote it.
+        repo_id: ``USER/NAME``; the repository is created if there is none.
         endpoint: of the Hub [HF_ENDPOINT].
-        token: that may write there [HF_TOKEN, or that of ``hf auth login``].
-        told: is told what is being done.
-        **options: ``private`` (of a repository that is made), ``revision`` (a branch), ``tag``,
+        token: with write access [HF_TOKEN, or that of ``hf auth login``].
+        progress: is called with a line about each step.
+        **options: ``private`` (for a new repository), ``revision`` (a branch), ``tag``,
             ``create_pr``, ``config_name`` (in a repository of several probes), ``message`` (of
-            the commit), ``force`` (though the check fails), ``dry_run``, ``prefer`` ("hub" or
+            the commit), ``force`` (although the check failed), ``dry_run``, ``prefer`` ("hub" or
             "generated": where both changed the card), ``canary_column``.
 
     Returns:
-        The commit, and what changed; nothing if all was there already.
+        The commit and what it changed; no changes if the Hub held all of it already.
 
     Raises:
         UsageError: the options, the folder, or the card on the Hub do not allow it.
         KbprobeError: the check failed; or the Hub refused
             (:class:`release.hub.errors.HubError`).
     """
-    from release.checks.checking import check
-
-    ask = Ask.parse(options, "publish")
-    ask.check()
+    chosen = PublishOptions.parse(options, "publish")
+    chosen.check()
+    folder = Path(folder)
     hub = Hub(repo_id, endpoint, token)
-    if not ask.dry_run:
-        hub.must_have_token()
-    with ExitStack() as stack:
-        if ask.canary_column:
-            folder = stack.enter_context(_with_canary(folder))
-        told("Checking")
-        report = check(folder)
-        must_be_whole(report) if ask.dry_run else must_pass(report, ask.force)
-        package = pack(folder, report, repo_id=repo_id, config=ask.config_name, version=ask.tag)
-        return _Publishing(hub, package, ask, report, told).run()
+    if not chosen.dry_run:
+        hub.require_token()
+    with _with_canary(folder) if chosen.canary_column else nullcontext(folder) as source:
+        progress("Checking the probe")
+        report = check(source)
+        require_intact(report)
+        if not chosen.dry_run and not chosen.force:
+            require_passed(report)
+        package = pack(
+            source, report, repo_id=repo_id, config=chosen.config_name, version=chosen.tag
+        )
+        return _Publishing(hub, package, chosen, report, progress).run()
 
 
 @contextmanager
 def _with_canary(folder: Path) -> Iterator[Path]:
-    """Make a copy of a probe whose rows have the canary, for as long as it takes."""
-    from release.canary_column import add_canary_column
-
-    with tempfile.TemporaryDirectory(prefix="kbprobe-") as aside:
-        copy = Path(aside) / folder.resolve().name
+    """Make a temporary copy of a probe whose rows have the canary."""
+    with tempfile.TemporaryDirectory(prefix="kbprobe-") as parent:
+        copy = Path(parent) / folder.resolve().name
         add_canary_column(folder, copy)
         yield copy
 
 
+@dataclass(frozen=True)
 class _Publishing:
     """One publication, over as many attempts as it takes."""
 
-    def __init__(self, hub: Hub, package: Package, ask: Ask, report: Report, told: Told) -> None:
-        self.hub, self.package, self.ask, self.report, self.told = hub, package, ask, report, told
+    hub: Hub
+    package: Package
+    options: PublishOptions
+    report: Report
+    progress: Progress
 
     def run(self) -> Publication:
-        pause, problem = PAUSE, None
-        for _ in range(ATTEMPTS):
-            if problem is not None:
-                if (problem.wait or 0) > LONGEST:
-                    raise problem
-                self.told(f"{problem} Looking again")
-                time.sleep(problem.wait or (0 if problem.moved else pause))
-                pause *= 2
-            self.told(f"Reading {self.hub.repo_id}")
+        pause = PAUSE
+        for attempt in count(1):
+            self.progress(f"Reading {self.hub.repo_id}")
             remote = self._read()
-            if remote is None and not self.ask.dry_run:
-                remote = self._make()
+            if remote is None and not self.options.dry_run:
+                remote = self._create()
             plan = self._plan(remote)
-            if remote is None or self.ask.dry_run:
-                commit = remote.commit if remote else ""
-                return self._came_to(plan, commit, not plan.empty)
-            done, problem = self._commit(remote, plan)
-            if done is not None:
+            if remote is None or self.options.dry_run:
+                return self._result(plan, remote.commit if remote else "", not plan.empty)
+            done = self._commit(remote, plan)
+            if isinstance(done, Publication):
                 return done
-        assert problem is not None
-        nothing = "; nothing was committed" if problem.moved else ""
-        told = f"{problem} That was the case {ATTEMPTS} times in a row{nothing}."
-        raise HubError(told, problem.status)
+            problem: HubError = done
+            if (problem.wait or 0) > LONGEST_WAIT:
+                raise problem
+            if attempt == ATTEMPTS:
+                break
+            self.progress(f"{problem} Reading again")
+            time.sleep(problem.wait or (0 if problem.conflict else pause))
+            pause *= 2
+        nothing = "; nothing was committed" if problem.conflict else ""
+        raise HubError(f"{problem} It failed {ATTEMPTS} times in a row{nothing}.", problem.status)
 
     def _read(self) -> Remote | None:
-        """Look at the branch; where it is not there, at the one that it will start from.
+        """Read the branch, or the one that a new branch will start from.
 
         Returns:
             None if there is no repository.
         """
         try:
-            return self.hub.read(self.ask.revision)
+            return self.hub.read(self.options.revision)
         except HubError as error:
-            if error.code not in ("RepoNotFound", "RevisionNotFound"):
+            if error.code == "RepoNotFound":
+                return None
+            if error.code != "RevisionNotFound" or self.options.revision == MAIN:
                 raise
-            found = error
-        if found.code == "RepoNotFound":
-            return None
-        if self.ask.revision == MAIN:
-            raise found
         remote = self.hub.read(MAIN)
-        if not self.ask.dry_run:
-            self.hub.create_branch(self.ask.revision, remote.commit)
+        if not self.options.dry_run:
+            self.hub.create_branch(self.options.revision, remote.commit)
         return remote
 
-    def _make(self) -> Remote | None:
-        """Make the repository, and look at it: somebody else may have been faster."""
-        self.told(f"Making {self.hub.repo_id}")
-        self.hub.create(self.ask.private)
+    def _create(self) -> Remote | None:
+        """Create the repository, and read it: somebody else may have been faster."""
+        self.progress(f"Creating {self.hub.repo_id}")
+        self.hub.create(self.options.private)
         self.hub.read(MAIN)
         return self._read()
 
     def _plan(self, remote: Remote | None) -> Plan:
-        if remote and self.ask.private and not remote.private:
+        if remote and self.options.private and not remote.private:
             raise UsageError(
                 f"{self.hub.repo_id} is public, and --private is asked for. Make it private in its "
                 f"settings ({self.hub.url}/settings), or leave --private out."
             )
-
-        def fetch(path: str) -> bytes:
-            assert remote is not None
-            return self.hub.content(path, remote.commit)
-
-        plan = make_plan(self.package, remote, fetch, self.ask.prefer)
+        commit = remote.commit if remote else ""
+        plan = make_plan(
+            self.package, remote, lambda path: self.hub.content(path, commit), self.options.prefer
+        )
         for file in plan.upload:
-            if isinstance(file.source, bytes) and self.hub.knows(file.content()):
+            if isinstance(file.source, bytes) and self.hub.is_secret(file.source):
                 raise KbprobeError(
-                    f"{file.path} holds a token of the Hub: it is not published. Take it out, and "
+                    f"{file.path} holds a token of the Hub, and is not published. Remove it, and "
                     "revoke it if anybody else has seen it."
                 )
-        if self.ask.tag and remote:
+        if self.options.tag and remote:
             self._check_tag()
         return plan
 
     def _check_tag(self) -> None:
-        """Refuse to publish what an existing tag does not stand for: tags are not moved."""
-        commit = self.hub.tags().get(self.ask.tag)
+        """Refuse to publish other files than an existing tag has: tags are not moved."""
+        commit = self.hub.tags().get(self.options.tag)
         if commit is None:
             return
         held = self.hub.files(commit)
@@ -270,61 +263,54 @@ class _Publishing:
         ]
         if differing:
             raise UsageError(
-                f"the tag {self.ask.tag} of {self.hub.repo_id} stands for another version (commit "
+                f"the tag {self.options.tag} of {self.hub.repo_id} is another version (commit "
                 f"{commit[:8]}; {differing[0]} differs), and tags are not moved. Choose another "
                 "--tag."
             )
 
-    def _commit(self, remote: Remote, plan: Plan) -> tuple[Publication | None, HubError | None]:
-        """Make the commit and the tag; or tell why it has to be planned again."""
+    def _commit(self, remote: Remote, plan: Plan) -> Publication | HubError:
+        """Make the commit and the tag; return an error if reading and planning again may help."""
         if plan.empty:
-            return self._came_to(plan, remote.commit, False), None
-        if self.ask.create_pr and (found := self._proposed(plan)):
-            return found, None
+            return self._result(plan, remote.commit, False)
+        options = self.options
+        if options.create_pr and (found := self._same_pull_request(plan)):
+            return found
         size = sum(one.size for one in plan.upload)
-        self.told(f"Publishing {len(plan.upload)} files ({size:,} bytes)")
-        revision, create_pr = self.ask.revision, self.ask.create_pr
-        uploaded = self.hub.upload(plan.upload, revision, create_pr)
+        self.progress(f"Publishing {len(plan.upload)} files ({size:,} bytes)")
+        uploaded = self.hub.upload(plan.upload, options.revision, options.create_pr)
         try:
-            made = self.hub.commit(
+            commit, page = self.hub.commit(
                 uploaded,
                 plan.delete,
                 parent=remote.commit,
-                revision=revision,
-                message=self.ask.message or self._message(),
-                create_pr=create_pr,
+                revision=options.revision,
+                message=self._message(),
+                create_pr=options.create_pr,
             )
         except HubError as error:
-            if error.moved or error.passing:
-                # Perhaps it was made, and its answer was lost: looking again tells.
-                return None, error
-            raise
-        return self._came_to(plan, made.commit, True, made.pull_request), None
+            if not error.conflict and not error.transient:
+                raise
+            # Perhaps it was made, and the response was lost: reading again shows that.
+            return error
+        return self._result(plan, commit, True, page)
 
-    def _proposed(self, plan: Plan) -> Publication | None:
-        """Look for an open pull request that holds exactly this already."""
-        for revision, page in self.hub.open_pulls()[:PULLS]:
+    def _same_pull_request(self, plan: Plan) -> Publication | None:
+        """Find an open pull request that holds exactly this already."""
+        for revision, page in self.hub.open_pull_requests()[:PULL_REQUESTS]:
             held = self.hub.files(revision)
             same = all(state_of(one, held.get(one.path)) == "same" for one in plan.upload)
             if same and not any(path in held for path in plan.delete):
-                return self._came_to(plan, self.hub.read(revision).commit, False, page)
+                return self._result(plan, self.hub.read(revision).commit, False, page)
         return None
 
     def _message(self) -> str:
-        version = f" {self.ask.tag}" if self.ask.tag else ""
-        return f"Publish {self.package.layout.probe}{version} with kbprobe"
+        version = f" {self.options.tag}" if self.options.tag else ""
+        return self.options.message or f"Publish {self.package.layout.probe}{version} with kbprobe"
 
-    def _came_to(self, plan: Plan, commit: str, changed: bool, page: str = "") -> Publication:
-        if self.ask.tag and not self.ask.dry_run and self.ask.tag not in self.hub.tags():
-            self.told(f"Tagging {self.ask.tag}")
-            self.hub.tag(self.ask.tag, commit, self.ask.message or self._message())
-        return Publication(
-            self.hub.repo_id,
-            page or self.hub.url,
-            commit,
-            changed,
-            self.ask.dry_run,
-            self.ask.tag,
-            plan,
-            self.report,
-        )
+    def _result(self, plan: Plan, commit: str, changed: bool, page: str = "") -> Publication:
+        tag, dry_run = self.options.tag, self.options.dry_run
+        if tag and not dry_run and tag not in self.hub.tags():
+            self.progress(f"Tagging {tag}")
+            self.hub.tag(tag, commit, self._message())
+        url = page or self.hub.url
+        return Publication(self.hub.repo_id, url, commit, changed, dry_run, tag, plan, self.report)

@@ -1,59 +1,41 @@
-"""Checking a published data set against the manifests that were published with it."""
+"""Verifying a published dataset against the manifests that were published with it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.engine.dataset import CARD, DEFAULT_CONFIG, MANIFEST, read_manifest
-from kb_cache.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import MANIFEST, read_manifest
 from release.checks.files import RECORD
-from release.checks.findings import Finding, some
-from release.checks.manifest import Layout, read_layout
+from release.checks.findings import Finding, Findings, some
+from release.checks.manifest import Layout, LayoutError, read_layout
 from release.hub.client import MAIN, Hub, Remote, RemoteFile
-from release.hub.files import prefix_of, published_name
-from release.hub.front_matter import read_front, split_front
-from release.hub.plan import git_oid
+from release.hub.package import prefix_of, published_name, read_record
+from release.hub.plan import git_oid, manifest_folders
+from release.hub.repo_card import hub_front
 
 DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
-AGAIN = "Publish it again (--prefer generated replaces it), or ask whoever changed it."
+AGAIN = "Publish it again (--prefer generated replaces it), or ask the person who changed it."
 LARGEST_TEXT = 64 << 20
-"""Bytes of a manifest or a card that we read at most."""
+"""Bytes of a manifest or a card that are read at most."""
 
 
 @dataclass(frozen=True)
-class Verification:
-    """What was found in a published data set.
+class Verification(Findings):
+    """What was found in a published dataset.
 
     Attributes:
         repo_id: ``USER/NAME``.
-        commit: that was looked at.
-        findings: in the order in which it was looked at.
+        commit: that was read.
     """
 
     repo_id: str
     commit: str
-    findings: tuple[Finding, ...]
-
-    @property
-    def failed(self) -> tuple[Finding, ...]:
-        """What differs from what was published."""
-        return tuple(one for one in self.findings if one.verdict == "failed")
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing differs."""
-        return not self.failed
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
-        findings = [asdict(one) for one in self.findings]
-        head = {"repo_id": self.repo_id, "commit": self.commit, "passed": self.passed}
-        return {**head, "findings": findings}
 
 
 def verify(
@@ -61,11 +43,11 @@ def verify(
     *,
     revision: str = MAIN,
     download: bool = False,
-    against: Path | None = None,
+    against: str | Path | None = None,
     endpoint: str | None = None,
     token: str | None = None,
 ) -> Verification:
-    """Check a published data set against its manifests.
+    """Verify a published dataset against its manifests.
 
     The Hub keeps large files under the SHA-256 of their content, which it checks when they
     arrive. So these are compared without fetching them; other files are fetched and hashed.
@@ -76,71 +58,74 @@ def verify(
         download: fetch and hash large files too.
         against: folder of a built probe, whose manifest is to be among those published.
         endpoint: of the Hub [HF_ENDPOINT].
-        token: for private data sets [HF_TOKEN, or that of ``hf auth login``].
+        token: for private datasets [HF_TOKEN, or that of ``hf auth login``].
 
     Raises:
         UsageError: ``against`` holds no probe.
-        KbprobeError: the data set cannot be read, or holds no manifest of kbprobe.
+        KbprobeError: the dataset cannot be read, or holds no manifest of kbprobe.
     """
-    local = None if against is None else _local_manifest(against)
+    local = None
+    if against is not None:
+        read_manifest(Path(against))
+        local = (Path(against) / MANIFEST).read_bytes()
     hub = Hub(repo_id, endpoint, token)
     remote = hub.read(revision)
-    return Verification(repo_id, remote.commit, tuple(_Looking(hub, remote, download).run(local)))
+    findings = tuple(_Verifier(hub, remote, download).run(local))
+    return Verification(findings, repo_id, remote.commit)
 
 
-def _local_manifest(folder: Path) -> bytes:
-    read_manifest(folder)
-    return (folder / MANIFEST).read_bytes()
+@dataclass(frozen=True)
+class _Verifier:
+    """Verifies one commit of a dataset."""
 
-
-class _Looking:
-    """Looks at one commit of a data set."""
-
-    def __init__(self, hub: Hub, remote: Remote, download: bool) -> None:
-        self.hub, self.remote, self.download = hub, remote, download
+    hub: Hub
+    remote: Remote
+    download: bool
 
     def run(self, local: bytes | None) -> Iterator[Finding]:
-        layouts, manifests = {}, {}
-        for config, content in self._manifests():
-            manifests[config] = content
-            layout = _layout(content)
-            if isinstance(layout, Finding):
-                yield Finding(
-                    "manifest", "failed", layout.what, prefix_of(config) + MANIFEST, AGAIN
-                )
-            elif layout is not None:
-                layouts[config] = layout
+        manifests = {
+            config: self._text(prefix_of(config) + MANIFEST)
+            for config in manifest_folders(sorted(self.remote.files))
+        }
         if not manifests:
             raise KbprobeError(
                 f"{self.hub.repo_id} at {self.remote.commit[:8]} holds no {MANIFEST} of kbprobe: "
-                "there is nothing to verify it against. Look at the name and --revision."
+                "there is nothing to verify it against. Check the name and --revision."
             )
+        layouts = {}
+        for config, content in manifests.items():
+            try:
+                if layout := _layout(content):
+                    layouts[config] = layout
+            except LayoutError as error:
+                where = prefix_of(config) + MANIFEST
+                yield Finding("manifest", "failed", error.problem, where, AGAIN)
         for config, layout in layouts.items():
-            yield Finding(
-                "manifest", "ok", f"{layout.probe} as {config}, schema {layout.schema_version}"
-            )
+            what = f"{layout.probe} as {config}, schema {layout.schema_version}"
+            yield Finding("manifest", "ok", what)
             yield from self._data(config, layout)
-            yield from self._records(config)
-        yield from self._others(layouts)
+            yield self._record(config)
+        recorded = {
+            prefix_of(name) + one.path for name, layout in layouts.items() for one in layout.files
+        }
+        data = [path for path in sorted(self.remote.files) if path.endswith(DATA_SUFFIXES)]
+        if extra := [path for path in data if path not in recorded]:
+            yield Finding("other files", "warning", "data that is in no manifest", some(extra))
         if layouts:
-            yield from self._card(layouts)
+            yield self._card(layouts)
         if local is not None:
             yield _compared(local, manifests)
-
-    def _manifests(self) -> Iterator[tuple[str, bytes]]:
-        """Find the manifests: at the root, and in folders of it."""
-        for path in sorted(self.remote.files):
-            folder, slash, name = path.rpartition("/")
-            if name == MANIFEST and "/" not in folder:
-                yield folder if slash else DEFAULT_CONFIG, self._text(path)
 
     def _text(self, path: str) -> bytes:
         size = self.remote.files[path].size
         if size > LARGEST_TEXT:
-            raise KbprobeError(f"{path} of {self.hub.repo_id} has {size:,} bytes: it is not ours")
+            raise KbprobeError(
+                f"{path} of {self.hub.repo_id} has {size:,} bytes: kbprobe writes no such file"
+            )
         return self.hub.content(path, self.remote.commit)
 
     def _data(self, config: str, layout: Layout) -> Iterator[Finding]:
+        """Compare the data files with the manifest."""
         missing, changed, known, fetched = [], [], 0, 0
         for entry in layout.files:
             path = prefix_of(config) + entry.path
@@ -162,98 +147,74 @@ class _Looking:
             yield Finding("checksums", "failed", what, some(changed), AGAIN)
         if not missing and not changed:
             what = (
-                f"all {len(layout.files)} data files are as recorded: {known:,} bytes by the Hub's"
+                f"all {len(layout.files)} data files match the manifest ({known:,} bytes by the "
+                f"Hub's own checksums, {fetched:,} bytes fetched)"
             )
-            yield Finding("checksums", "ok", f"{what} own checksums, {fetched:,} bytes fetched")
+            yield Finding("checksums", "ok", what)
 
     def _sha256(self, path: str, there: RemoteFile) -> str:
         if there.sha256 and not self.download:
             return there.sha256
-        digest = hashlib.sha256()
-        for chunk in self.hub.chunks(path, self.remote.commit):
-            digest.update(chunk)
-        return digest.hexdigest()
+        return self.hub.sha256(path, self.remote.commit)
 
-    def _records(self, config: str) -> Iterator[Finding]:
-        """Compare what stands beside the data with the record of the publication."""
+    def _record(self, config: str) -> Finding:
+        """Compare the files beside the data with the record of the publication."""
         path = prefix_of(config) + RECORD
         if path not in self.remote.files:
-            what = f"no {path}: it was not published by release-probe"
-            yield Finding("record", "warning", what)
-            return
-        try:
-            entries = {one["path"]: one["sha256"] for one in json.loads(self._text(path))["files"]}
-        except (ValueError, KeyError, TypeError):
-            yield Finding("record", "failed", "it cannot be read", path, AGAIN)
-            return
+            return Finding("record", "warning", f"no {path}: release-probe did not publish it")
+        record = read_record(self._text(path))
+        if record is None:
+            return Finding("record", "failed", "it cannot be read", path, AGAIN)
         changed = []
-        for name, sha256 in entries.items():
+        for name, sha256 in record.files.items():
             there = self.remote.files.get(name)
             small = there is not None and not name.endswith(DATA_SUFFIXES)
             if there is None or (small and self._sha256(name, there) != sha256):
                 changed.append(name)
         if changed:
-            what = "not as it was when it was published"
-            yield Finding("record", "failed", what, some(changed), AGAIN)
-        else:
-            yield Finding("record", "ok", f"{len(entries)} files as {path} recorded them")
+            what = "changed since it was published"
+            return Finding("record", "failed", what, some(changed), AGAIN)
+        return Finding("record", "ok", f"{len(record.files)} files match {path}")
 
-    def _others(self, layouts: Mapping[str, Layout]) -> Iterator[Finding]:
-        known = {
-            prefix_of(name) + one.path for name, layout in layouts.items() for one in layout.files
-        }
-        extra = [
-            path
-            for path in sorted(self.remote.files)
-            if path.endswith(DATA_SUFFIXES) and path not in known
-        ]
-        if extra:
-            what = "data that no manifest knows of"
-            yield Finding("other files", "warning", what, some(extra))
-
-    def _card(self, layouts: Mapping[str, Layout]) -> Iterator[Finding]:
-        """Look whether ``load_dataset`` loads what the manifests name."""
+    def _card(self, layouts: Mapping[str, Layout]) -> Finding:
+        """Check that ``load_dataset`` loads the files in the manifests."""
         if CARD not in self.remote.files:
-            yield Finding("card", "failed", "there is none", CARD, AGAIN)
-            return
-        text = self._text(CARD).decode("utf-8", errors="replace").replace("\r\n", "\n")
+            return Finding("card", "failed", "there is none", CARD, AGAIN)
         try:
-            front = read_front(split_front(text)[0])
+            front = hub_front(self._text(CARD).decode("utf-8", errors="replace"))
         except UsageError as error:
-            yield Finding("card", "failed", str(error), CARD)
-            return
+            return Finding("card", "failed", str(error), CARD)
         listed = front.get("configs")
-        found = {
-            one.get("config_name"): one
+        configs = {
+            one.get("config_name"): one.get("data_files")
             for one in (listed if isinstance(listed, list) else ())
             if isinstance(one, Mapping)
         }
         wrong = [
             name
             for config, layout in layouts.items()
-            for name, paths in _wanted(config, layout).items()
-            if _paths(found.get(name)) != paths
+            for name, paths in _expected(config, layout).items()
+            if _paths(configs.get(name)) != paths
         ]
         if wrong:
-            what = "its configs do not name the files of the manifest"
-            yield Finding("card", "failed", what, some(wrong), AGAIN)
-        else:
-            yield Finding("card", "ok", "load_dataset finds the files of the manifests by it")
+            what = "its configs do not list the files of the manifest"
+            return Finding("card", "failed", what, some(wrong), AGAIN)
+        return Finding("card", "ok", "load_dataset finds the files of every manifest")
 
 
-def _layout(content: bytes) -> Layout | Finding | None:
+def _layout(content: bytes) -> Layout | None:
     """Read a manifest; None if it is not one of kbprobe."""
     try:
         manifest = json.loads(content)
     except ValueError:
-        return Finding("manifest", "failed", "it is no JSON")
+        raise LayoutError("it is not JSON") from None
     if not isinstance(manifest, dict) or "probe" not in manifest:
         return None
     return read_layout(manifest)
 
 
-def _wanted(config: str, layout: Layout) -> dict[str, set[tuple[str, str]]]:
-    """The splits and paths that each config of the card is to name."""
+def _expected(config: str, layout: Layout) -> dict[str, set[tuple[Any, Any]]]:
+    """Return the splits and paths that each config of the card must list."""
     return {
         published_name(name, config): {
             (entry.split, prefix_of(config) + entry.path) for entry in entries
@@ -262,17 +223,15 @@ def _wanted(config: str, layout: Layout) -> dict[str, set[tuple[str, str]]]:
     }
 
 
-def _paths(config: Any) -> set[tuple[Any, Any]]:
-    files = config.get("data_files") if isinstance(config, Mapping) else None
-    if not isinstance(files, list):
-        return set()
-    return {(one.get("split"), one.get("path")) for one in files if isinstance(one, Mapping)}
+def _paths(files: Any) -> set[tuple[Any, Any]]:
+    listed = files if isinstance(files, list) else ()
+    return {(one.get("split"), one.get("path")) for one in listed if isinstance(one, Mapping)}
 
 
 def _compared(local: bytes, manifests: Mapping[str, bytes]) -> Finding:
-    """Compare the manifest of a probe here with those published."""
+    """Compare the manifest of a local probe with those published."""
     for config, content in manifests.items():
         if git_oid(content) == git_oid(local):
             return Finding("against", "ok", f"its manifest is that of {config}")
-    what = "no published manifest is the one here"
+    what = "no published manifest is that of the local probe"
     return Finding("against", "failed", what, "", "It is another build: compare their requests.")

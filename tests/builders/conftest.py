@@ -41,8 +41,9 @@ AUDITED = ("default", "small")  # and the published hypernymy, whose flaw is kno
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
     """Return the folder of a build, given a probe's name and one of ``KINDS``."""
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
 
     parent = tmp_path_factory.mktemp("built")
     folders: dict[tuple[str, str], Path] = {}

@@ -18,14 +18,16 @@ import builders
 from builders.antonyms.matching import LARGEST_BLOCK, cell, match
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
 from builders.antonyms.senses import Senses
-from builders.engine.dataset import data_folder
-from builders.engine.streams import Stream
-from kb_cache.columns import codes, to_numpy
-from kb_cache.conceptnet import ConceptNet, load_conceptnet
-from kb_cache.conceptnet_fetch import fetch
-from kb_cache.errors import UsageError
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.fetching import fetch
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.wordnet import WordNet, load_wordnet
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.columns import codes, to_numpy
+from kbprobe.errors import UsageError
+from kbprobe.format.dataset import data_folder
+from kbprobe.rng import RandomGenerator
 
 NAME = "antonym_negation"
 Rows = list[dict[str, Any]]
@@ -205,7 +207,7 @@ def test_neither_frames_nor_words_give_the_answer_away(manifest: dict[str, Any])
     # Wordings are drawn by lot: their majority in train may be off chance in test, but by chance.
     frame = cells.pop("template only")
     assert frame["low"] <= 0.5 <= frame["high"]
-    assert {"x alone", "y alone", "arguments without the frame"} <= cells.keys()
+    assert {"x alone", "y alone", "arguments without the carrier sentence"} <= cells.keys()
     for name, estimate in cells.items():
         assert estimate["accuracy"] <= 0.60, name
 
@@ -213,7 +215,7 @@ def test_neither_frames_nor_words_give_the_answer_away(manifest: dict[str, Any])
 def test_matching_is_what_hides_the_answer(wordnet: WordNet) -> None:
     """Antonyms are more frequent words; of the synonyms chosen that is hardly true."""
     pairs = found(wordnet)
-    matched = match(pairs, (0.4, 0.2, 0.4), 4, Stream.of(0, "test")).pairs
+    matched = match(pairs, (0.4, 0.2, 0.4), 4, RandomGenerator.of(0, "test")).pairs
 
     def frequency(some: list[Pair], antonym: bool) -> float:
         chosen = [zipf_frequencies(pair.words).min() for pair in some if pair.antonym == antonym]
@@ -316,7 +318,7 @@ def conceptnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConceptNet:
     path = tmp_path / "edges.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    fetch(path, "edges")
+    fetch("conceptnet", source=path, name="edges")
     return load_conceptnet("edges")
 
 
@@ -370,7 +372,7 @@ def synthetic() -> Callable[[int, int], list[Pair]]:
 
 def test_as_many_synonyms_as_antonyms(synthetic: Callable[[int, int], list[Pair]]) -> None:
     for antonyms, synonyms in ((40, 100), (40, 25)):
-        matched = match(synthetic(antonyms, synonyms), (0.5, 0.25, 0.25), 4, Stream.of(1))
+        matched = match(synthetic(antonyms, synonyms), (0.5, 0.25, 0.25), 4, RandomGenerator.of(1))
         golds = Counter(
             (split, one.antonym) for one, split in zip(matched.pairs, matched.split, strict=True)
         )
@@ -386,7 +388,7 @@ def test_synonyms_of_the_same_words_are_preferred(
 ) -> None:
     pairs = synthetic(30, 60)
     closing = [pair(letters(i, "p"), letters(i + 1, "p"), False) for i in range(0, 30, 2)]
-    matched = match([*pairs, *closing], (1.0, 0.0, 0.0), 4, Stream.of(1))
+    matched = match([*pairs, *closing], (1.0, 0.0, 0.0), 4, RandomGenerator.of(1))
     chosen = words_of([one for one in matched.pairs if not one.antonym])
     assert len(words_of(closing) & chosen) >= 10
 
@@ -394,7 +396,7 @@ def test_synonyms_of_the_same_words_are_preferred(
 def test_words_that_hang_together_are_cut_apart_where_there_are_too_many() -> None:
     chain = [pair(letters(i, "p"), letters(i + 1, "p"), True) for i in range(3 * LARGEST_BLOCK)]
     synonyms = [pair(letters(i, "r"), letters(i, "s"), False) for i in range(200)]
-    matched = match([*chain, *synonyms], (0.4, 0.2, 0.4), 4, Stream.of(1))
+    matched = match([*chain, *synonyms], (0.4, 0.2, 0.4), 4, RandomGenerator.of(1))
     cut = matched.dropped["antonyms: cut to keep words in one split"]
     assert 1 <= cut <= 4
     home: dict[str, set[int]] = defaultdict(set)

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from builders.engine.audit import BASELINES, AuditRows, Estimate, _credit, _estimate, audit
-from builders.engine.choice_model import fit_choice_model
-from builders.engine.ngrams import ngram_features
-from builders.engine.streams import Floats
-from kb_cache.graph import Ints
+from builders.engine.audit.choice_model import fit_choice_model
+from builders.engine.audit.ngrams import ngram_features
+from builders.engine.audit.report import BASELINES, AuditRows, Estimate, _credit, _estimate, audit
+from kbprobe.arrays import Floats, Ints
 
 Built = Callable[[str, str], Path]
 Report = dict[str, Any]
@@ -38,13 +37,13 @@ def noise(seed: int = 0) -> AuditRows:
     choices = np.array([chance.choice(TEXTS, WIDTH, replace=False) for _ in range(ROWS)])
     answer = chance.integers(0, WIDTH, ROWS)
     concept = np.arange(ROWS) // 3
-    stems = [" ".join(chance.choice(words, 8)) for _ in range(ROWS // 3)]
+    questions = [" ".join(chance.choice(words, 8)) for _ in range(ROWS // 3)]
     return AuditRows(
         texts=pa.array(texts),
         choices=choices,
         answer=answer,
-        stems=pa.array(stems),
-        stem=concept,
+        questions=pa.array(questions),
+        question=concept,
         split=concept % 3,
         family=np.arange(ROWS) % 2,
         family_names=("near", "far"),
@@ -119,15 +118,15 @@ def a_word_marks_golds(rows: AuditRows) -> AuditRows:
 
 
 def stem_holds_gold(rows: AuditRows) -> AuditRows:
-    """Each stem quotes a word of its gold."""
+    """Each question quotes a word of its gold."""
     texts = rows.texts.to_pylist()
-    stems = [
-        f"something about {texts[node].split()[2]} and {stem}"
-        for node, stem in zip(
-            rows.gold, rows.stems.take(pa.array(rows.stem)).to_pylist(), strict=True
+    questions = [
+        f"something about {texts[node].split()[2]} and {question}"
+        for node, question in zip(
+            rows.gold, rows.questions.take(pa.array(rows.question)).to_pylist(), strict=True
         )
     ]
-    return replace(rows, stems=pa.array(stems), stem=np.arange(ROWS))
+    return replace(rows, questions=pa.array(questions), question=np.arange(ROWS))
 
 
 def some_are_always_gold(rows: AuditRows) -> AuditRows:
@@ -172,7 +171,7 @@ def gold_is_like_the_others(rows: AuditRows) -> AuditRows:
         (position_follows_wording, "template majority", "high"),
         (a_word_marks_golds, "choice-only model", "high"),
         (a_word_marks_golds, "choice-only model, inverted", "low"),
-        (stem_holds_gold, "most like the stem", "high"),
+        (stem_holds_gold, "most like the question", "high"),
         (some_are_always_gold, "majority answer", "high"),
         (some_are_always_gold, "choice-only model", "high"),
         (most_frequent_is_gold, "most frequent choice", "high"),
@@ -217,7 +216,7 @@ def test_leaks_between_splits_are_counted() -> None:
     rows = noise()
     clean = audit(rows, seed=0)["leakage"]
     assert clean["clusters in train and elsewhere"] == 0
-    assert clean["stems in train and elsewhere"] == 0
+    assert clean["questions in train and elsewhere"] == 0
     # The texts are few, so that nearly all are gold everywhere.
     train, rest = set(rows.gold[rows.split == 0]), rows.gold[rows.split != 0]
     assert clean["golds in train and elsewhere"] == len(train & set(rest))
@@ -226,7 +225,7 @@ def test_leaks_between_splits_are_counted() -> None:
     torn[:90:3] = (torn[:90:3] + 1) % 3  # 30 concepts lose a row to another split
     leaks = audit(replace(rows, split=torn), seed=0)["leakage"]
     assert leaks["clusters in train and elsewhere"] == 20
-    assert leaks["stems in train and elsewhere"] == 20
+    assert leaks["questions in train and elsewhere"] == 20
 
 
 def test_ties_get_fractional_credit() -> None:
@@ -307,7 +306,7 @@ def test_the_choice_model_agrees_with_scikit_learn_and_finds_the_published_flaw(
     texts = list(number)
 
     features = ngram_features(pa.array(texts))
-    ours = features.dot(fit_choice_model(features, shown[0], answer[0]))[shown[1]]
+    ours = (features @ fit_choice_model(features, shown[0], answer[0]))[shown[1]]
     theirs = logistic_regression(texts, shown[0], answer[0])[shown[1]]
     mine, reference = (
         float((scores.argmax(axis=1) == answer[1]).mean()) for scores in (ours, theirs)
@@ -343,11 +342,8 @@ def test_the_choice_model_is_at_its_minimum() -> None:
     rows = a_word_marks_golds(noise())
     choices, answer = rows.choices[:300], rows.answer[:300]
     features = ngram_features(rows.texts)
-    used, column = np.unique(features.columns, return_inverse=True)
-    dense = np.zeros((TEXTS, used.size))
-    np.add.at(
-        dense, (np.repeat(np.arange(TEXTS), np.diff(features.indptr)), column), features.values
-    )
+    used = np.unique(features.indices)
+    dense = features[:, used].toarray()
     fitted = fit_choice_model(features, choices, answer)
 
     def gradient(weights: Floats) -> Floats:

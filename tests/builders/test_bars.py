@@ -9,6 +9,8 @@ import pytest
 
 ManifestOf = Callable[[str, str], dict[str, Any]]
 PROBES = ["wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
+SMALLER = {"wordnet_meronymy": 4_000, "wordnet_antonymy": 800}
+"""Probes of other relations than the taxonomy, and the fewest rows of their test splits."""
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -34,8 +36,21 @@ def test_nothing_is_flagged_in_a_default_build(manifest_of: ManifestOf, name: st
     report = manifest_of(name, "default")["audit"]
     assert report["flags"] == []
     assert report["leakage"]["clusters in train and elsewhere"] == 0
-    assert report["leakage"]["stems in train and elsewhere"] == 0
+    assert report["leakage"]["questions in train and elsewhere"] == 0
     assert all(0.18 < share < 0.22 for share in report["positions"])
+
+
+@pytest.mark.parametrize(("name", "least"), SMALLER.items())
+def test_other_relations_are_held_to_the_same_bars(
+    manifest_of: ManifestOf, name: str, least: int
+) -> None:
+    report = manifest_of(name, "default")["audit"]
+    assert report["flags"] == []
+    assert report["scored_split"] == "test"
+    assert report["scored_rows"] >= least
+    assert not report["leakage"]["clusters in train and elsewhere"]
+    for baseline, cells in report["baselines"].items():
+        assert 0.15 <= cells["all"]["accuracy"] <= 0.25, baseline
 
 
 @pytest.mark.parametrize(

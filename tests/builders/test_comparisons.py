@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.comparisons.numbers import article, drawn_sets, number_word
-from builders.engine.pipeline import Built, Request, build, prepare, write
-from builders.engine.plan import Plan, concatenate
+from builders.comparisons.numbers import drawn_sets
+from builders.engine.pipeline import Built, build, prepare, write
+from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
-from builders.engine.streams import Stream
-from kb_cache.errors import KbprobeError, UsageError
+from builders.engine.request import Request
+from builders.english.articles import number_article
+from builders.english.numbers import number_word
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.rng import RandomGenerator
 
 AGE, HOPS = "age_comparison", "multihop_comparison"
 Rows = list[dict[str, Any]]
@@ -116,8 +119,10 @@ def test_sentences_are_the_papers() -> None:
     shown = {(*pair(row), row["template"]): row["question"] for row in rows_of(AGE)}
     for (one, other, template), stem in shown.items():
         if template == "tacl":
-            begins = f"{article(one).capitalize()} {one} year old person is [MASK] than me in age"
-            assert stem == f"{begins}, If I am {article(other)} {other} year old person."
+            begins = (
+                f"{number_article(one).capitalize()} {one} year old person is [MASK] than me in age"
+            )
+            assert stem == f"{begins}, If I am {number_article(other)} {other} year old person."
     arxiv = rows_of(AGE, wording="arxiv")
     assert {row["template"] for row in arxiv} == {"arxiv"}
     first = arxiv[0]
@@ -216,9 +221,10 @@ def test_variants_follow_the_rows_that_a_limit_leaves_and_can_be_left_out() -> N
 def test_a_question_with_several_rows_has_no_variants() -> None:
     probe = find_probe(AGE)
 
-    def twice(integers: Any, options: Any, stream: Stream) -> Plan:
-        plan = probe.plan(integers, options, stream)
-        return concatenate([plan, replace(plan, nodes=plan.nodes[:, ::-1])])
+    def twice(integers: Any, options: Any, rng: RandomGenerator) -> Plan:
+        plan = probe.plan(integers, options, rng)
+        again = plan.take(np.tile(np.arange(len(plan)), 2))
+        return replace(again, nodes=np.concatenate([plan.nodes, plan.nodes[:, ::-1]]))
 
     twice.__module__ = probe.plan.__module__  # so that its template is found
     with pytest.raises(KbprobeError, match="one row for each of its questions"):
@@ -358,24 +364,24 @@ def test_one_age_of_three_tells_something_and_the_rest_nothing() -> None:
 )  # fmt: skip
 def test_numbers_read_aloud(number: int, word: str, before: str) -> None:
     assert number_word(number) == word
-    assert article(number) == before
+    assert number_article(number) == before
 
 
 def test_years_have_an_article_too() -> None:
-    assert article(1985) == "a"
+    assert number_article(1985) == "a"
 
 
 def test_sets_are_drawn_without_repeats() -> None:
-    stream = Stream.of(1, "sets")
-    every = drawn_sets(5, 12, 3, 0, stream)
+    rng = RandomGenerator.of(1, "sets")
+    every = drawn_sets(5, 12, 3, 0, rng)
     assert len(every) == 56
-    for sets in (every, drawn_sets(1, 900, 4, 5000, stream)):
+    for sets in (every, drawn_sets(1, 900, 4, 5000, rng)):
         assert len(np.unique(sets, axis=0)) == len(sets)
         assert (np.diff(sets, axis=1) > 0).all()
     assert every.min() == 5
     assert every.max() == 12
-    assert len(drawn_sets(1, 900, 4, 5000, stream)) == 5000
-    some = drawn_sets(5, 12, 3, 10, stream)
+    assert len(drawn_sets(1, 900, 4, 5000, rng)) == 5000
+    some = drawn_sets(5, 12, 3, 10, rng)
     assert (some == every[:10]).all()
     with pytest.raises(UsageError, match="ask for fewer rows"):
-        drawn_sets(1, 900, 4, 0, stream)
+        drawn_sets(1, 900, 4, 0, rng)

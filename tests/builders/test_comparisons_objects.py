@@ -13,15 +13,16 @@ import pytest
 
 from benchmarks.object_sizes import compare
 from builders.comparisons.objects import ANSWERS, COLUMNS, FILE, Thing, bucket, load_things
-from builders.engine.pipeline import Built, Request, build
+from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
-from kb_cache.errors import UsageError
+from builders.engine.request import Request
 from kb_cache.frequency import zipf_frequencies
+from kbprobe.errors import UsageError
+from tests.real_data import beside
 
 NAME = "object_comparison"
 Rows = list[dict[str, Any]]
 DATA = Path(__file__).resolve().parents[2] / "builders/comparisons/data" / FILE
-VERBPHYSICS = Path(__file__).resolve().parents[3] / "shared/data/object_sizes"
 
 
 @cache
@@ -161,7 +162,7 @@ def test_names_learned_in_one_domain_do_not_help_in_the_other() -> None:
     assert cells["template only"]["low"] <= 0.5 <= cells["template only"]["high"]
     for name in ("x alone", "y alone", "length of x", "frequency of y"):
         assert cells[name]["accuracy"] <= 0.55, name
-    assert cells["arguments without the frame"]["accuracy"] <= 0.60
+    assert cells["arguments without the carrier sentence"]["accuracy"] <= 0.60
 
 
 # Options
@@ -199,9 +200,9 @@ def test_options_that_leave_nothing_to_ask(given: dict[str, Any], message: str) 
 # Other people's judgements
 
 
-@pytest.mark.skipif(not VERBPHYSICS.is_dir(), reason="VerbPhysics is not here to compare with")
+@pytest.mark.real_data
 def test_people_agree_with_what_can_be_asked() -> None:
-    report = compare(VERBPHYSICS)
+    report = compare(beside("object_sizes"))
     assert report["size"]["asked"] > 500
     assert report["size"]["asked_alike"] == report["size"]["asked"]
     assert report["weight"]["asked_alike"] / report["weight"]["asked"] > 0.99

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders.compositions.paths import load_paths
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
 
 
 def test_a_files_path_replaces_the_built_in_one_of_its_name(tmp_path: Path) -> None:

@@ -18,15 +18,16 @@ import pytest
 import yaml
 
 import builders
-from builders.engine.controls import NONSENSE
-from builders.engine.dataset import damaged_files
-from builders.engine.kinds import CONTROLS, MASK
+import kbprobe
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe, probe
-from builders.engine.render import TemplateError, render_batch
-from builders.engine.rewrites import SEPARATOR, BlankArguments, KeepArguments, ReplaceWords
-from evaluation.sources import open_probe
-from kb_cache.errors import KbprobeError, UsageError
+from builders.engine.render.controls import NONSENSE
+from builders.engine.render.jinja import TemplateError, render_batch
+from builders.engine.render.rewrites import SEPARATOR, BlankArguments, KeepArguments, ReplaceWords
+from evaluation.items.sources import open_probe
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import damaged_files
+from kbprobe.format.setups import CONTROLS, MASK
 from tests.builders.toy_cloze import ANSWERS, NAME, TOY, registered, request, written
 
 __all__ = ["registered"]
@@ -202,7 +203,7 @@ def test_each_config_loads_and_opens_for_evaluation(
     toy: Path, rows: dict[str, Rows], config: str
 ) -> None:
     expected = {row["id"]: row for row in rows[config]}
-    loaded = builders.load(toy, config)
+    loaded = kbprobe.load(toy, config)
     assert {row["id"]: row for split in loaded.values() for row in split.to_list()} == expected
     opened = open_probe(str(toy), config=config)
     assert opened.name == (NAME if config == "default" else f"{NAME}-{config}")
@@ -218,7 +219,7 @@ def test_an_unknown_config_is_answered_with_those_that_there_are(
     with pytest.raises(
         UsageError, match=r"no config 'no_langauge'.*'no_language'.*It has: default"
     ):
-        builders.load(toy, "no_langauge")
+        kbprobe.load(toy, "no_langauge")
     with pytest.raises(UsageError, match=r"controls=True. It has: default\."):
         builders.build(NAME, pairs=8, controls=False, config="perturbed")
 
@@ -226,13 +227,13 @@ def test_an_unknown_config_is_answered_with_those_that_there_are(
 def test_building_from_python_gives_the_config_asked_for(
     tmp_path: Path, toy: Path, registered: str
 ) -> None:
-    ids = {config: builders.load(toy, config)["test"]["id"] for config in CONFIGS}
+    ids = {config: kbprobe.load(toy, config)["test"]["id"] for config in CONFIGS}
     for output in (None, tmp_path / "out", tmp_path / "out"):  # the third finds the second
         built = builders.build(NAME, config="no_language", output=output, audit=True)
         assert built["test"]["id"] == ids["no_language"] == ids["default"]
         assert MASK in built["test"]["question"][0]
         assert set(built["test"]["choices"][0]["text"]) <= set(NONSENSE)
-    assert builders.load(tmp_path / "out")["test"]["id"] == ids["default"]
+    assert kbprobe.load(tmp_path / "out")["test"]["id"] == ids["default"]
 
 
 def test_damage_to_a_control_is_found(tmp_path: Path) -> None:
@@ -242,8 +243,8 @@ def test_damage_to_a_control_is_found(tmp_path: Path) -> None:
     damaged.write_bytes(b"")
     assert len(damaged_files(folder, manifest)) == 1
     with pytest.raises(KbprobeError, match="perturbed/data/test"):
-        builders.load(folder, "perturbed")
-    assert builders.load(folder)["test"].num_rows  # what is asked for is whole
+        kbprobe.load(folder, "perturbed")
+    assert kbprobe.load(folder)["test"].num_rows  # what is asked for is whole
 
 
 def test_json_lines_and_rebuilding_cover_controls(
@@ -413,7 +414,7 @@ def test_key_words_are_replaced_as_whole_words_and_not_in_the_data() -> None:
 
 
 def test_a_control_is_one_rendering_call_for_each_wording(monkeypatch: pytest.MonkeyPatch) -> None:
-    from builders.engine import stems
+    from builders.engine.render import questions as stems
 
     calls: list[int] = []
 

@@ -19,10 +19,11 @@ import pytest
 import yaml
 
 import builders
+import kbprobe
 from builders import cli
-from builders.engine.dataset import check_target
-from builders.engine.items import COLUMNS, LABELS, SCHEMA_VERSION, arrow_schema, features
-from kb_cache.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import check_target
+from kbprobe.format.items import COLUMNS, LABELS, SCHEMA_VERSION, arrow_schema, features
 
 Built = Callable[[str, str], Path]
 ManifestOf = Callable[[str, str], dict[str, Any]]
@@ -87,7 +88,7 @@ def test_parquet_files_carry_types_for_arrow_and_for_datasets(built: Built) -> N
 
 
 def test_loading_from_python_checks_and_types(folder: Path) -> None:
-    loaded = builders.load(folder)
+    loaded = kbprobe.load(folder)
     assert [row for split in loaded.values() for row in split.to_list()] == rows_of(folder)
     assert all(split.features == features() for split in loaded.values())
 
@@ -206,7 +207,7 @@ def test_json_lines_load_with_the_declared_types(
 ) -> None:
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "hf")
     assert build_probe(NAME, *SMALL, "--format", "jsonl", "-o", "lines").returncode == 0
-    loaded = builders.load(tmp_path / "lines")
+    loaded = kbprobe.load(tmp_path / "lines")
     assert list(loaded) == ["train", "validation", "test"]
     assert all(split.features == features() for split in loaded.values())
 
@@ -235,7 +236,7 @@ def test_damage_is_found_and_named(folder: Path, how: str) -> None:
     else:
         path.write_bytes(content[:-100] if how == "cut" else content[:99] + b"x" + content[100:])
     with pytest.raises(KbprobeError, match=r"data/test-00000-of-00001\.parquet") as raised:
-        builders.load(folder)
+        kbprobe.load(folder)
     assert "Build the probe again" in str(raised.value)
 
 
@@ -243,12 +244,12 @@ def test_damage_is_found_and_named(folder: Path, how: str) -> None:
 def test_what_is_no_manifest_is_said_to_be_none(folder: Path, content: str) -> None:
     (folder / "manifest.json").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"manifest\.json"):
-        builders.load(folder)
+        kbprobe.load(folder)
 
 
 def test_a_folder_without_a_probe_is_said_to_hold_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no built probe"):
-        builders.load(tmp_path)
+        kbprobe.load(tmp_path)
 
 
 # What stands in the way
@@ -297,7 +298,7 @@ def test_what_others_wrote_is_never_overwritten(
 def test_an_empty_folder_is_filled(tmp_path: Path, build_probe: Run) -> None:
     (tmp_path / "empty").mkdir()
     assert build_probe(NAME, *SMALL, "-o", "empty").returncode == 0
-    assert builders.load(tmp_path / "empty").num_rows
+    assert kbprobe.load(tmp_path / "empty").num_rows
 
 
 @pytest.mark.parametrize("target", ["file", "file/below"])
@@ -401,7 +402,7 @@ def test_killed_while_writing_there_is_no_half_written_probe(
     assert not (tmp_path / "probe").exists()
     done = build_probe(NAME, *SMALL, "-o", "probe")
     assert done.returncode == 0, done.stderr
-    assert sum(builders.load(tmp_path / "probe").num_rows.values()) > 150
+    assert sum(kbprobe.load(tmp_path / "probe").num_rows.values()) > 150
 
 
 def test_killed_while_replacing_the_old_probe_is_still_there(
@@ -410,7 +411,7 @@ def test_killed_while_replacing_the_old_probe_is_still_there(
     before = rows_of(folder)
     assert broken_off(signal.SIGKILL).returncode == -signal.SIGKILL
     assert rows_of(folder) == before
-    assert sum(builders.load(folder).num_rows.values()) == len(before)
+    assert sum(kbprobe.load(folder).num_rows.values()) == len(before)
 
 
 def test_interrupted_while_writing_nothing_is_left_and_said_so(

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders.engine.pipeline import Request, build, write
+from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
+from builders.engine.request import Request
 
 Built = Callable[[str, str], Path]
 Rows = list[dict[str, Any]]
@@ -24,7 +25,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from builders.engine import families
+from builders.engine.draw import families
 from builders.engine.pipeline import build, request_of, write
 
 families.WORKERS = workers = int(sys.argv[1])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.distractors import (
+from builders.engine.draw.balanced import (
     EXCESS,
     Candidates,
     Draw,
@@ -18,19 +18,12 @@ from builders.engine.distractors import (
     ranks_within,
     sorted_by,
 )
-from builders.engine.families import (
-    RANDOM,
-    Asked,
-    Family,
-    Perturbation,
-    Pool,
-    Truth,
-    perturb,
-)
-from builders.engine.streams import Stream
-from kb_cache.graph import Ints
+from builders.engine.draw.families import Family, Perturbation, Pool, QuestionBatch, Truth, perturb
+from builders.engine.options import RANDOM
+from kbprobe.arrays import Ints
+from kbprobe.rng import RandomGenerator
 
-STREAM = Stream.of(0, "tests")
+RNG = RandomGenerator.of(0, "tests")
 COUNT = 4
 
 #: For each row: candidate node -> its group.
@@ -64,7 +57,9 @@ def test_uniform_draws_are_distinct_and_short_only_where_candidates_are(
     rows: Choices, grouped: bool, seed: int
 ) -> None:
     lines = np.arange(len(rows), dtype=np.int64)
-    drawn = draw_uniform(as_candidates(rows, grouped), lines, COUNT, Stream.of(seed, "draw"))
+    drawn = draw_uniform(
+        as_candidates(rows, grouped), lines, COUNT, RandomGenerator.of(seed, "draw")
+    )
     assert drawn.rows.tolist() == lines.tolist()
     check_drawn(drawn, rows, grouped)
     for line, held in zip(drawn.nodes, rows, strict=True):
@@ -75,7 +70,7 @@ def test_uniform_draws_are_distinct_and_short_only_where_candidates_are(
 def test_uniform_draws_take_every_candidate_alike() -> None:
     rows, pool = 4_000, 10
     row, node = np.divmod(np.arange(rows * pool, dtype=np.int64), pool)
-    drawn = draw_uniform(Candidates(row, node), np.arange(rows, dtype=np.int64), COUNT, STREAM)
+    drawn = draw_uniform(Candidates(row, node), np.arange(rows, dtype=np.int64), COUNT, RNG)
     used = np.bincount(drawn.nodes.ravel(), minlength=pool)
     # Binomial(4000, 0.4): five standard deviations are 155.
     assert np.abs(used - rows * COUNT / pool).max() < 155
@@ -89,7 +84,7 @@ def test_balanced_draws_are_valid(
     for held, gold in zip(rows, golds, strict=True):
         held.pop(gold, None)
     gold = np.array(golds, dtype=np.int64)
-    drawn = draw_balanced(as_candidates(rows, grouped), gold, 31, COUNT, max_short, STREAM)
+    drawn = draw_balanced(as_candidates(rows, grouped), gold, 31, COUNT, max_short, RNG)
     assert (np.diff(drawn.rows) > 0).all()
     check_drawn(drawn, rows, grouped)
     assert ((drawn.nodes < 0).sum(axis=1) <= max_short).all()
@@ -108,14 +103,14 @@ def test_balanced_draws_pay_each_gold_back_where_that_is_possible() -> None:
     size = 24
     often = 20 * (1 + np.arange(size) % 4)
     gold = np.repeat(np.arange(size, dtype=np.int64), often)
-    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, STREAM)
+    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, RNG)
     golds = np.bincount(gold[drawn.rows], minlength=size)
     used = np.bincount(drawn.nodes.ravel(), minlength=size)
     assert golds.sum() > 0.9 * gold.size
     assert np.abs(used / (COUNT * golds) - 1).max() < 0.2
     # Uniform draws, for comparison, use all alike: the rare golds four times too often.
     alike = draw_uniform(
-        everything_else(gold, size), np.arange(gold.size, dtype=np.int64), COUNT, STREAM
+        everything_else(gold, size), np.arange(gold.size, dtype=np.int64), COUNT, RNG
     )
     paid = np.bincount(alike.nodes.ravel(), minlength=size) / (COUNT * often)
     assert np.abs(paid - 1).max() > 0.8
@@ -125,7 +120,7 @@ def test_balanced_draws_drop_rows_whose_gold_cannot_be_paid_back() -> None:
     """Node 0 is gold in 400 rows; the 90 rows of others can show it 90 times, paying for 22."""
     size = 10
     gold = np.concatenate([np.zeros(400), np.repeat(np.arange(1, size), 10)]).astype(np.int64)
-    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, STREAM)
+    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, RNG)
     golds = np.bincount(gold[drawn.rows], minlength=size)
     used = np.bincount(drawn.nodes.ravel(), minlength=size)
     assert 10 <= golds[0] <= 1 + EXCESS * used[0] / COUNT <= 30
@@ -135,7 +130,7 @@ def test_balanced_draws_drop_rows_whose_gold_cannot_be_paid_back() -> None:
 def test_balanced_draws_leave_nothing_where_golds_meet_no_other_gold() -> None:
     gold = np.array([0, 1, 2], dtype=np.int64)
     alone = Candidates(np.array([0, 1, 2]), np.array([3, 4, 5]))
-    drawn = draw_balanced(alone, gold, 6, 1, 0, STREAM)
+    drawn = draw_balanced(alone, gold, 6, 1, 0, RNG)
     assert drawn.rows.size == 0
     assert drawn.nodes.shape == (0, 1)
 
@@ -173,7 +168,7 @@ def test_candidates_are_members_of_the_pool_each_once(
     key, node = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     pool = Pool.from_pairs(len(pools), key, node)
     keys = data.draw(st.lists(st.integers(0, len(pools) - 1), min_size=1, max_size=6))
-    found = pool.candidates(np.array(keys, dtype=np.int64), limit, STREAM)
+    found = pool.candidates(np.array(keys, dtype=np.int64), limit, RNG)
     cells = list(zip(found.row.tolist(), found.node.tolist(), strict=True))
     assert len(set(cells)) == len(cells)
     for row, wanted in enumerate(keys):
@@ -192,7 +187,7 @@ def test_restricted_pools_keep_what_is_allowed_under_its_key() -> None:
     assert some.group is not None
     assert (some.indptr.tolist(), some.node.tolist()) == ([0, 0, 2], [3, 1])
     assert some.group.tolist() == [7, 9]
-    assert some.with_empty_key().candidates(np.array([2]), 5, STREAM).row.size == 0
+    assert some.with_empty_key().candidates(np.array([2]), 5, RNG).row.size == 0
 
 
 # Families
@@ -236,7 +231,7 @@ def drawn_with(
     """Ask ``rows`` questions, about nodes 0 .. 7 in turn; the gold is the next node."""
     concept = np.arange(rows, dtype=np.int64) % 8
     gold = (concept + 1) % 8
-    asked = Asked(concept, gold, np.zeros_like(gold), KIND[gold])
+    asked = QuestionBatch(concept, gold, np.zeros_like(gold), KIND[gold])
     parts = perturb(
         asked,
         [family._replace(key=concept)],
@@ -246,7 +241,7 @@ def drawn_with(
         max_fill=max_fill,
         sampling=sampling,
         repeats=1,
-        stream=STREAM,
+        rng=RNG,
     )
     return next(iter(parts))
 

@@ -13,18 +13,21 @@ import pytest
 
 pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
 
-import builders.compositions  # noqa: F401
+import builders.compositions.probes  # noqa: F401
 from builders.compositions.chains import share_a_word
 from builders.compositions.facts import UNKNOWN, Collected, collect, entity_of, year_of
 from builders.compositions.paths import load_paths
-from builders.engine.items import plain
-from builders.engine.pipeline import Built, Request, build, prepare, write
+from builders.engine.pipeline import Built, build, prepare, write
 from builders.engine.probe import find_probe
-from kb_cache.errors import UsageError
-from kb_cache.sparql import Term
-from kb_cache.wikidata import Wikidata, load_wikidata
-from kb_cache.wikidata_fetch import fetch
+from builders.engine.request import Request
+from kb_cache.fetching import fetch
+from kb_cache.wikidata.load import load_wikidata
+from kb_cache.wikidata.sparql.types import Term
+from kb_cache.wikidata.types import Wikidata
+from kbprobe.errors import UsageError
+from kbprobe.format.items import plain
 from tests.builders.toy_wikidata import Toy, bands, invented
+from tests.real_data import MINIATURE, SAMPLE
 
 NAME = "encyclopedic_composition"
 WD = "http://www.wikidata.org/entity/"
@@ -66,7 +69,7 @@ def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cut:
     def load(toy: Toy) -> str:
         path = tmp_path / "toy.nt"
         path.write_text(toy.text, encoding="utf-8")
-        fetch(path, name="toy")
+        fetch("wikidata", source=path, name="toy")
         return "toy"
 
     return load
@@ -92,12 +95,12 @@ def gold(row: dict[str, Any]) -> str:
     return str(row["choices"]["text"][row["answer"]])
 
 
-# ---- the real sample
+# ---- real triples
 
 
 @pytest.fixture(scope="module")
-def sample(wikidata_sample: str) -> Wikidata:
-    return load_wikidata(wikidata_sample)
+def sample(wikidata: str) -> Wikidata:
+    return load_wikidata(wikidata)
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +139,11 @@ def escaped(text: str) -> str:
 
 @pytest.mark.parametrize("config", ["default", "facts"])
 def test_golds_are_true_and_distractors_false_by_the_sources_own_word(
-    real: Built, sample: Wikidata, knowledge: Collected, config: str
+    real: Built, sample: Wikidata, knowledge: Collected, config: str, extent: str
 ) -> None:
     rows = flat(rows_of(real, config))
     labels = knowledge.labels
-    assert len(rows) > 1500
+    assert len(rows) > {MINIATURE: 700, SAMPLE: 1500}[extent]
     for family in {row["distractor_family"] for row in rows}:
         some = [row for row in rows if row["distractor_family"] == family]
         asked = {labels[row["concept"]] for row in some}
@@ -248,9 +251,11 @@ def test_no_name_gives_an_answer_away(real: Built) -> None:
         assert not share_a_word(row["arguments"][0]["value"], gold(row)), row["question"]
 
 
-def test_unambiguous_questions_have_one_answer(sample: Wikidata, knowledge: Collected) -> None:
+def test_unambiguous_questions_have_one_answer(
+    sample: Wikidata, knowledge: Collected, extent: str
+) -> None:
     rows = flat(rows_of(built(knowledge=knowledge, unambiguous=True)))
-    assert len(rows) > 500
+    assert len(rows) > {MINIATURE: 300, SAMPLE: 500}[extent]
     for family in {row["distractor_family"] for row in rows}:
         some = [row for row in rows if row["distractor_family"] == family]
         labels = [knowledge.labels[row["concept"]] for row in some]
@@ -271,12 +276,12 @@ def test_caps_hold_within_a_path(knowledge: Collected) -> None:
 
 
 def test_server_store_and_cache_give_the_same_bytes(
-    oxigraph_server: str, wikidata_sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    oxigraph_server: str, wikidata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_cache.sparql_cache import CachedEndpoint
-    from kb_cache.sparql_endpoint import Endpoint, Limits
+    from kb_cache.wikidata.sparql.cache import CachedEndpoint
+    from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 
-    options = {"dump": wikidata_sample, "only_paths": PAPERS}
+    options = {"dump": wikidata, "only_paths": PAPERS}
     store = find_probe(NAME).open(find_probe(NAME).options.parse(options, NAME))
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     patient = CachedEndpoint(Endpoint(oxigraph_server, limits=Limits(pause=0.0)))
@@ -557,7 +562,7 @@ def test_impossible_options_say_what_is_wrong(
 
 
 def test_the_public_service_is_asked_by_default() -> None:
-    from kb_cache.sparql_endpoint import WIKIDATA
+    from kb_cache.wikidata.sparql.endpoint import WIKIDATA
 
     assert find_probe(NAME).options.parse({}, NAME).model_dump()["endpoint"] == WIKIDATA
 
@@ -565,7 +570,7 @@ def test_the_public_service_is_asked_by_default() -> None:
 def test_offline_says_that_the_answers_are_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_cache.sparql_cache import NotCached
+    from kb_cache.wikidata.sparql.cache import NotCached
 
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(NotCached):

@@ -14,40 +14,64 @@ import pytest
 import yaml
 
 import builders
-from builders.engine.dataset import data_folder
-from builders.engine.items import COLUMNS, LABELS, SCHEMA_VERSION, UNKNOWN, arrow_schema
-from builders.engine.kinds import CLOZE, MASK, NO_LANGUAGE, SETUPS
-from builders.engine.pipeline import Request, build, write
+from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
-from builders.engine.template_file import Template
-from kb_cache.errors import MissingDependencyError, SnapshotError, UsageError
+from builders.engine.render.template_file import Template
+from builders.engine.request import Request
+from kbprobe.errors import MissingDependencyError, SnapshotError, UsageError
+from kbprobe.format.dataset import data_folder
+from kbprobe.format.items import COLUMNS, LABELS, SCHEMA_VERSION, UNKNOWN, arrow_schema
+from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, SETUPS
+from tests.real_data import BESIDE, MINIATURE, SAMPLE
 
 Rows = list[dict[str, Any]]
 
-EVERY = pytest.mark.parametrize("name", builders.names())
 LIMIT = 200
+LEAST = 100
+"""Least rows of a limited build."""
 
-UNLABELLED = ("always_never",)
+UNLABELLED = [name for name in builders.names() if not find_probe(name).labelled]
 """Probes whose builder makes candidates: people give the answers."""
 
 
-Write = Callable[[str, int, Path], None]
+def knowledge_option(name: str) -> str:
+    """Return the option of a probe that names what `conceptnet` or `wikidata` loads, if any."""
+    fields = find_probe(name).options.model_fields
+    if "conceptnet" in fields and fields["conceptnet"].default:
+        return "conceptnet"
+    return "dump" if "dump" in fields else ""
+
+
+BY_NAME = pytest.mark.parametrize("name", builders.names())
+EVERY = pytest.mark.parametrize(
+    ("name", "extent"),
+    [
+        *(pytest.param(name, MINIATURE, id=name) for name in builders.names()),
+        *(
+            pytest.param(name, SAMPLE, id=f"{name}-{SAMPLE}", marks=pytest.mark.real_data)
+            for name in builders.names()
+            if knowledge_option(name) and BESIDE.is_dir()
+        ),
+    ],
+    indirect=["extent"],
+)
+"""Every probe; those that use real data, on every extent that is at hand."""
+
+Write = Callable[[str, str, int, Path], None]
 
 
 @pytest.fixture(scope="session")
-def write_limited(request: pytest.FixtureRequest) -> Write:
-    """Build a probe, cut to some rows, with a seed, and write it to a folder."""
+def write_limited(
+    open_conceptnet: Callable[[str], str], open_wikidata: Callable[[str], str]
+) -> Write:
+    """Build a probe from real data of some extent, cut to some rows, and write it to a folder."""
+    opened = {"conceptnet": open_conceptnet, "dump": open_wikidata}
 
-    def write_to(name: str, seed: int, folder: Path) -> None:
+    def write_to(name: str, extent: str, seed: int, folder: Path) -> None:
         probe = find_probe(name)
-        fields = probe.options.model_fields
-        options: dict[str, Any] = {"limit": LIMIT, "controls": True}
-        if "pos" in fields:  # the smaller half is planned sooner
-            options["pos"] = ("verb",)
-        if "conceptnet" in fields and fields["conceptnet"].default:
-            options["conceptnet"] = request.getfixturevalue("conceptnet_sample")
-        if "dump" in fields:
-            options["dump"] = request.getfixturevalue("wikidata_sample")
+        options: dict[str, Any] = {"limit": LIMIT, "controls": True, **probe.quick}
+        if option := knowledge_option(name):
+            options[option] = opened[option](extent)
         parsed = probe.options.parse(options, name)
         try:
             probe.open(parsed)
@@ -58,25 +82,45 @@ def write_limited(request: pytest.FixtureRequest) -> Write:
     return write_to
 
 
+class Folders:
+    """The folders of limited builds; each is made once."""
+
+    def __init__(self, parents: pytest.TempPathFactory, write: Write) -> None:
+        self._parents, self._write = parents, write
+        self._folders: dict[tuple[str, str, int], Path] = {}
+
+    def __call__(self, name: str, extent: str, seed: int) -> Path:
+        key = name, extent, seed
+        if key not in self._folders:
+            folder = self._parents.mktemp("limited") / name
+            self._write(*key, folder)  # May skip: then there is no folder to remember.
+            self._folders[key] = folder
+        return self._folders[key]
+
+
 @pytest.fixture(scope="session")
-def limited(
-    tmp_path_factory: pytest.TempPathFactory, write_limited: Write
-) -> Callable[[str, int], Path]:
-    """Return the folder of a limited build; each is made once."""
-    folders: dict[tuple[str, int], Path] = {}
+def limited(tmp_path_factory: pytest.TempPathFactory, write_limited: Write) -> Folders:
+    return Folders(tmp_path_factory, write_limited)
 
-    def folder_of(name: str, seed: int) -> Path:
-        if (name, seed) not in folders:
-            folders[name, seed] = tmp_path_factory.mktemp(f"{name}-{seed}") / name
-            write_limited(name, seed, folders[name, seed])
-        return folders[name, seed]
 
-    return folder_of
+def test_a_skipped_build_is_skipped_again(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where a knowledge base is missing, every test of its probe is skipped, not only the first."""
+    calls = []
+
+    def skipping(name: str, extent: str, seed: int, folder: Path) -> None:
+        calls.append(name)
+        pytest.skip("the knowledge base is not here")
+
+    folders = Folders(tmp_path_factory, skipping)
+    for _ in range(2):
+        with pytest.raises(pytest.skip.Exception):
+            folders("a_probe", MINIATURE, 0)
+    assert calls == ["a_probe", "a_probe"]
 
 
 @pytest.fixture
-def folder(name: str, limited: Callable[[str, int], Path]) -> Path:
-    return limited(name, 0)
+def folder(name: str, extent: str, limited: Folders) -> Path:
+    return limited(name, extent, 0)
 
 
 @pytest.fixture
@@ -100,7 +144,7 @@ def test_the_schema_is_that_of_items(folder: Path, rows: Rows, name: str) -> Non
         assert schema.names == list(COLUMNS)
         assert schema.equals(arrow_schema(), check_metadata=False)
         assert b"huggingface" in schema.metadata
-    assert 0 < len(rows) <= LIMIT
+    assert LEAST <= len(rows) <= LIMIT
     assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
     assert {row["setup"] for row in rows} == {find_probe(name).setup}
     assert find_probe(name).setup in SETUPS
@@ -208,18 +252,18 @@ def test_variants_ask_the_same_rows_otherwise(folder: Path, rows: Rows, name: st
 
 @EVERY
 def test_building_again_gives_the_same_bytes(
-    folder: Path, tmp_path: Path, write_limited: Write, name: str
+    folder: Path, tmp_path: Path, write_limited: Write, name: str, extent: str
 ) -> None:
-    write_limited(name, 0, tmp_path / "again")
+    write_limited(name, extent, 0, tmp_path / "again")
     again = {path.name: path.read_bytes() for path in files(tmp_path / "again")}
     assert again == {path.name: path.read_bytes() for path in files(folder)}
 
 
 @EVERY
 def test_another_seed_gives_another_draw(
-    rows: Rows, limited: Callable[[str, int], Path], name: str
+    rows: Rows, limited: Folders, name: str, extent: str
 ) -> None:
-    table = pa.concat_tables(pq.read_table(path) for path in files(limited(name, 1)))
+    table = pa.concat_tables(pq.read_table(path) for path in files(limited(name, extent, 1)))
     other = set(table["id"].to_pylist())
     assert len(other) > LIMIT / 2
     assert len(other & {row["id"] for row in rows}) < len(other) / 2
@@ -240,7 +284,7 @@ def test_card_and_manifest_tell_what_is_there(folder: Path, rows: Rows, name: st
         assert manifest["audit"]["baselines"]
     recorded = {file["path"]: file["sha256"] for file in manifest["files"]}
     probe = find_probe(name)
-    configs = ("default", *probe.controls, *probe.variants, *probe.companions)
+    configs = ("default", *probe.controls, *probe.variants, *probe.sub_questions)
     assert recorded == {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for config in configs
@@ -263,7 +307,7 @@ def test_card_and_manifest_tell_what_is_there(folder: Path, rows: Rows, name: st
         assert f"| `{column}` |" in card
 
 
-@EVERY
+@BY_NAME
 def test_every_option_is_described_and_unknown_ones_are_refused(name: str) -> None:
     model = find_probe(name).options
     for option, info in model.model_fields.items():
@@ -278,7 +322,7 @@ def test_every_option_is_described_and_unknown_ones_are_refused(name: str) -> No
             model.parse(impossible, name)
 
 
-@EVERY
+@BY_NAME
 def test_the_template_has_several_wordings_and_a_summary(name: str) -> None:
     template = template_of(name)
     assert template.probe == name

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.ngrams import (
+from builders.engine.audit.ngrams import (
     FUNCTION_WORDS,
     HASHED_WIDTH,
-    Features,
     ngram_features,
     shares_a_word,
     tokenise,
@@ -57,45 +56,18 @@ def test_texts_may_be_slices_of_larger_arrays() -> None:
     assert tokens.lengths.tolist() == [2, 1]
 
 
-@st.composite
-def sparse(draw: st.DrawFn) -> tuple[Features, npt.NDArray[np.float64]]:
-    """A matrix in compressed rows, and the same one with its zeros written out."""
-    width = draw(st.integers(1, 6))
-    column, number = st.integers(0, width - 1), st.integers(-8, 8).map(float)
-    rows = draw(st.lists(st.lists(st.tuples(column, number), max_size=5), max_size=6))
-    dense = np.zeros((len(rows), width))
-    for row, cells in enumerate(rows):
-        for at, value in cells:
-            dense[row, at] += value
-    cells = [cell for row in rows for cell in row]
-    indptr = np.cumsum([0, *map(len, rows)])
-    columns = np.array([at for at, _ in cells], dtype=np.int64)
-    return Features(indptr, columns, np.array([float(v) for _, v in cells]), width), dense
-
-
-@given(sparse(), st.integers(0, 2**32 - 1))
-def test_products_are_those_of_the_dense_matrix(
-    matrix: tuple[Features, npt.NDArray[np.float64]], seed: int
-) -> None:
-    features, dense = matrix
-    chance = np.random.default_rng(seed)
-    weights, per_text = chance.normal(size=dense.shape[1]), chance.normal(size=dense.shape[0])
-    np.testing.assert_allclose(features.dot(weights), dense @ weights, atol=1e-9)
-    np.testing.assert_allclose(features.transpose_dot(per_text), dense.T @ per_text, atol=1e-9)
-
-
-def columns_of(features: Features, text: int) -> list[int]:
-    return sorted(features.columns[features.indptr[text] : features.indptr[text + 1]].tolist())
+def columns_of(features: Any, text: int) -> list[int]:
+    return sorted(features.indices[features.indptr[text] : features.indptr[text + 1]].tolist())
 
 
 def test_features_are_words_pairs_and_length() -> None:
     features = ngram_features(pa.array(["a b a", "a b", "b a", "", "A, B; a"]))
-    assert features.width == HASHED_WIDTH + 1
+    assert features.shape[1] == HASHED_WIDTH + 1
     assert np.diff(features.indptr).tolist() == [6, 4, 4, 1, 6]
     # The length stands in the last column, in tens of words; the rest counts 1 each.
-    length = features.columns == HASHED_WIDTH
-    assert features.values[length].tolist() == [0.3, 0.2, 0.2, 0.0, 0.3]
-    assert (features.values[~length] == 1).all()
+    length = features.indices == HASHED_WIDTH
+    assert features.data[length].tolist() == [0.3, 0.2, 0.2, 0.0, 0.3]
+    assert (features.data[~length] == 1).all()
     aba, ab, ba, _, again = (set(columns_of(features, text)) for text in range(5))
     assert aba == again == ab | ba
     assert len(ab & ba) == 3  # both words and the length, but not the pair
@@ -113,7 +85,7 @@ def test_features_count_every_word_and_pair(texts: list[str]) -> None:
     lengths = [len(words(text)) for text in texts]
     assert np.diff(features.indptr).tolist() == [n + max(n - 1, 0) + 1 for n in lengths]
     np.testing.assert_allclose(
-        features.dot(np.ones(features.width)),
+        features @ np.ones(features.shape[1]),
         [n + max(n - 1, 0) + n / 10 for n in lengths],
         atol=1e-9,
     )

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from builders.engine.dataset import check_target
-from builders.engine.output import LOCK, SETTLED, sweep, writing
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
+from kbprobe.files import LOCK, SETTLED, replacing_folder, sweep
+from kbprobe.format.dataset import check_target
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from builders.engine.output import writing
+from kbprobe.files import replacing_folder
 
-with writing(Path(sys.argv[1])) as aside:
+with replacing_folder(Path(sys.argv[1])) as aside:
     (aside / "half.txt").write_text("half", encoding="utf-8")
     print(aside, flush=True)
     time.sleep(600)
@@ -40,7 +40,7 @@ def remains(folder: Path, what: str = "new", number: int = 1) -> Path:
 
 def test_what_is_written_is_put_in_place_without_its_lock(tmp_path: Path) -> None:
     for content in ("one", "two"):
-        with writing(tmp_path / "probe") as aside:
+        with replacing_folder(tmp_path / "probe") as aside:
             assert (aside / LOCK).exists()
             (aside / "data.txt").write_text(content, encoding="utf-8")
         assert [path.name for path in (tmp_path / "probe").iterdir()] == ["data.txt"]
@@ -49,7 +49,7 @@ def test_what_is_written_is_put_in_place_without_its_lock(tmp_path: Path) -> Non
 
 
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), writing(tmp_path / "probe"):
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "probe"):
         _ = 1 / 0
     assert list(tmp_path.iterdir()) == []
 
@@ -73,7 +73,7 @@ def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
         writers[0].send_signal(signal.SIGKILL)
         writers[0].wait(60)
         assert dead.exists()
-        with writing(tmp_path / "probe") as aside:
+        with replacing_folder(tmp_path / "probe") as aside:
             assert not dead.exists()
             assert (living / "half.txt").exists()
             (aside / "data.txt").write_text("x", encoding="utf-8")
@@ -111,6 +111,6 @@ def test_an_output_at_or_below_a_file_is_refused_before_planning(
     tmp_path: Path, below: str
 ) -> None:
     (tmp_path / "file").write_text("text", encoding="utf-8")
-    with pytest.raises(UsageError, match="file exists and is no folder"):
+    with pytest.raises(UsageError, match="file exists and is not a folder"):
         check_target(tmp_path / "file" / below, {}, overwrite=True)
     assert not check_target(tmp_path / "new" / below, {}, overwrite=False)

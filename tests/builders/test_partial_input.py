@@ -10,19 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit import Estimate
-from builders.engine.letters import letter_features, numbers, shared_ends, side_by_side
-from builders.engine.partial_input import PartialInput, has_constant_choices, partial_baselines
+from builders.engine.audit.characters import character_features, numbers, shared_ends
+from builders.engine.audit.partial_input import (
+    PartialInput,
+    has_constant_choices,
+    partial_baselines,
+)
+from builders.engine.audit.report import Estimate
 from builders.engine.pipeline import build
-from builders.engine.streams import Floats
-from evaluation.metrics import baselines_of
+from evaluation.results.metrics import baselines_of
+from kbprobe.arrays import Floats
 from tests.builders.toy_cloze import request, words, written
 
 Report = dict[str, Any]
 
 ALONE = ["first alone", "frequency of first", "length of first"]
 ALONE += [name.replace("first", "second") for name in ALONE]
-BOTH = ["likeness of the arguments", "arguments without the frame"]
+BOTH = ["likeness of the arguments", "arguments without the carrier sentence"]
 ANY = ["majority answer", "majority position", "template majority"]
 
 
@@ -54,18 +58,18 @@ def test_a_balanced_probe_is_at_chance_whatever_is_seen_of_it() -> None:
     ("leak", "expected"),
     [
         ("frame", {"template only"}),
-        ("prefix", {"second alone", "arguments without the frame"}),
-        ("length", {"second alone", "length of second", "arguments without the frame"}),
+        ("prefix", {"second alone", "arguments without the carrier sentence"}),
+        ("length", {"second alone", "length of second", "arguments without the carrier sentence"}),
         (
             "frequency",
             {
                 "second alone",
                 "frequency of second",
                 "length of second",
-                "arguments without the frame",
+                "arguments without the carrier sentence",
             },
         ),
-        ("likeness", {"likeness of the arguments", "arguments without the frame"}),
+        ("likeness", {"likeness of the arguments", "arguments without the carrier sentence"}),
     ],
 )
 def test_planted_shortcuts_are_found_and_told_apart(leak: str, expected: set[str]) -> None:
@@ -79,7 +83,7 @@ def test_planted_shortcuts_are_found_and_told_apart(leak: str, expected: set[str
 
 def test_a_probe_of_open_choices_is_audited_by_its_choices() -> None:
     import builders.engine.probe as registry
-    from builders.engine.pipeline import Request
+    from builders.engine.request import Request
 
     probe = registry.find_probe("wordnet_hypernymy")
     options = probe.options.parse({"pos": ("verb",), "limit": 400}, probe.name)
@@ -169,13 +173,11 @@ def test_constant_choices_may_be_asked_to_be_fewer() -> None:
 
 
 def dense(features: Any) -> Floats:
-    table = np.zeros((features.indptr.size - 1, features.width))
-    line = np.repeat(np.arange(table.shape[0]), np.diff(features.indptr))
-    np.add.at(table, (line, features.columns), features.values)
+    table: Floats = features.toarray()
     return table
 
 
-def test_runs_of_letters_are_those_of_a_plain_reading() -> None:
+def test_character_ngrams_are_those_of_a_plain_reading() -> None:
     texts = ["Unhappy", "ab", "", "happy ab", "über", "aaaa"]
 
     def plain(text: str) -> set[str]:
@@ -183,7 +185,7 @@ def test_runs_of_letters_are_those_of_a_plain_reading() -> None:
         runs = {framed[i : i + n] for n in range(1, 5) for i in range(len(framed) - n + 1)}
         return runs | {f"word {word}" for word in text.lower().split()}
 
-    table = dense(letter_features(pa.array(texts)))
+    table = dense(character_features(pa.array(texts)))
     sets = [plain(text) for text in texts]
     assert ((table > 0).sum(axis=1) == [len(some) for some in sets]).all()
     shared = (table > 0).astype(int) @ (table > 0).astype(int).T
@@ -209,11 +211,9 @@ def test_shared_ends_are_those_of_a_plain_reading() -> None:
     assert columns[3].tolist() == [1, 0, 0, 1, 1, 0, 0]
 
 
-def test_features_side_by_side_keep_their_columns() -> None:
-    one, other = numbers(np.array([1.0, 3.0])), letter_features(pa.array(["ab", ""]))
-    joined = side_by_side(one, other, one)
-    assert np.allclose(dense(joined), np.hstack([dense(one), dense(other), dense(one)]))
-    assert np.allclose(dense(one), [[1, -1], [1, 1]])
+def test_numbers_are_scaled_and_stand_beside_a_one() -> None:
+    assert np.allclose(dense(numbers(np.array([1.0, 3.0]))), [[1, -1], [1, 1]])
+    assert np.allclose(dense(numbers(np.array([2.0, 2.0]))), [[1, 0], [1, 0]])
 
 
 def test_the_model_of_an_argument_agrees_with_scikit_learn() -> None:
@@ -229,7 +229,7 @@ def test_the_model_of_an_argument_agrees_with_scikit_learn() -> None:
     found = {b.name: b for b in partial_baselines(part, answers, gold, train, test)}
     assert list(found) == ["template only", "word alone", "frequency of word", "length of word"]
     ours = np.diff(found["word alone"].scores, axis=1).ravel()
-    table = dense(letter_features(pa.array(texts)))
+    table = dense(character_features(pa.array(texts)))
     table[:, (table[:600] > 0).sum(axis=0) < 2] = 0
     theirs = LogisticRegression(C=2.0).fit(table[:600], gold[:600]).decision_function(table[600:])
     assert np.corrcoef(ours, theirs)[0, 1] > 0.98

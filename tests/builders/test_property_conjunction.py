@@ -4,128 +4,129 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from builders.engine.items import plain
-from builders.engine.pipeline import Built, Request, build
+from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
-from builders.engine.streams import Stream
-from builders.engine.template_file import load_template
-from builders.properties import ASKED, WORDED, PropertyOptions, Sources, _drawn, _evidence
+from builders.engine.render.template_file import load_template
+from builders.engine.request import Request
+from builders.english.articles import with_article
+from builders.english.nouns import Nouns
 from builders.properties.facts import OFFENSIVE, TOO_GENERAL, VAGUE
+from builders.properties.options import ASKED, WORDED, PropertyOptions
+from builders.properties.probes import Sources, _drawn, _evidence
 from builders.properties.rows import Askable, conjunctions, exceptions
-from builders.properties.text import Wording, with_article
-from kb_cache.conceptnet import load_conceptnet
-from kb_cache.errors import UsageError
-from kb_cache.wordnet import load_wordnet
+from builders.properties.text import PropertyForms
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.wordnet.load import load_wordnet
+from kbprobe.errors import UsageError
+from kbprobe.format.items import plain
+from kbprobe.rng import RandomGenerator
+from tests.real_data import MINIATURE, SAMPLE
 
 pytest.importorskip("lemminflect", reason="lemminflect, which inflects words, is not installed")
 
 BOTH, EXCEPT = "property_conjunction", "property_conjunction_but_not"
-SAMPLE = "english-sample"
 Rows = list[dict[str, Any]]
 EACH = pytest.mark.parametrize("name", [BOTH, EXCEPT])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def sample(conceptnet_sample: str) -> str:
-    """The name of the snapshot of the real English sample."""
-    return conceptnet_sample
-
-
-def built(name: str, seed: int = 0, **options: Any) -> Built:
+def built(conceptnet: str, name: str, seed: int = 0, **options: Any) -> Built:
     probe = find_probe(name)
-    parsed = probe.options.parse({"conceptnet": SAMPLE, **options}, name)
+    parsed = probe.options.parse({"conceptnet": conceptnet, **options}, name)
     return build(Request(probe, parsed, seed, audit=True))
 
 
 @pytest.fixture(scope="module")
-def default(sample: str) -> dict[str, Built]:
-    return {name: built(name) for name in (BOTH, EXCEPT)}
+def default(conceptnet: str) -> dict[str, Built]:
+    return {name: built(conceptnet, name) for name in (BOTH, EXCEPT)}
 
 
 def rows_of(done: Built) -> dict[str, Rows]:
     return {split: plain(items.table()).to_pylist() for split, items in done.splits.items()}
 
 
-@cache
-def sources() -> Sources:
-    return Sources(load_conceptnet(SAMPLE), load_wordnet())
+class Reading:
+    """What a ConceptNet says, read once more, plainly.
+
+    Attributes:
+        sources: the knowledge bases.
+        stated: relation, or "Not" and relation -> (start, end) -> weight.
+        isa: IsA edges of weight 2 and more.
+    """
+
+    def __init__(self, conceptnet: str) -> None:
+        self.sources = Sources(load_conceptnet(conceptnet), load_wordnet())
+        self.stated: dict[str, dict[tuple[int, int], float]] = {}
+        cn = self.sources.conceptnet
+        self._texts = cn.concepts["text"].to_pylist()
+        for name in cn.relation_names:
+            for negated in (False, True):
+                start, end, weight = cn.edges(name, negated)
+                pairs = zip(cn.terms[start].tolist(), cn.terms[end].tolist(), strict=True)
+                edges = self.stated.setdefault(f"Not{name}" if negated else name, {})
+                for pair, heavy in zip(pairs, weight.tolist(), strict=True):
+                    both = [pair, pair[::-1]] if name in ("Antonym", "LocatedNear") else [pair]
+                    for one in both:
+                        edges[one] = max(heavy, edges.get(one, 0.0))
+        self.isa: dict[int, set[int]] = {}
+        for (start, end), weight in self.stated["IsA"].items():
+            if weight >= 2:
+                self.isa.setdefault(start, set()).add(end)
+
+    def kinds_of(self, concept: int) -> set[int]:
+        """What ConceptNet says a concept to be, over two edges of weight 2 and more."""
+        above: set[int] = set()
+        front = {concept}
+        for _ in range(2):
+            front = set().union(*(self.isa.get(one, set()) for one in front))
+            above |= front
+        return {one for one in above if self._texts[one] not in TOO_GENERAL}
+
+    def says(self, concept: int, relation: str, target: int) -> bool:
+        return (concept, target) in self.stated[relation]
+
+    def lacks(self, concept: int, relation: str, target: int) -> bool:
+        """Denied, or neither said of the concept nor of what it is said to be a kind of."""
+        if self.says(concept, opposite(relation), target):
+            return True
+        return not any(
+            self.says(one, relation, target) for one in {concept, *self.kinds_of(concept)}
+        )
+
+    def holds(self, concept: int, relation: str, target: int) -> bool:
+        """Said, and not denied."""
+        said = self.says(concept, relation, target)
+        return said and not self.says(concept, opposite(relation), target)
 
 
-@cache
-def stated() -> dict[str, dict[tuple[int, int], float]]:
-    """Relation, or "Not" and relation -> (start, end) -> weight: read once more, plainly."""
-    cn = sources().conceptnet
-    found: dict[str, dict[tuple[int, int], float]] = {}
-    for name in cn.relation_names:
-        for negated in (False, True):
-            start, end, weight = cn.edges(name, negated)
-            pairs = zip(cn.terms[start].tolist(), cn.terms[end].tolist(), strict=True)
-            edges = found.setdefault(f"Not{name}" if negated else name, {})
-            for pair, heavy in zip(pairs, weight.tolist(), strict=True):
-                both = [pair, pair[::-1]] if name in ("Antonym", "LocatedNear") else [pair]
-                for one in both:
-                    edges[one] = max(heavy, edges.get(one, 0.0))
-    return found
-
-
-@cache
-def isa() -> dict[int, set[int]]:
-    """IsA edges of weight 2 and more."""
-    above: dict[int, set[int]] = {}
-    for (start, end), weight in stated()["IsA"].items():
-        if weight >= 2:
-            above.setdefault(start, set()).add(end)
-    return above
-
-
-@cache
-def kinds_of(concept: int) -> frozenset[int]:
-    """What ConceptNet says a concept to be, over two edges of weight 2 and more."""
-    texts = sources().conceptnet.concepts["text"]
-    above: set[int] = set()
-    front = {concept}
-    for _ in range(2):
-        front = set().union(*(isa().get(one, set()) for one in front))
-        above |= front
-    return frozenset(one for one in above if texts[one].as_py() not in TOO_GENERAL)
-
-
-def says(concept: int, relation: str, target: int) -> bool:
-    return (concept, target) in stated()[relation]
+@pytest.fixture(scope="module")
+def reading(conceptnet: str) -> Reading:
+    return Reading(conceptnet)
 
 
 def opposite(relation: str) -> str:
     return relation.removeprefix("Not") if relation.startswith("Not") else f"Not{relation}"
 
 
-def lacks(concept: int, relation: str, target: int) -> bool:
-    """Denied, or neither said of the concept nor of what it is said to be a kind of."""
-    if says(concept, opposite(relation), target):
-        return True
-    return not any(says(one, relation, target) for one in {concept, *kinds_of(concept)})
-
-
 Drawn = Iterator[tuple[int, tuple[str, int], tuple[str, int], list[int]]]
 
 
-def drawn(name: str) -> Drawn:
+def drawn(sources: Sources, name: str) -> Drawn:
     """Gold, first property, second property, and distractors of every tenth row."""
-    options = find_probe(name).options.parse({"conceptnet": SAMPLE}, name)
+    options = find_probe(name).options.parse({}, name)
     assert isinstance(options, PropertyOptions)
-    stream = Stream.of(3, name)
-    evidence = _evidence(sources(), options)
+    rng = RandomGenerator.of(3, name)
+    evidence = _evidence(sources, options)
     askable: Askable = (
         conjunctions(evidence)
         if name == BOTH
-        else exceptions(evidence, options.cap_per_gold, stream.child("questions"))
+        else exceptions(evidence, options.cap_per_gold, rng.child("questions"))
     )
-    rows, _, _ = _drawn(sources().conceptnet, options, evidence, askable, stream)
+    rows, _, _ = _drawn(sources.conceptnet, options, evidence, askable, rng)
     gold, first, second = (column[rows.line] for column in askable.asking)
 
     def spelled(which: int) -> tuple[str, int]:
@@ -137,64 +138,67 @@ def drawn(name: str) -> Drawn:
         yield own, spelled(first[at]), spelled(second[at]), nodes
 
 
-def test_golds_have_both_properties_and_distractors_one() -> None:
+def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent: str) -> None:
     seen = 0
-    for gold, first, second, nodes in drawn(BOTH):
+    for gold, first, second, nodes in drawn(reading.sources, BOTH):
         seen += 1
         for relation, target in (first, second):
             least = 3 if relation in ("IsA", "HasProperty") else 2
-            assert stated()[relation][gold, target] >= least
+            assert reading.stated[relation][gold, target] >= least
         if first[0] == second[0] == "AtLocation":
-            assert min(stated()["AtLocation"][gold, one[1]] for one in (first, second)) >= 3
+            assert min(reading.stated["AtLocation"][gold, one[1]] for one in (first, second)) >= 3
         sides = set()
         for node in nodes:
             assert node != gold
-            has = [says(node, *one) and not says(node, opposite(one[0]), one[1])
-                   for one in (first, second)]  # fmt: skip
+            has = [reading.holds(node, *one) for one in (first, second)]
             assert sum(has) == 1
             side = has.index(False)
-            assert lacks(node, *(first, second)[side])
+            assert reading.lacks(node, *(first, second)[side])
             sides.add(side)
         assert sides == {0, 1}
-    assert seen > 300
+    assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
 
 
-def test_exceptions_have_the_first_property_and_not_the_second() -> None:
+def test_exceptions_have_the_first_property_and_not_the_second(
+    reading: Reading, extent: str
+) -> None:
     seen = 0
-    for gold, first, second, nodes in drawn(EXCEPT):
+    for gold, first, second, nodes in drawn(reading.sources, EXCEPT):
         seen += 1
-        assert stated()[first[0]][gold, first[1]] >= 4
-        assert lacks(gold, *second)
+        assert reading.stated[first[0]][gold, first[1]] >= 4
+        assert reading.lacks(gold, *second)
         assert not second[0].startswith("Not")
         tempting = 0
         for node in nodes:
             # Having the second property is what makes a distractor wrong.
-            assert stated()[second[0]][node, second[1]] >= 2
-            has = says(node, *first) and not says(node, opposite(first[0]), first[1])
-            assert has or lacks(node, *first)
+            assert reading.stated[second[0]][node, second[1]] >= 2
+            has = reading.holds(node, *first)
+            assert has or reading.lacks(node, *first)
             tempting += has
         assert tempting == 1
-    assert seen > 300
+    assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
 
 
 @EACH
-def test_triples_are_edges_of_the_gold(default: dict[str, Built], name: str) -> None:
+def test_triples_are_edges_of_the_gold(
+    reading: Reading, default: dict[str, Built], name: str
+) -> None:
     rows = [row for split in rows_of(default[name]).values() for row in split]
     terms = sorted({one[end] for row in rows for one in row["triples"]
                     for end in ("subject", "object")})  # fmt: skip
-    number = dict(zip(terms, sources().conceptnet.lookup(terms).tolist(), strict=True))
+    number = dict(zip(terms, reading.sources.conceptnet.lookup(terms).tolist(), strict=True))
     for row in rows:
         assert len(row["triples"]) in ((2,) if name == BOTH else (1, 2))
         relations = row["relation"].split("+")
         for triple, relation in zip(row["triples"], relations, strict=False):
             assert triple["relation"] == relation
-            assert (number[triple["subject"]], number[triple["object"]]) in stated()[relation]
+            assert (number[triple["subject"]], number[triple["object"]]) in reading.stated[relation]
         assert row["triples"][0]["subject"] == row["concept"]
 
 
 @EACH
 def test_splits_share_no_concept_and_mix_relations_alike(
-    default: dict[str, Built], name: str
+    default: dict[str, Built], name: str, extent: str
 ) -> None:
     splits = rows_of(default[name])
     shown = [{node for row in rows for node in row["choice_nodes"]} for rows in splits.values()]
@@ -205,13 +209,15 @@ def test_splits_share_no_concept_and_mix_relations_alike(
         mixes.append({one: count / sum(counts.values()) for one, count in counts.items()})
     # Total variation: the share of properties that would have to be exchanged.
     names = mixes[0].keys() | mixes[1].keys()
-    assert sum(abs(mixes[0].get(one, 0) - mixes[1].get(one, 0)) for one in names) / 2 < 0.12
+    bound = {MINIATURE: 0.2, SAMPLE: 0.12}[extent]
+    assert sum(abs(mixes[0].get(one, 0) - mixes[1].get(one, 0)) for one in names) / 2 < bound
 
 
 @EACH
-def test_bars(default: dict[str, Built], name: str) -> None:
+def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
     done = default[name]
-    assert done.manifest["counts"]["rows"] >= {BOTH: 4_483, EXCEPT: 3_000}[name]
+    least = {MINIATURE: 400, SAMPLE: {BOTH: 4_483, EXCEPT: 3_000}[name]}
+    assert done.manifest["counts"]["rows"] >= least[extent]
     for rows in rows_of(done).values():
         golds = Counter(row["choice_nodes"][row["answer"]] for row in rows)
         assert max(golds.values()) <= {BOTH: 60, EXCEPT: 40}[name]
@@ -234,44 +240,43 @@ def test_unfit_terms_are_not_shown(default: dict[str, Built], name: str) -> None
 
 
 @EACH
-def test_questions_of_five_choices(sample: str, name: str) -> None:
-    splits = rows_of(built(name, choices=5))
-    rows = [row for split in splits.values() for row in split]
-    assert rows  # few: property_conjunction_but_not has next to none with four distractors
-    assert {len(set(row["choice_nodes"])) for row in rows} == {5}
-    four = rows_of(built(name, choices=4))
-    assert {len(row["choice_nodes"]) for split in four.values() for row in split} == {4}
+def test_questions_of_more_choices(conceptnet: str, name: str, extent: str) -> None:
+    # property_conjunction_but_not has next to none with four distractors.
+    for choices in {MINIATURE: (4,), SAMPLE: (4, 5)}[extent]:
+        splits = rows_of(built(conceptnet, name, choices=choices))
+        rows = [row for split in splits.values() for row in split]
+        assert {len(set(row["choice_nodes"])) for row in rows} == {choices}
 
 
-def test_a_cap_and_uniform_sampling(sample: str) -> None:
-    done = rows_of(built(BOTH, cap_per_gold=3, sampling="uniform"))
+def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
+    done = rows_of(built(conceptnet, BOTH, cap_per_gold=3, sampling="uniform"))
     golds = Counter(row["concept"] for rows in done.values() for row in rows)
     assert max(golds.values()) == 3
 
 
-def test_without_contrast_more_can_be_asked(sample: str, default: dict[str, Built]) -> None:
-    loose = built(BOTH, contrast="none", train_rows=0, perturbations=1)
-    strict = built(BOTH, train_rows=0, perturbations=1)
+def test_without_contrast_more_can_be_asked(conceptnet: str, default: dict[str, Built]) -> None:
+    loose = built(conceptnet, BOTH, contrast="none", train_rows=0, perturbations=1)
+    strict = built(conceptnet, BOTH, train_rows=0, perturbations=1)
     assert loose.manifest["counts"]["rows"] > 1.5 * strict.manifest["counts"]["rows"]
 
 
-def test_relations_can_be_chosen(sample: str) -> None:
-    done = rows_of(built(BOTH, relations=("AtLocation", "UsedFor")))
+def test_relations_can_be_chosen(conceptnet: str) -> None:
+    done = rows_of(built(conceptnet, BOTH, relations=("AtLocation", "UsedFor")))
     used = {one for rows in done.values() for row in rows for one in row["relation"].split("+")}
     assert {"AtLocation", "UsedFor"} <= used
     assert {one.removeprefix("Not") for one in used} == {"AtLocation", "UsedFor"}
 
 
-def test_what_options_refuse(sample: str) -> None:
+def test_what_options_refuse(conceptnet: str) -> None:
     model = find_probe(BOTH).options
     with pytest.raises(UsageError, match=r"no relation 'UsdFor'. Did you mean 'UsedFor'"):
         model.parse({"relations": ("UsdFor",)}, BOTH)
     with pytest.raises(UsageError, match="--choices"):
         model.parse({"choices": 2}, BOTH)
     with pytest.raises(UsageError, match="no question is left to ask"):
-        built(BOTH, min_weight_loose=10_000, relations=("IsA",))
+        built(conceptnet, BOTH, min_weight_loose=10_000, relations=("IsA",))
     with pytest.raises(UsageError, match="kb-cache fetch conceptnet"):
-        built(BOTH, conceptnet="never-fetched")
+        built("never-fetched", BOTH)
 
 
 GOLDEN = {
@@ -303,9 +308,9 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("relation", WORDED)
-def test_the_phrase_of_each_relation(sample: str, relation: str) -> None:
+def test_the_phrase_of_each_relation(conceptnet: str, relation: str) -> None:
     term, phrase = GOLDEN[relation]
-    wording = Wording(load_wordnet(), [one for one, _ in GOLDEN.values()])
+    wording = PropertyForms(load_wordnet(), [one for one, _ in GOLDEN.values()])
     probe = find_probe(BOTH)
     template = load_template(
         BOTH,
@@ -351,10 +356,10 @@ def test_articles(noun: str, phrase: str) -> None:
     assert with_article(noun.lower()).lower() == phrase.lower()
 
 
-def test_places(sample: str) -> None:
+def test_places(conceptnet: str) -> None:
     terms = ["table", "school", "sky", "doctor", "farmland", "space", "radio", "oven"]
-    wording = Wording(load_wordnet(), terms)
-    assert [wording.place(term) for term in terms] == [
+    nouns = Nouns(load_wordnet(), terms)
+    assert [nouns.place(term) for term in terms] == [
         "on a table",
         "at school",
         "in the sky",
@@ -366,10 +371,10 @@ def test_places(sample: str) -> None:
     ]
 
 
-def test_another_seed_draws_other_rows(sample: str, default: dict[str, Built]) -> None:
+def test_another_seed_draws_other_rows(conceptnet: str, default: dict[str, Built]) -> None:
     def ids(done: Built) -> set[str]:
         return {row["id"] for rows in rows_of(done).values() for row in rows}
 
-    one, other = ids(default[BOTH]), ids(built(BOTH, seed=1))
+    one, other = ids(default[BOTH]), ids(built(conceptnet, BOTH, seed=1))
     assert np.abs(len(one) - len(other)) < len(one) / 2
     assert len(one & other) < len(one) / 2

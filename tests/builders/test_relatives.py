@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.families import Pool
-from builders.engine.relatives import at_distance, level_below, level_with, sisters
-from kb_cache.graph import Graph, Ints
+from builders.engine.draw.families import Pool
+from builders.wordnet.relatives import at_distance, level_below, level_with, sisters
+from kb_cache.graph import Graph
+from kbprobe.arrays import Ints
 
 Edges = frozenset[tuple[int, int]]
 

@@ -12,8 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from builders.engine.plan import Questions
-from builders.engine.streams import Stream
-from builders.engine.synsets import (
+from builders.wordnet.synsets import (
     alike,
     contexts_of,
     generality,
@@ -21,10 +20,13 @@ from builders.engine.synsets import (
     path_facts,
     shown_glosses,
 )
-from kb_cache.graph import Graph, Ints
-from kb_cache.wordnet import WordNet, load_wordnet
+from kb_cache.graph import Graph
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Ints
+from kbprobe.rng import RandomGenerator
 
-STREAM = Stream.of(0, "contexts")
+RNG = RandomGenerator.of(0, "contexts")
 
 
 @pytest.fixture(scope="module")
@@ -111,19 +113,19 @@ def test_path_facts_spell_out_the_shortest_path_through_the_lowest_ids(
     graph = Graph.from_edges(size, [one for one, _ in edges], [other for _, other in edges])
     names = pa.array([f"n{i}" for i in range(size)])
     facts = path_facts(graph, concept, gold, hops, "hypernym", names)
-    assert facts.relations == ("hypernym",)
-    assert not facts.relation.any()
+    assert facts.relation.values.to_pylist() == ["hypernym"]
+    assert not facts.relation.codes.any()
     for at, (_, _, path) in enumerate(asked):
         edge = slice(facts.indptr[at], facts.indptr[at + 1])
-        assert facts.subject[edge].tolist() == path[:-1]
-        assert facts.object[edge].tolist() == path[1:]
+        assert facts.subject.codes[edge].tolist() == path[:-1]
+        assert facts.object.codes[edge].tolist() == path[1:]
 
 
 # Contexts
 
 
 def test_contexts_are_examples_with_the_word_located(wordnet: WordNet) -> None:
-    found = contexts_of(wordnet, np.ones(len(wordnet), dtype=np.bool_), 0, STREAM)
+    found = contexts_of(wordnet, np.ones(len(wordnet), dtype=np.bool_), 0, RNG)
     assert np.unique(found.example).size == found.example.size
     assert found.example.size > 40_000
     owners = np.asarray(wordnet.examples["synset"])[found.example]
@@ -139,24 +141,24 @@ def test_contexts_are_examples_with_the_word_located(wordnet: WordNet) -> None:
 def test_contexts_are_of_the_concepts_wanted_and_no_more_than_wanted(wordnet: WordNet) -> None:
     wanted = np.zeros(len(wordnet), dtype=np.bool_)
     wanted[ids(wordnet, "run.v.01", "dog.n.01", "break.v.02")] = True
-    every = contexts_of(wordnet, wanted, 0, STREAM)
+    every = contexts_of(wordnet, wanted, 0, RNG)
     per_concept = dict(zip(*np.unique(every.concept, return_counts=True), strict=True))
     assert set(every.concept.tolist()) <= set(np.flatnonzero(wanted).tolist())
     assert max(per_concept.values()) > 1
     for most in (1, 2):
-        some = contexts_of(wordnet, wanted, most, STREAM)
+        some = contexts_of(wordnet, wanted, most, RNG)
         counts = dict(zip(*np.unique(some.concept, return_counts=True), strict=True))
         assert counts == {node: min(count, most) for node, count in per_concept.items()}
         # More contexts add to the fewer, and so does asking about more concepts.
-        everywhere = contexts_of(wordnet, np.ones_like(wanted), most, STREAM)
+        everywhere = contexts_of(wordnet, np.ones_like(wanted), most, RNG)
         assert set(some.example.tolist()) <= set(everywhere.example.tolist())
-    few = set(contexts_of(wordnet, wanted, 1, STREAM).example.tolist())
-    assert few < set(contexts_of(wordnet, wanted, 2, STREAM).example.tolist())
+    few = set(contexts_of(wordnet, wanted, 1, RNG).example.tolist())
+    assert few < set(contexts_of(wordnet, wanted, 2, RNG).example.tolist())
 
 
 def test_another_stream_chooses_other_contexts(wordnet: WordNet) -> None:
     every = np.ones(len(wordnet), dtype=np.bool_)
-    one, other = (contexts_of(wordnet, every, 1, Stream.of(seed, "c")) for seed in (0, 1))
+    one, other = (contexts_of(wordnet, every, 1, RandomGenerator.of(seed, "c")) for seed in (0, 1))
     assert (one.concept == other.concept).all()
     assert (one.example != other.example).any()
 
@@ -177,17 +179,11 @@ def test_another_stream_chooses_other_contexts(wordnet: WordNet) -> None:
         ("a dog barked all night", "dog", "great_pyrenees.n.01", True),
     ],
 )
-def test_a_word_shared_by_stem_and_gold_gives_it_away(
+def test_a_word_shared_by_question_and_gold_gives_it_away(
     wordnet: WordNet, context: str, word: str, gold: str, given: bool
 ) -> None:
-    sentence, surface_form = pa.array([context]), pa.array([word])
-    asked = Questions(
-        np.array([0]),
-        {"sentence": sentence, "word": surface_form},
-        sentence,
-        surface_form,
-        pa.array(["noun"]),
-    )
+    fields = {"sentence": [context], "word": [word]}
+    asked = Questions.from_columns(np.array([0]), fields, surface_form="word")
     found = gives_away(
         wordnet, asked, np.array([0]), ids(wordnet, gold), names_shown=True, gloss_shown=True
     )

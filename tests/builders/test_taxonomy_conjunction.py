@@ -12,23 +12,19 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import builders
-from builders.engine.dataset import data_folder
-from builders.engine.distractors import Candidates
-from builders.engine.streams import Stream
 from builders.engine.whole_words import whole_words
-from builders.taxonomy.draw import SLACK, TOLERANCE, draw_pairs
 from builders.taxonomy.options import TEST_TREES, TREES, VALIDATION_TREES, TaxonomyOptions
 from builders.taxonomy.pairs import trees_of
 from builders.taxonomy.words import MISLEADING, Taxonomy
-from kb_cache.conceptnet import load_conceptnet
-from kb_cache.conceptnet_fetch import fetch
-from kb_cache.errors import UsageError
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.fetching import fetch
 from kb_cache.frequency import zipf_frequencies
-from kb_cache.wordnet import WordNet, load_wordnet
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.errors import UsageError
+from kbprobe.format.dataset import data_folder
 
 pytest.importorskip("inflect", reason="inflect, which finds articles, is not installed")
 
@@ -333,7 +329,7 @@ def test_conceptnet_says_what_words_are_and_what_one_cannot_deny(
     edges = (("hammer", "toy", 4.0), ("knife", "toy", 1.0), ("hammer", "man best friend", 4.0))
     path.write_text("\n".join(line(*edge) for edge in edges) + "\n", encoding="utf-8")
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    fetch(path, "edges")
+    fetch("conceptnet", source=path, name="edges")
     taxonomy = Taxonomy(wordnet, load_conceptnet("edges"))
     texts = taxonomy.words.to_pylist()
     hammer, knife, toy = (texts.index(word) for word in ("hammer", "knife", "toy"))
@@ -342,52 +338,3 @@ def test_conceptnet_says_what_words_are_and_what_one_cannot_deny(
     denied = set(taxonomy.cannot_deny(np.array([hammer, knife])).tolist())
     assert {word * len(taxonomy) + toy for word in (hammer, knife)} <= denied
     assert taxonomy.name == "wordnet-3.0+conceptnet-edges"
-
-
-# Drawing
-
-
-@st.composite
-def pools(draw: st.DrawFn) -> tuple[Candidates, np.ndarray[Any, Any], int]:
-    """Rows with a gold and, in each of the two groups, other nodes."""
-    size = draw(st.integers(5, 9))
-    lines, gold = [], []
-    for row in range(draw(st.integers(1, 80))):
-        nodes = draw(st.permutations(range(size)))
-        gold.append(nodes[0])
-        cut = draw(st.integers(2, size - 1))
-        lines += [(row, node, 0) for node in nodes[1:cut]]
-        lines += [(row, node, 1) for node in nodes[cut:]]
-    row, node, group = np.array(lines, dtype=np.int64).T
-    return Candidates(row, node, group), np.array(gold, dtype=np.int64), size
-
-
-@settings(max_examples=40, deadline=None)
-@given(pools(), st.integers(0, 6), st.integers(0, 3))
-def test_drawn_rows_keep_the_caps_and_pay_for_themselves(
-    pool: tuple[Candidates, np.ndarray[Any, Any], int], cap: int, seed: int
-) -> None:
-    candidates, gold, size = pool
-    level = np.arange(size, dtype=np.float64)
-    drawn = draw_pairs(candidates, gold, level, cap, Stream.of(seed))
-    again = draw_pairs(candidates, gold, level, cap, Stream.of(seed))
-    assert np.array_equal(drawn.rows, again.rows)
-    assert np.array_equal(drawn.nodes, again.nodes)
-    assert np.array_equal(drawn.rows, np.unique(drawn.rows))
-    allowed = set(zip(*(part.tolist() for part in candidates if part is not None), strict=True))
-    for row, nodes in zip(drawn.rows.tolist(), drawn.nodes.tolist(), strict=True):
-        assert (row, nodes[0], 0) in allowed
-        assert (row, nodes[1], 1) in allowed
-    golds = np.bincount(gold[drawn.rows], minlength=size)
-    uses = np.bincount(drawn.nodes.ravel(), minlength=size)
-    if cap:
-        assert golds.max(initial=0) <= cap
-    much = np.maximum(SLACK, TOLERANCE * (2 * golds + uses))
-    assert (np.abs(2 * golds - uses) <= much).all()
-
-
-def test_nothing_to_draw_from() -> None:
-    empty = np.empty(0, dtype=np.int64)
-    drawn = draw_pairs(Candidates(empty, empty, empty), empty, np.ones(3), 0, Stream.of(0))
-    assert drawn.rows.size == 0
-    assert drawn.nodes.shape == (0, 2)

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine import render
-from builders.engine.render import TemplateError, check_source, render_batch
-from builders.engine.template_file import Template, load_template, names
-from kb_cache.errors import UsageError
+from builders.engine.render import jinja as render
+from builders.engine.render.jinja import TemplateError, check_source, render_batch
+from builders.engine.render.template_file import Template, load_template, names
+from kbprobe.errors import UsageError
 
 QUESTION_FIELDS = ("sentence", "word", "gloss", "pos")
 CHOICE_FIELDS = ("lemma", "others", "lemmas", "pos", "gloss")
@@ -423,11 +423,11 @@ def test_filters(expression: str, value: str, expected: str) -> None:
 def test_heavy_imports_wait_until_needed() -> None:
     code = (
         "import sys\n"
-        "from builders.engine import render, template_file\n"
+        "from builders.engine.render import jinja, template_file\n"
         "template_file.names()\n"
         "heavy = {'jinja2', 'yaml', 'inflect', 'pyarrow'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "assert render.render_batch('{{ x | quoted }}', {'x': ['y']}, 'x') == ['\"y\"']\n"
+        "assert jinja.render_batch('{{ x | quoted }}', {'x': ['y']}, 'x') == ['\"y\"']\n"
         "assert 'inflect' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
+from release.checks.checking import check
+from release.croissant import croissant
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -24,10 +26,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from builders.engine.families import Asked, Family, Pool, RANDOM, Truth, perturb
+from builders.engine.draw.families import QuestionBatch, Family, Pool, Truth, perturb
+from builders.engine.options import RANDOM
 from builders.engine.options import ProbeOptions
-from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions
+from builders.engine.plan import Facts, Nodes, Questions
 from builders.engine.probe import probe
+from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits
 
 
@@ -51,16 +55,16 @@ class LetterOptions(ProbeOptions):
     question_fields=("letter",),
     choice_fields=("letter",),
 )
-def acme_letters(alphabet, options, stream):
+def acme_letters(alphabet, options, rng):
     """Which letter follows another?"""
     size = len(alphabet.letters)
     letters = pa.array(list(alphabet.letters))
     concept = np.arange(size - options.step)
     gold = concept + options.step
-    split = assign_splits(concept, options.split_shares, stream.child("splits"))
+    split = assign_splits(concept, options.split_shares, rng.child("splits"))
     kind = np.zeros(size, dtype=np.int64)
     (drawn,) = perturb(
-        Asked(concept, gold, np.zeros_like(gold), kind[gold]),
+        QuestionBatch(concept, gold, np.zeros_like(gold), kind[gold]),
         [Family(RANDOM, 0, Pool.empty(), gold)],
         Truth(size, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)),
         kind,
@@ -68,28 +72,23 @@ def acme_letters(alphabet, options, stream):
         max_fill=0,
         sampling="uniform",
         repeats=1,
-        stream=stream.child("distractors"),
+        rng=rng.child("distractors"),
     )
     rows = drawn.rows
-    zeros = np.zeros(rows.size, dtype=np.int64)
-    nodes = np.concatenate([gold[rows, None], drawn.nodes], axis=1)
-    empty = pa.array([""] * size)
-    return Plan(
+    return plan_rows(
         relation="follows",
-        questions=Questions(np.arange(size), {"letter": letters}, empty, letters, empty),
-        choices=Nodes(letters, lambda some, wanted: {"letter": letters.take(some).to_pylist()}),
-        facts=Facts(np.arange(size), concept, np.zeros_like(concept), gold, letters, ("follows",)),
-        family_names=(GOLD, RANDOM),
+        questions=Questions.from_columns(
+            np.arange(size), {"letter": letters}, surface_form="letter"
+        ),
+        choices=Nodes.from_columns(letters, field="letter"),
+        facts=Facts.from_codes(concept, 0, gold, letters, ("follows",)),
+        families=(RANDOM,),
         concept=concept[rows],
         question=concept[rows],
         fact=concept[rows],
-        hops=np.full(rows.size, options.step),
+        hops=options.step,
         split=split[rows],
-        family=zeros + 1,
-        distance=zeros,
-        nodes=nodes,
-        node_family=np.ones_like(nodes),
-        node_hops=np.zeros_like(nodes),
+        nodes=np.concatenate([gold[rows, None], drawn.nodes], axis=1),
     )
 '''
 
@@ -157,6 +156,43 @@ def test_it_is_built_with_its_own_template(run: Run, tmp_path: Path) -> None:
     assert manifest["template"]["sources"] == ["acme_letters.yaml"]
     assert "CC0-1.0" in (tmp_path / "probe" / "README.md").read_text(encoding="utf-8")
     assert run("--from-manifest", "probe").returncode == 0
+    assert manifest["language"] == ["en"]  # where a knowledge base says nothing of it
+
+
+def test_credit_and_language_travel_from_the_knowledge_base_to_card_and_croissant(
+    run: Run, site: Path, tmp_path: Path
+) -> None:
+    credit = "Contains the Acme alphabet, by the Acme authors."
+    stated = f"""    licence: str = "CC-BY-4.0"
+    attribution: str = "{credit}"
+    citation: str = "@misc{{acme-2026, title = {{The Alphabet}}}}"
+    language: str = "de"
+"""
+    module = site / "acme_probes.py"
+    module.write_text(MODULE.replace('    licence: str = "CC0-1.0"\n', stated))
+    done = run("acme_letters", "-o", "probe")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "probe"
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["knowledge_base"]["sources"] == [
+        {"name": "alphabet", "version": "1", "digest": "0" * 64, "licence": "CC-BY-4.0",
+         "attribution": credit, "citation": "@misc{acme-2026, title = {The Alphabet}}",
+         "language": "de"}
+    ]  # fmt: skip
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"\n{credit}\n" in card
+    assert "\n@misc{acme-2026, title = {The Alphabet}}\n" in card
+    assert card.startswith("---\nlanguage:\n- de\nlicense: cc-by-4.0\n")
+    assert "conceptnet" not in card.lower()
+    described = croissant(folder)
+    assert described["creditText"] == credit
+    assert described["inLanguage"] == "de"
+    assert "acme-2026" in described["citeAs"]
+    licences = [one for one in check(folder).findings if one.name == "licence"]
+    assert [one.verdict for one in licences] == ["ok"]
+    (folder / "README.md").write_text(card.replace(credit, ""), encoding="utf-8")
+    found = [one for one in check(folder).failed if one.name == "licence"]
+    assert "attribution" in found[0].what
 
 
 def test_its_template_can_be_replaced_and_its_faults_are_named(run: Run, site: Path) -> None:

@@ -7,10 +7,10 @@ Rows that state the same fact (the same concept, gold and distractor) share one 
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.real_data import nltk_data
+
+pytestmark = pytest.mark.real_data
 BUILDS = [
     *[
         (f"wordnet_{name}", kind)
@@ -116,25 +118,27 @@ def distances(parents: list[frozenset[int]], node: int) -> dict[int, int]:
     return found
 
 
-@pytest.fixture(scope="session")
-def oracle() -> Iterator[Oracle]:
+@contextmanager
+def wordnet_of_nltk() -> Iterator[Any]:
+    """NLTK's reader of WordNet 3.0; skips the test where it is not here."""
     nltk = pytest.importorskip("nltk", reason="NLTK, which these tests ask, is not installed")
     from nltk.corpus import LazyCorpusLoader
     from nltk.corpus.reader import WordNetCorpusReader
 
-    roots = [Path(root) for root in os.environ.get("NLTK_DATA", "").split(os.pathsep) if root]
-    roots.append(REPOSITORY.parent / "shared" / "data" / "nltk_data")
-    found = [root for root in roots if (root / "corpora" / "wordnet.zip").is_file()]
-    if not found:
-        pytest.skip("WordNet 3.0 for NLTK is not here: set NLTK_DATA to a folder that holds it")
+    found = nltk_data()
     # NLTK refuses to read outside of the folders that it knows.
     saved = list(nltk.data.path)
-    nltk.data.path[:] = [str(found[0])]
-    reader = LazyCorpusLoader("wordnet", WordNetCorpusReader, None)
+    nltk.data.path[:] = [str(found)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about translations, which are not here
-        yield Oracle.of([synset for pos in "nvar" for synset in reader.all_synsets(pos)])
+        yield LazyCorpusLoader("wordnet", WordNetCorpusReader, None)
     nltk.data.path[:] = saved
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Oracle]:
+    with wordnet_of_nltk() as reader:
+        yield Oracle.of([synset for pos in "nvar" for synset in reader.all_synsets(pos)])
 
 
 # The rows of a build

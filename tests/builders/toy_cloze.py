@@ -13,11 +13,14 @@ from pydantic import Field
 
 from builders.engine import probe as registry
 from builders.engine.options import ProbeOptions
-from builders.engine.pipeline import Request, build, write
-from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions
+from builders.engine.pipeline import build, write
+from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import Probe
+from builders.engine.request import Request
+from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.streams import Stream
+from kbprobe.format.items import Coded
+from kbprobe.rng import RandomGenerator
 
 NAME = "toy_cloze"
 ANSWERS = ("not", "really", "very")
@@ -49,13 +52,13 @@ def words(count: int, seed: int) -> list[str]:
     return list(dict.fromkeys("".join(line) for line in letters))[:count]
 
 
-def toy_cloze(knowledge: Words, options: ToyOptions, stream: Stream) -> Plan:
+def toy_cloze(knowledge: Words, options: ToyOptions, rng: RandomGenerator) -> Plan:
     """Is a word the opposite of another?"""
     count = options.pairs
     pair = np.arange(count)
-    opposite = stream.child("label").uniform(pair) < 0.5
+    opposite = rng.child("label").uniform(pair) < 0.5
     first, second = words(count, 1), words(count, 2)
-    noun = stream.child("pos").uniform(pair) < 0.5
+    noun = rng.child("pos").uniform(pair) < 0.5
     if options.leak == "frame":
         noun = opposite
     for at in np.flatnonzero(opposite).tolist():
@@ -72,43 +75,27 @@ def toy_cloze(knowledge: Words, options: ToyOptions, stream: Stream) -> Plan:
     nodes = np.where(
         opposite[:, None], np.stack([0 * pair, other], 1), np.stack([other, 0 * pair], 1)
     )
-    empty = pa.array([""] * count)
-    zeros = np.zeros_like(pair)
-    pos = pa.array(np.where(noun, "noun", "adjective"))
-    answers = pa.array(list(ANSWERS))
     cluster = pair // 2
-    return Plan(
-        relation=pa.array(np.where(opposite, "antonym", "synonym")),
-        questions=Questions(
+    return plan_rows(
+        questions=Questions.from_columns(
             pair + 1000,
             {
-                "first": pa.array(first),
-                "second": pa.array(second),
-                "pos": pos,
-                "strong": pa.array(np.where(very, "very", "really")),
+                "first": first,
+                "second": second,
+                "pos": np.where(noun, "noun", "adjective"),
+                "strong": np.where(very, "very", "really"),
             },
-            empty,
-            empty,
-            pos,
+            pos="pos",
         ),
-        choices=Nodes(answers, lambda some, _: {"word": answers.take(pa.array(some)).to_pylist()}),
-        facts=Facts(
-            np.arange(count + 1), pair, zeros, pair + count, pa.array(first + second), ("meets",)
-        ),
-        family_names=(GOLD, "constant"),
-        concept=pair,
-        question=pair,
-        fact=pair,
-        hops=zeros + 1,
-        split=assign_splits(cluster, options.split_shares, stream.child("splits")),
-        family=zeros + 1,
-        distance=zeros,
+        choices=Nodes.from_columns(ANSWERS, field="word"),
         nodes=nodes,
-        node_family=np.ones_like(nodes),
-        node_hops=np.stack([zeros + 1, zeros], axis=1),
-        concept_names=pa.array(first),
-        cluster=cluster,
-        cluster_names=pa.array([f"pairs {at}" for at in range(count)]),
+        split=assign_splits(cluster, options.split_shares, rng.child("splits")),
+        families=["constant"],
+        relation=pa.array(np.where(opposite, "antonym", "synonym")),
+        concept=pair,
+        concepts=pa.array(first),
+        facts=Facts.from_codes(pair, 0, pair + count, pa.array(first + second), ("meets",)),
+        cluster=Coded(pa.array([f"pairs {at}" for at in range(count)]), cluster),
     )
 
 

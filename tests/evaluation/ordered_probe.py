@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.items import Item, ProbeSplit, arguments_type, fingerprint
-from evaluation.metrics import measure, predictions_table
-from evaluation.results import Results
-from evaluation.score_cache import Scores
+from evaluation.items.types import Item, ProbeSplit, arguments_type, fingerprint
+from evaluation.results.metrics import measure, predictions_table
+from evaluation.results.scores import Scores
+from evaluation.results.types import Results
 from tests.evaluation.sample_results import results_of
 
 Answer = Callable[[str, str], bool]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.results import Metrics, ModelInfo, ProbeInfo, Results, Scoring, Timings
+from evaluation.results.types import Metrics, ModelInfo, ProbeInfo, Results, Scoring, Timings
 
 _PROBE: dict[str, Any] = {
     "name": "made",

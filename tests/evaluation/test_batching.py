@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.models.batching import BackOff, cut_batches, out_of_memory
-from evaluation.models.scorer import Encoded
-from kb_cache.errors import KbprobeError
+from evaluation.scorers.base import Encoded
+from evaluation.scorers.batching import BackOff, cut_batches, out_of_memory
+from kbprobe.errors import KbprobeError
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.integers(1, 1000))

@@ -15,15 +15,15 @@ import pytest
 torch = pytest.importorskip("torch", reason="scoring models needs torch")
 transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
 
-from evaluation.items import Item, choice_starts  # noqa: E402
-from evaluation.models.batching import cut_batches  # noqa: E402
-from evaluation.models.causal import CausalScorer  # noqa: E402
-from evaluation.models.causal_layout import cut_out  # noqa: E402
-from evaluation.models.packing import grow_trees  # noqa: E402
-from evaluation.models.prompts import Prompt  # noqa: E402
-from evaluation.models.scorer import Encoded, Floats  # noqa: E402
-from kb_cache.errors import UsageError  # noqa: E402
-from kb_cache.graph import Ints, ragged_ranges  # noqa: E402
+from evaluation.items.types import Item, choice_starts  # noqa: E402
+from evaluation.scorers.base import Encoded, Floats  # noqa: E402
+from evaluation.scorers.batching import cut_batches  # noqa: E402
+from evaluation.scorers.causal.layout import cut_out  # noqa: E402
+from evaluation.scorers.causal.packing import grow_trees  # noqa: E402
+from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
+from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
+from kbprobe.arrays import Ints, ragged_ranges  # noqa: E402
+from kbprobe.errors import UsageError  # noqa: E402
 from tests.evaluation import tiny_causal  # noqa: E402
 
 

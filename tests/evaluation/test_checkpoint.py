@@ -7,14 +7,17 @@ import pytest
 import torch
 import transformers
 
-from evaluation.models.checkpoint import (
+from evaluation.learners.registry import choose_learner
+from evaluation.models.capabilities import MULTIPLE_CHOICE, Capability
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.loading import (
     choose_device,
     choose_dtype,
     load_model,
     load_tokenizer,
-    open_checkpoint,
 )
-from kb_cache.errors import KbprobeError, UsageError
+from evaluation.scorers.registry import choose_scorer
+from kbprobe.errors import KbprobeError, UsageError
 
 CPU = torch.device("cpu")
 
@@ -53,7 +56,7 @@ def copy_with(bert, folder, **changes):
 
 
 @pytest.mark.parametrize(
-    ("model_type", "architecture", "kind"),
+    ("model_type", "architecture", "scorer"),
     [
         ("bert", "BertForMaskedLM", "masked_lm"),
         ("bert", "BertForPreTraining", "masked_lm"),
@@ -69,11 +72,12 @@ def copy_with(bert, folder, **changes):
         ("gemma2", "Gemma2ForCausalLM", "causal_lm"),
     ],
 )
-def test_the_architecture_decides_not_the_name(bert, tmp_path, model_type, architecture, kind):
+def test_the_architecture_decides_not_the_name(bert, tmp_path, model_type, architecture, scorer):
     changes = {"model_type": model_type, "architectures": [architecture]}
     folder = copy_with(bert, tmp_path / "gpt-something-roberta", **changes)
     found = open_checkpoint(str(folder))
-    assert (found.kind, found.architecture) == (kind, architecture)
+    assert (choose_scorer(found).name, found.architecture) == (scorer, architecture)
+    assert Capability.HIDDEN_STATES | Capability.TRAINABLE in found.capabilities
 
 
 @pytest.mark.parametrize(
@@ -92,17 +96,28 @@ def test_what_no_scorer_reads_is_refused_with_the_remedy(
     changes = {"model_type": model_type, "architectures": [architecture]}
     folder = copy_with(bert, tmp_path / "model", **changes)
     with pytest.raises(UsageError, match=remedy) as caught:
-        open_checkpoint(str(folder))
+        choose_scorer(open_checkpoint(str(folder)))
     assert architecture in str(caught.value)
 
 
-def test_the_kind_can_be_overridden_and_a_missing_head_is_still_refused(bert, tmp_path):
-    found = open_checkpoint(str(bert), kind="multiple_choice")
+def test_the_scorer_can_be_overridden_and_a_missing_head_is_still_refused(bert, tmp_path):
+    found = open_checkpoint(str(bert))
+    assert choose_scorer(found, "multiple_choice").needs == Capability.CHOICE_HEAD
     with pytest.raises(UsageError, match="no trained multiple-choice head"):
-        load_model(found, CPU, torch.float32)
-    with pytest.raises(UsageError, match="--train makes a multiple-choice model"):
-        open_checkpoint(str(bert), kind="masked_lm", trained_here=True)
-    assert open_checkpoint(str(bert), trained_here=True).kind == "multiple_choice"
+        load_model(found, CPU, torch.float32, MULTIPLE_CHOICE)
+    with pytest.raises(UsageError, match=r"makes a multiple_choice model.*--scorer masked_lm"):
+        choose_learner(found, None, "masked_lm")
+    assert choose_learner(found, None, None).scorer == "multiple_choice"
+    with pytest.raises(UsageError, match=r"no scorer 'masked_llm'. Did you mean 'masked_lm'"):
+        choose_scorer(found, "masked_llm")
+
+
+def test_an_encoder_decoder_can_be_fitted_by_no_learner(bert, tmp_path):
+    changes = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+    found = open_checkpoint(str(copy_with(bert, tmp_path / "model", **changes)))
+    assert found.capabilities == Capability.NOTHING
+    with pytest.raises(UsageError, match="--train"):
+        choose_learner(found, None, None)
 
 
 def test_weights_are_loaded_in_the_type_asked_for(bert):
@@ -154,7 +169,7 @@ def test_damaged_weights_are_named(bert, tmp_path):
     folder = copy_with(bert, tmp_path / "damaged")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(KbprobeError, match="cannot be loaded as a masked lm"):
+    with pytest.raises(KbprobeError, match="cannot be loaded as a masked LM"):
         load_model(open_checkpoint(str(folder)), CPU, torch.float32)
 
 

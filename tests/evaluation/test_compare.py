@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from evaluation.compare import Comparison, compare, show
-from evaluation.items import Item, ProbeSplit, fingerprint
-from evaluation.metrics import measure, predictions_table
-from evaluation.results import (
-    write_predictions,
-    write_results,
-)
-from evaluation.score_cache import Scores
-from evaluation.significance import holm, mcnemar, swap_clusters
-from kb_cache.errors import UsageError
+from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.results.metrics import measure, predictions_table
+from evaluation.results.scores import Scores
+from evaluation.results.significance import holm, mcnemar, swap_clusters
+from evaluation.results.types import write_predictions, write_results
+from evaluation.studies.compare import Comparison, compare, show
+from kbprobe.errors import UsageError
 from tests.evaluation.sample_results import results_of
 
 Save = Callable[..., Path]

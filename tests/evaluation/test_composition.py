@@ -9,10 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation import intervals
-from evaluation.composition import NO_ROW, NOT_NAMED, NOT_THERE, SET_ASIDE, relate, with_facts
-from evaluation.items import Links
-from evaluation.results import Estimate, Facts, predictions_schema
+from evaluation.items.types import Links
+from evaluation.results import intervals
+from evaluation.results.analyses.composition import (
+    NO_ROW,
+    NOT_NAMED,
+    NOT_THERE,
+    SET_ASIDE,
+    relate,
+    with_facts,
+)
+from evaluation.results.analyses.facts import COLUMNS, Facts
+from evaluation.results.types import Estimate, predictions_schema
 
 ESTIMATE = Estimate(value=0.5, low=0.4, high=0.6, n=6, method="wilson")
 
@@ -57,7 +65,7 @@ def test_each_row_tells_its_facts_and_how_many_are_right():
     told = with_facts(composed(), LINKS, FACTS)
     assert told["facts_right"].to_pylist() == [row[4] for row in ROWS]
     assert told["fact_ids"].to_pylist() == [list(row[1]) for row in ROWS]
-    assert told.schema == predictions_schema(facts=True)
+    assert told.column_names == [*predictions_schema().names, *COLUMNS]
 
 
 def test_rows_are_counted_by_the_facts_that_are_right():

@@ -13,8 +13,8 @@ import torch
 
 import evaluation
 from evaluation.cli import main
-from evaluation.results import PREDICTIONS, REPORT, RESULTS
-from kb_cache.errors import UsageError
+from evaluation.results.types import PREDICTIONS, REPORT, RESULTS
+from kbprobe.errors import UsageError, how_to_install
 from tests.evaluation import tiny_masked
 
 ADJECTIVES = ["older", "younger", "larger", "smaller", "never", "always", "rarely", "often"]
@@ -216,7 +216,7 @@ def test_an_unknown_option_from_python_is_named():
 
 KILLED = """
 import os, signal, sys
-from evaluation.score_cache import ScoreCache
+from evaluation.runs.score_cache import ScoreCache
 write_part = ScoreCache.write_part
 count = 0
 def write_then_die(self, *args):
@@ -275,9 +275,9 @@ def test_help_answers_at_once_without_torch():
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setattr("kb_cache.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
     run("sizes.jsonl", "--model", "tiny-bert", code=1)
-    assert "pip install 'kbprobe[eval]'" in capsys.readouterr().err
+    assert how_to_install("eval") in capsys.readouterr().err
 
 
 def test_learning_from_the_rows_asked_is_refused(tmp_path, capsys):

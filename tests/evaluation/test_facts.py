@@ -14,12 +14,18 @@ from typing import Any
 import pytest
 import torch
 
-import builders
 import evaluation
+import kbprobe
 from builders.engine.options import ProbeOptions
-from builders.engine.pipeline import Request, build, write
+from builders.engine.pipeline import build, write
+from builders.engine.request import Request
 from evaluation.cli import main
-from evaluation.results import (
+from evaluation.items.sources import open_probe
+from evaluation.learners.finetune import kept
+from evaluation.learners.finetune.training import finetune
+from evaluation.models.handle import ModelHandle
+from evaluation.results.analyses.facts import facts_of
+from evaluation.results.types import (
     FACTS,
     PREDICTIONS,
     REPORT,
@@ -27,9 +33,13 @@ from evaluation.results import (
     read_results,
     write_results,
 )
-from evaluation.sources import open_probe
-from kb_cache.errors import KbprobeError, UsageError
-from tests.builders import test_companions as toy
+from evaluation.runs import executor
+from evaluation.runs.evaluation import evaluate_run
+from evaluation.runs.run import open_run
+from evaluation.runs.spec import RunSpec
+from evaluation.runs.sub_questions import open_sub_questions
+from kbprobe.errors import KbprobeError, UsageError
+from tests.builders import test_sub_questions as toy
 from tests.evaluation import tiny_causal, tiny_multiple_choice
 
 ROWS = 100
@@ -65,7 +75,7 @@ def run(*words, code=0):
 def plain_reading(done: evaluation.Evaluation) -> dict[str, Any]:
     """Count what the block tells, row by row, from the probe and the two files of predictions."""
     facts = {row["id"]: row for row in done.facts.predictions.to_pylist()}
-    rests_on = {row["id"]: row["fact_ids"] for row in builders.load("sums")["test"]}
+    rests_on = {row["id"]: row["fact_ids"] for row in kbprobe.load("sums")["test"]}
     known = {row["id"]: [facts[f]["correct"] for f in rests_on[row["id"]]] for row in rows_of(done)}
     right = {row["id"]: row["correct"] for row in rows_of(done)}
     return {
@@ -84,7 +94,7 @@ def test_the_counts_are_those_of_a_plain_reading(tmp_path, capsys):
     run("sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
     shown = capsys.readouterr()
     done = evaluation.load(tmp_path / "out")
-    block, counted = done.results.facts, plain_reading(done)
+    block, counted = facts_of(done.results), plain_reading(done)
     # Facts of the last test rows are of the first numbers: other splits than theirs.
     assert block.asked == block.scored == ROWS + 1
     assert block.configs == ["facts"]
@@ -131,8 +141,8 @@ def test_facts_of_a_limited_run_are_those_of_its_rows():
     done = evaluation.evaluate("sums", "tiny-gpt2", limit=10)
     named = {name for row in rows_of(done) for name in row["fact_ids"]}
     assert set(done.facts.to_pandas().id) == named
-    assert done.results.facts.rows.rows == 10
-    assert done.results.facts.rows.known is None, "ten clusters are too few"
+    assert facts_of(done.results).rows.rows == 10
+    assert facts_of(done.results).rows.known is None, "ten clusters are too few"
 
 
 def test_without_facts_nothing_is_different(tmp_path, capsys):
@@ -141,7 +151,7 @@ def test_without_facts_nothing_is_different(tmp_path, capsys):
     assert {file.name for file in (tmp_path / "out").iterdir()} == {RESULTS, PREDICTIONS, REPORT}
     assert "facts" not in json.loads((tmp_path / "out" / RESULTS).read_text())
     done = evaluation.load(tmp_path / "out")
-    assert done.results.facts is done.facts is None
+    assert facts_of(done.results) is done.facts is None
     assert "fact_ids" not in done.predictions.column_names
     assert 'id="facts"' not in (tmp_path / "out" / REPORT).read_text()
     # The config of the facts rests on nothing.
@@ -163,7 +173,7 @@ def test_asked_again_it_is_found_and_missing_facts_are_added(tmp_path, capsys):
     before = json.loads((out / RESULTS).read_text())
     run(*words)
     after = json.loads((out / RESULTS).read_text())
-    assert after.pop("facts")["rows"]["rows"] == ROWS
+    assert after["analyses"].pop("facts")["rows"]["rows"] == ROWS
     assert after == before, "scored once, and only added to"
     written = (out / RESULTS).read_bytes()
     capsys.readouterr()
@@ -186,12 +196,12 @@ def test_what_is_not_ours_is_spared(tmp_path, capsys):
     assert "notes.txt" in capsys.readouterr().err
     (out / FACTS / "notes.txt").unlink()
     run(*words, "--limit", "10", "--overwrite")
-    assert evaluation.load(out).results.facts.rows.rows == 10
+    assert facts_of(evaluation.load(out).results).rows.rows == 10
 
 
 KILLED = """
 import os, signal, sys
-from evaluation.score_cache import ScoreCache
+from evaluation.runs.score_cache import ScoreCache
 write_part = ScoreCache.write_part
 count = 0
 def write_then_die(self, *args):
@@ -233,13 +243,13 @@ def test_killed_within_the_facts_it_goes_on_and_ends_with_the_same_bytes(tmp_pat
     assert done.results.timings.scored_sequences == 0 < parts, "the rows were scored before"
     timings = [one.facts.results.timings for one in (done, whole)]
     assert 0 < timings[0].scored_sequences < timings[1].scored_sequences, "and a part of the facts"
-    assert done.results.facts == whole.results.facts
+    assert facts_of(done.results) == facts_of(whole.results)
     assert same_files(tmp_path / "out", tmp_path / "whole")
 
 
 def list_parts(tmp_path, words):
     """The parts that the rows alone are scored in."""
-    from evaluation.score_cache import ScoreCache
+    from evaluation.runs.score_cache import ScoreCache
 
     with pytest.MonkeyPatch.context() as patch:
         written: list[int] = []
@@ -268,14 +278,14 @@ def test_several_processes_share_the_facts_too(tmp_path):
     run(*words, tmp_path / "alone", "--no-cache")
     assert same_files(tmp_path / "shared", tmp_path / "alone")
     both = [evaluation.load(tmp_path / name) for name in ("shared", "alone")]
-    assert both[0].results.facts == both[1].results.facts
+    assert facts_of(both[0].results) == facts_of(both[1].results)
 
 
 def test_the_report_shows_failures_with_their_facts_and_is_made_again_the_same(tmp_path):
     out = tmp_path / "out"
     done = evaluation.evaluate("sums", "tiny-gpt2", output=out)
     page = (out / REPORT).read_text()
-    known = done.results.facts.rows.all_facts
+    known = facts_of(done.results).rows.all_facts
     assert f"all facts right of {known.rows} of {ROWS} questions" in page
     shown = page.split("All facts right, and the question wrong</h3>")[1].split("</section>")[0]
     failed = {
@@ -316,17 +326,14 @@ def test_compare_takes_results_with_facts_and_without(tmp_path, capsys):
 
 
 def test_a_model_trained_on_the_rows_is_asked_the_facts(tmp_path, monkeypatch):
-    from evaluation.protocols import trained
-
     times = []
-    finetune = trained.finetune
-    monkeypatch.setattr(trained, "finetune", lambda *a, **k: times.append(1) or finetune(*a, **k))
+    monkeypatch.setattr(kept, "finetune", lambda *a, **k: times.append(1) or finetune(*a, **k))
     options = {"train": 12, "epochs": 1, "seed": 1}
     done = evaluation.evaluate("sums", "tiny-encoder", limit=20, **options)
     assert len(times) == 1
     assert done.facts.results.model.finetuning == done.results.model.finetuning
     assert done.facts.results.model.finetuning["train"] == 12
-    assert done.results.facts.rows.rows == 20
+    assert facts_of(done.results).rows.rows == 20
     assert not any((tmp_path / "cache" / "finetuned").iterdir()), "the trained model is gone"
     again = evaluation.evaluate("sums", "tiny-encoder", limit=20, **options)
     assert len(times) == 1
@@ -339,30 +346,26 @@ def test_a_model_trained_on_facts_alone_is_asked_both(tmp_path):
     assert evaluation.evaluate("sums", "tiny-encoder", limit=10, **options).facts is None
     done = evaluation.evaluate("sums", kept, limit=10)
     assert done.results.scoring.scorer == "multiple_choice"
-    assert done.results.facts.rows.rows == 10
+    assert facts_of(done.results).rows.rows == 10
 
 
 def test_shots_before_facts_are_other_facts():
-    from evaluation.options import EvaluationOptions
-    from evaluation.protocols.facts import open_facts
-    from evaluation.protocols.zero_shot import open_task
-
-    options = EvaluationOptions(shots=2)
-    facts = open_facts(open_task("sums", options), options)
-    asked = {item.id for item in facts.split.items}
+    spec = RunSpec.parse("sums", "tiny-gpt2", {"shots": 2})
+    facts = open_sub_questions(open_run(spec, ModelHandle("tiny-gpt2", spec.run)))
+    asked = {item.id for item in facts.rows.items}
     examples = {item.id for item in facts.train.items}
-    in_train = set(builders.load("sums", config="facts")["train"]["id"])
+    in_train = set(kbprobe.load("sums", config="facts")["train"]["id"])
     assert len(asked & in_train) == 1
     assert examples == in_train - asked
     done = evaluation.evaluate("sums", "tiny-gpt2", limit=5, shots=2)
-    assert done.results.facts.rows.rows == 5
+    assert facts_of(done.results).rows.rows == 5
 
 
 def test_facts_are_found_on_the_hub_as_in_a_folder(world, tmp_path, monkeypatch):
     import datasets
 
-    from builders.engine.dataset import read_manifest
-    from evaluation import sources
+    from evaluation.items import sources
+    from kbprobe.format.manifest import read_manifest
 
     def builder(_place, _source, config):
         return datasets.load_dataset_builder(
@@ -372,12 +375,12 @@ def test_facts_are_found_on_the_hub_as_in_a_folder(world, tmp_path, monkeypatch)
     monkeypatch.setattr(sources, "_builder", builder)
     monkeypatch.setattr(sources, "_hub_manifest", lambda _: read_manifest(world / "sums"))
     far, near = (evaluation.evaluate(source, "tiny-gpt2") for source in ("org/sums", "sums"))
-    assert far.results.facts == near.results.facts is not None
+    assert facts_of(far.results) == facts_of(near.results) is not None
     assert far.facts.results.probe.source == "org/sums"
 
 
 def test_links_are_read_from_json_lines_as_from_parquet(world, tmp_path):
-    rows = builders.load("sums")["test"].to_list()
+    rows = kbprobe.load("sums")["test"].to_list()
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     one, two = open_probe("sums"), open_probe(str(tmp_path / "test.jsonl"))
     assert one.links == two.links
@@ -398,22 +401,39 @@ def test_results_of_before_there_were_facts_are_read_and_written_the_same(tmp_pa
     text = (out / RESULTS).read_text()
     results = read_results(out)
     assert "facts" not in json.loads(text)
-    assert results.facts is None
+    assert facts_of(results) is None
     write_results(results, out)
     assert (out / RESULTS).read_text() == text
     assert "facts" not in results.model_dump()
 
 
 def test_what_facts_cannot_be_asked_is_said_with_the_remedy(monkeypatch):
-    from evaluation.protocols import facts
-
-    evaluate_task = facts.evaluate_task
-
-    def refusing(subject, task, *rest):
-        if task.split.name.endswith("-facts"):
+    def refusing(run, *rest):
+        if run.rows.name.endswith("-facts"):
             raise UsageError("all 4 items were set aside")
-        return evaluate_task(subject, task, *rest)
+        return evaluate_run(run, *rest)
 
-    monkeypatch.setattr(facts, "evaluate_task", refusing)
+    monkeypatch.setattr(executor, "evaluate_run", refusing)
     with pytest.raises(UsageError, match=r"toy_composition-facts: all 4.*--no-facts"):
         evaluation.evaluate("sums", "tiny-gpt2")
+
+
+def test_the_study_puts_models_beside_each_other(tmp_path, capsys):
+    words = ("facts", "sums", "--model", "tiny-gpt2", "--limit", "40", "-o", tmp_path / "out")
+    run(*words)
+    shown = capsys.readouterr().out
+    done = evaluation.load(tmp_path / "out" / "sums" / "tiny-gpt2")
+    assert f"{100 * facts_of(done.results).accuracy.value:.1f}" in shown
+    assert f"{100 * facts_of(done.results).rows.right_without.value:.1f}" in shown
+    summary = evaluation.study("facts", "sums", "tiny-gpt2", limit=40)
+    assert summary.models[0].facts == facts_of(done.results)
+    with pytest.raises(UsageError, match="rest on no facts"):
+        evaluation.study("facts", tmp_path_of_rows(tmp_path), "tiny-gpt2")
+
+
+def tmp_path_of_rows(tmp_path):
+    """The rows alone, in a file: without the manifest nobody knows which config asks for facts."""
+    rows = kbprobe.load("sums")["test"].to_list()
+    path = tmp_path / "test.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path

@@ -9,19 +9,15 @@ import torch
 import transformers
 from pydantic import ValidationError
 
-from evaluation.items import Item, choice_starts
-from evaluation.models.heads import fresh_parameters
-from evaluation.models.multiple_choice import MultipleChoiceScorer
-from evaluation.protocols import finetune as finetuning
-from evaluation.protocols.finetune import (
-    RECORD,
-    FinetuneOptions,
-    choose_rows,
-    finetune,
-    keep,
-    slanted_triangle,
-)
-from kb_cache.errors import KbprobeError, UsageError
+from evaluation.items.types import Item, choice_starts
+from evaluation.learners.base import draw_rows
+from evaluation.learners.finetune import training as finetuning
+from evaluation.learners.finetune.kept import keep
+from evaluation.learners.finetune.options import RECORD, FinetuneOptions
+from evaluation.learners.finetune.training import finetune, slanted_triangle
+from evaluation.models.fresh_parameters import fresh_parameters
+from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
 
 torch.set_num_threads(1)
@@ -47,7 +43,7 @@ def learnable_rows(count, seed=0, width=4):
 
 TRAIN = learnable_rows(60)
 TEST = learnable_rows(60, seed=1)
-QUICK = FinetuneOptions(train_rows=24, batch_size=8, epochs=1, learning_rate=1e-3)
+QUICK = FinetuneOptions(train_batch=8, epochs=1, learning_rate=1e-3)
 
 
 def scores(model, tokenizer, items):
@@ -63,9 +59,21 @@ def accuracy(model, tokenizer, items):
     return np.mean([row.argmax() == item.answer for row, item in zip(rows, items, strict=True)])
 
 
-def trained(options=QUICK, family="Bert", items=TRAIN, fresh=("classifier.weight",), **changes):
+def drawn(items=TRAIN, count=24, seed=0):
+    return [items[row] for row in draw_rows(items, count, seed)]
+
+
+def trained(
+    options=QUICK,
+    family="Bert",
+    items=TRAIN,
+    fresh=("classifier.weight",),
+    count=24,
+    seed=0,
+    **changes,
+):
     model, tokenizer = tiny.make(family, **changes), tiny.make_tokenizer(family)
-    report = finetune(model, tokenizer, items, options, fresh=fresh)
+    report = finetune(model, tokenizer, drawn(items, count, seed), options, seed, fresh=fresh)
     return model, tokenizer, report
 
 
@@ -75,9 +83,9 @@ def weights(model):
 
 @pytest.mark.parametrize("family", ["Bert", "Roberta"])
 def test_it_learns_what_can_be_learnt(family):
-    options = FinetuneOptions(train_rows=60, batch_size=8, epochs=10, learning_rate=2e-3)
+    options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
     before = accuracy(tiny.make(family), tiny.make_tokenizer(family), TEST)
-    model, tokenizer, report = trained(options, family, fresh=())
+    model, tokenizer, report = trained(options, family, fresh=(), count=60)
     assert before < 0.6
     assert accuracy(model, tokenizer, TEST) > 0.9
     assert report.steps == len(report.losses) == 80
@@ -90,9 +98,9 @@ def test_a_checkpoint_without_a_head_can_be_trained(tmp_path):
     model, info = transformers.AutoModelForMultipleChoice.from_pretrained(
         tmp_path, output_loading_info=True
     )
-    options = FinetuneOptions(train_rows=60, batch_size=8, epochs=10, learning_rate=2e-3)
+    options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    report = finetune(model, tokenizer, TRAIN, options, fresh=fresh_parameters(info))
+    report = finetune(model, tokenizer, drawn(count=60), options, 0, fresh=fresh_parameters(info))
     assert report.fresh == ("classifier.bias", "classifier.weight")
     assert accuracy(model, tokenizer, TEST) > 0.9
 
@@ -112,7 +120,7 @@ def test_a_seed_decides_everything_and_nothing_else_does():
     first = weights(trained()[0])
     torch.manual_seed(2)
     assert weights(trained(items=TRAIN[::-1])[0]) == first
-    assert weights(trained(QUICK.model_copy(update={"seed": 1}))[0]) != first
+    assert weights(trained(seed=1)[0]) != first
 
 
 def test_dropout_is_at_work_and_seeded():
@@ -196,23 +204,23 @@ def test_divergence_is_an_error():
 
 
 def test_rows_are_drawn_by_id_and_fewer_are_part_of_more():
-    few, more = choose_rows(TRAIN, 10, 0), choose_rows(TRAIN, 30, 0)
+    few, more = draw_rows(TRAIN, 10, 0), draw_rows(TRAIN, 30, 0)
     assert few == more[:10]
     assert len(set(more)) == 30
-    assert set(choose_rows(TRAIN, 30, 1)) != set(more)
+    assert set(draw_rows(TRAIN, 30, 1)) != set(more)
     backward = TRAIN[::-1]
-    assert [backward[row].id for row in choose_rows(backward, 10, 0)] == [
+    assert [backward[row].id for row in draw_rows(backward, 10, 0)] == [
         TRAIN[row].id for row in few
     ]
 
 
 def test_more_rows_than_there_are_is_an_error_that_says_how_many():
     with pytest.raises(UsageError, match=r"--train 3,000 .* \(60\).* --train 60 or less"):
-        trained(FinetuneOptions())
+        draw_rows(TRAIN, 3000, 0)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epochs": 0}, {"learning_rate": 0}, {"warmup": 1}, {"seed": -1}, {"epoch": 3}]
+    "wrong", [{"epochs": 0}, {"learning_rate": 0}, {"warmup": 1}, {"betas": (0.9,)}, {"epoch": 3}]
 )
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(ValidationError):
@@ -249,7 +257,7 @@ def test_each_epoch_sees_each_row_once_in_other_batches(monkeypatch):
 def test_progress_is_told_after_each_step():
     told = []
     model, tokenizer = tiny.make("Bert"), tiny.make_tokenizer("Bert")
-    report = finetune(model, tokenizer, TRAIN, QUICK, lambda *each: told.append(each))
+    report = finetune(model, tokenizer, drawn(), QUICK, 0, lambda *each: told.append(each))
     assert told == [(step + 1, 3, loss) for step, loss in enumerate(report.losses)]
 
 

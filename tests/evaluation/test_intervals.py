@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import intervals
-from evaluation.results import Estimate
-from kb_cache.graph import Bools, Ints
+from evaluation.results import intervals
+from evaluation.results.types import Estimate
+from kbprobe.arrays import Bools, Ints
 
 binomtest = pytest.importorskip("scipy.stats").binomtest
 

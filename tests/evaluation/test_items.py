@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.items import Item, ProbeSplit, fingerprint, sample_clusters
+from evaluation.items.types import Item, ProbeSplit, fingerprint, sample_clusters
 
 
 def split_of(clusters: list[int]) -> ProbeSplit:

@@ -16,10 +16,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="scoring models needs torch")
 pytest.importorskip("transformers", reason="scoring models needs transformers")
 
-from evaluation.items import Item, choice_starts  # noqa: E402
-from evaluation.models.masked import MaskedScorer  # noqa: E402
-from evaluation.models.pieces import Gap, Placer  # noqa: E402
-from kb_cache.errors import UsageError  # noqa: E402
+from evaluation.items.types import Item, choice_starts  # noqa: E402
+from evaluation.scorers.masked.pieces import Gap, Placer  # noqa: E402
+from evaluation.scorers.masked.scorer import MaskedScorer  # noqa: E402
+from kbprobe.errors import UsageError  # noqa: E402
 
 
 def _module(path: Path) -> ModuleType:

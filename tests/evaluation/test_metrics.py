@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.intervals import wilson
-from evaluation.items import Item, ProbeSplit, fingerprint
-from evaluation.metrics import baselines_of, measure, predictions_table, tie_tolerance
-from evaluation.results import METRIC_OF, Metrics, Normalization, predictions_schema
-from evaluation.score_cache import Scores
-from kb_cache.errors import KbprobeError, UsageError
+from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.results.intervals import wilson
+from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
+from evaluation.results.scores import Scores
+from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
+from kbprobe.errors import KbprobeError, UsageError
 
 NORMALIZATIONS: tuple[Normalization, ...] = ("sum", "char", "byte", "token")
 

@@ -8,16 +8,17 @@ import torch
 import transformers
 
 from benchmarks.naive_multiple_choice import naive_scores
-from evaluation.items import Item, choice_starts
-from evaluation.models.batching import cut_batches
-from evaluation.models.heads import (
+from evaluation.items.types import Item, choice_starts
+from evaluation.models.capabilities import HEADS, MASKED_LM, MULTIPLE_CHOICE
+from evaluation.models.fresh_parameters import (
     draw_fresh,
     fresh_parameters,
     refuse_fresh_encoder,
     refuse_fresh_head,
 )
-from evaluation.models.multiple_choice import MultipleChoiceScorer
-from kb_cache.errors import UsageError
+from evaluation.scorers.batching import cut_batches
+from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from kbprobe.errors import UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
 
 torch.set_num_threads(1)
@@ -195,21 +196,21 @@ def test_scoring_leaves_the_tokenizer_as_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "loader", "remedy"),
+    ("head", "loader", "remedy"),
     [
         ("multiple_choice", "AutoModelForMultipleChoice", "Train it here with --train N"),
         ("masked_lm", "AutoModelForMaskedLM", "encoder for sentence embeddings"),
         ("causal_lm", "AutoModelForCausalLM", "trained as a causal LM"),
     ],
 )
-def test_a_fresh_head_is_refused_with_the_remedy(kind, loader, remedy, tmp_path):
+def test_a_fresh_head_is_refused_with_the_remedy(head, loader, remedy, tmp_path):
     tiny.write(tmp_path, "Bert", "Model")
     _, info = getattr(transformers, loader).from_pretrained(tmp_path, output_loading_info=True)
     fresh = fresh_parameters(info)
     assert fresh
     assert all("embeddings" not in name for name in fresh)
     with pytest.raises(UsageError, match=remedy) as caught:
-        refuse_fresh_head("my/encoder", fresh, kind)
+        refuse_fresh_head("my/encoder", fresh, HEADS.get(head))
     assert fresh[0] in str(caught.value)
     assert "my/encoder" in str(caught.value)
 
@@ -229,7 +230,7 @@ def test_a_fresh_head_is_refused_with_the_remedy(kind, loader, remedy, tmp_path)
 def test_a_checkpoint_that_holds_its_head_passes(family, head, loader, kind, tmp_path):
     tiny.write(tmp_path, family, head)
     _, info = getattr(transformers, loader).from_pretrained(tmp_path, output_loading_info=True)
-    refuse_fresh_head("checkpoint", fresh_parameters(info), kind)
+    refuse_fresh_head("checkpoint", fresh_parameters(info), HEADS.get(kind))
 
 
 def test_a_masked_lm_has_no_multiple_choice_head_and_no_pooler(tmp_path):
@@ -251,14 +252,14 @@ def test_an_electra_discriminator_is_no_masked_lm(tmp_path):
     tiny.write(tmp_path, "Electra", "ForPreTraining")
     _, info = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
     with pytest.raises(UsageError, match="no masked-LM head"):
-        refuse_fresh_head("electra", fresh_parameters(info), "masked_lm")
+        refuse_fresh_head("electra", fresh_parameters(info), MASKED_LM)
 
 
 def test_a_pooler_matters_to_multiple_choice_only():
     fresh = ["bert.pooler.dense.weight"]
-    refuse_fresh_head("m", fresh, "masked_lm")
+    refuse_fresh_head("m", fresh, MASKED_LM)
     with pytest.raises(UsageError, match=r"bert\.pooler\.dense\.weight is not in the checkpoint"):
-        refuse_fresh_head("m", fresh, "multiple_choice")
+        refuse_fresh_head("m", fresh, MULTIPLE_CHOICE)
 
 
 def test_a_head_of_another_shape_counts_as_fresh():

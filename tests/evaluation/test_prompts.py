@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from evaluation.items import Item
-from evaluation.models.prompts import Message, Prompt, parse_template
-from kb_cache.errors import UsageError
+from evaluation.items.types import Item
+from evaluation.scorers.causal.prompts import Message, Prompt, parse_template
+from kbprobe.errors import UsageError
 
 ROBIN = Item("robin", "mc_qa", "What can fly?", ("a dog", "a robin", "a car"), 1)
 CLOZE = Item("cloze", "mc_mlm", "A [MASK] can fly, really.", ("dog", "robin"), 1)

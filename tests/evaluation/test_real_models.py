@@ -6,9 +6,12 @@ import torch
 import builders
 import evaluation
 from benchmarks.naive_causal import score_choices
-from evaluation.models.checkpoint import load_model, load_tokenizer, open_checkpoint
-from kb_cache.errors import UsageError
+from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.loading import load_model, load_tokenizer
+from kbprobe.errors import UsageError
 from tests.evaluation.real_models import minilm, smollm2
+
+pytestmark = pytest.mark.real_data
 
 
 @pytest.fixture(scope="module")

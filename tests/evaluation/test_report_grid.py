@@ -13,12 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.argument_order import ordered_arguments
-from evaluation.charts import PAIR_SHADES, luminance, pair_css
-from evaluation.items import ProbeSplit, arguments_type
-from evaluation.report import make_report, render
-from evaluation.report_grid import DRAWN, LISTED, Grid, GridView, grid_view, told
-from evaluation.results import (
+from evaluation.items.types import ProbeSplit, arguments_type
+from evaluation.report.figures import draw, luminance
+from evaluation.report.page import make_report, render
+from evaluation.results.analyses.argument_order import ordered_arguments
+from evaluation.results.analyses.inks import PAIR_SHADES, pair_colours
+from evaluation.results.analyses.ordered_values import (
+    DRAWN,
+    LISTED,
+    AnswerGrid,
+    OrderedView,
+    describe,
+    ordered_view,
+    plot,
+)
+from evaluation.results.types import (
     PREDICTIONS,
     predictions_schema,
     read_predictions,
@@ -48,8 +57,8 @@ def knows(first: str, second: str) -> float:
     return float(first) - float(second)
 
 
-def view_of(split: ProbeSplit, lead=knows, **options) -> GridView | None:  # type: ignore[no-untyped-def]
-    return grid_view(answered(split, lead, **options)[1])
+def view_of(split: ProbeSplit, lead=knows, **options) -> OrderedView | None:  # type: ignore[no-untyped-def]
+    return ordered_view(answered(split, lead, **options)[1])
 
 
 def things() -> list[tuple[str, str]]:
@@ -60,7 +69,7 @@ def sizes(answers: tuple[str, str] = SIZES) -> ProbeSplit:
     return comparisons(things(), is_bigger, answers, ("x", "y"))
 
 
-def cells(grid: Grid) -> dict[tuple[str, str], tuple[int, int | None]]:
+def cells(grid: AnswerGrid) -> dict[tuple[str, str], tuple[int, int | None]]:
     """Questions and answer of each field, by the labels of its lines."""
     return {
         (grid.lines[row].label, grid.lines[column].label): (cell.scored, cell.answer)
@@ -183,13 +192,13 @@ def test_other_rows_have_no_grid() -> None:
     def with_arguments(arguments: list[object]) -> pa.Table:
         return table.set_column(at, "arguments", pa.array(arguments, arguments_type()))
 
-    assert grid_view(table) is not None
-    assert grid_view(with_arguments([None] * 20)) is None
-    assert grid_view(with_arguments([*held[:-1], None])) is None
-    assert grid_view(with_arguments([*held[:-1], held[0][:1]])) is None
-    assert grid_view(with_arguments([[*pair, pair[0]] for pair in held])) is None
-    assert grid_view(with_arguments([*held[:-1], held[-1][::-1]])) is None, "other names"
-    assert grid_view(table.slice(0, 0)) is None
+    assert ordered_view(table) is not None
+    assert ordered_view(with_arguments([None] * 20)) is None
+    assert ordered_view(with_arguments([*held[:-1], None])) is None
+    assert ordered_view(with_arguments([*held[:-1], held[0][:1]])) is None
+    assert ordered_view(with_arguments([[*pair, pair[0]] for pair in held])) is None
+    assert ordered_view(with_arguments([*held[:-1], held[-1][::-1]])) is None, "other names"
+    assert ordered_view(table.slice(0, 0)) is None
 
 
 def test_questions_with_more_choices_have_no_grid() -> None:
@@ -208,10 +217,13 @@ def test_questions_with_more_choices_have_no_grid() -> None:
 def test_every_field_counts_its_questions() -> None:
     view = view_of(comparisons(all_pairs(range(15, 38))), set_aside={0: "why", 5: "why"})
     assert view is not None
-    assert view.picture is not None
-    assert len(re.findall("<rect", view.picture)) == 23 * 22
-    assert len(re.findall('<rect class="aside"', view.picture)) == 2
-    assert view.aside
+    fields = [cell for row in view.drawn.cells for cell in row if cell is not None]
+    assert len(fields) == 23 * 22
+    assert sum(cell.ink == "" for cell in fields) == 2
+    picture = draw("grid", "label", 5.0, lambda figure: plot(figure, view))
+    drawn = re.findall(r'<path d="([^"]*)" style="fill: var\(--[uv]\d\)', picture)
+    assert max(path.count("M") for path in drawn) > 100
+    assert "not scored" in picture
     assert [line.label for line in view.table.lines][:2] == ["15 to 16", "17 to 18"]
     assert len(view.table.lines) == 12
     found = cells(view.table)
@@ -223,7 +235,7 @@ def test_every_field_counts_its_questions() -> None:
 def test_a_model_that_always_says_the_same_is_seen_to() -> None:
     view = view_of(comparisons(all_pairs(range(8))), lambda *_: 3.0)
     assert view is not None
-    assert view.picture is None, "the table shows as much"
+    assert view.drawn == view.table
     assert {answer for _, answer in cells(view.table).values()} == {1}
     text = " ".join(view.sentences)
     assert (
@@ -236,11 +248,11 @@ def test_a_model_that_always_says_the_same_is_seen_to() -> None:
 def test_colours_follow_answer_and_share() -> None:
     view = view_of(comparisons(all_pairs([1, 2, 3])), lambda one, two: 2 * float(one) - 4 + 0.1)
     assert view is not None
-    styles = [[cell and cell.style for cell in row] for row in view.table.cells]
+    styles = [[cell and cell.ink for cell in row] for row in view.table.cells]
     assert styles == [[None, "u3", "u3"], ["v0", None, "v0"], ["v3", "v3", None]]
     cell = view.table.cells[0][1]
     assert cell is not None
-    assert told(cell, view.answers) == "younger, share 87.0%, right"
+    assert describe(cell, view.answers) == "younger, share 87.0%, right"
 
 
 def test_accuracy_is_by_distance() -> None:
@@ -266,8 +278,7 @@ def test_words_of_one_place_are_joined_where_there_are_many() -> None:
     split = comparisons(pairs, lambda x, y: place[x] > place[y], SIZES)
     view = view_of(split, lambda x, y: float(place[x] - place[y]), answers=SIZES)
     assert view is not None
-    assert view.picture is None
-    assert len(view.table.lines) == 6
+    assert len(view.drawn.lines) == len(view.table.lines) == 6
     assert all(line.label.endswith(" and 17 more") for line in view.table.lines)
     assert all(
         answer == int(row > column)
@@ -283,10 +294,11 @@ def test_there_are_never_too_many_lines(count: int) -> None:
     pairs = [*combinations(map(str, range(count)), 2)]
     split = comparisons([*pairs, *[pair[::-1] for pair in pairs]])
     results, predictions = answered(split, knows)
-    view = grid_view(predictions)
+    view = ordered_view(predictions)
     assert view is not None
     assert len(view.table.lines) <= LISTED
-    assert (view.picture is None) == (count <= LISTED)
+    assert len(view.drawn.lines) <= DRAWN
+    assert (view.drawn == view.table) == (count <= LISTED)
     page = render(results, predictions)
     assert len(page) < 400_000
     assert 'id="order"' in page
@@ -300,7 +312,7 @@ def test_nothing_scored_is_said() -> None:
     for name, kind in nulls.items():
         at = predictions.schema.get_field_index(name)
         predictions = predictions.set_column(at, name, pa.nulls(12, kind))
-    view = grid_view(predictions)
+    view = ordered_view(predictions)
     assert view is not None
     assert view.sentences[-1] == "None was scored."
     assert view.distances == ()
@@ -309,7 +321,7 @@ def test_nothing_scored_is_said() -> None:
 def test_the_order_of_rows_does_not_matter() -> None:
     predictions = answered(sizes(), lambda x, y: float(THINGS[x] - THINGS[y]) + 0.5, SIZES)[1]
     mixed = predictions.take(np.random.default_rng(0).permutation(predictions.num_rows))
-    assert grid_view(mixed) == grid_view(predictions)
+    assert ordered_view(mixed) == ordered_view(predictions)
 
 
 def test_texts_are_escaped() -> None:
@@ -328,13 +340,13 @@ def test_texts_are_escaped() -> None:
     assert len(page) < 200_000
 
 
-def test_both_answers_are_readable_on_all_their_shades() -> None:
-    rules = re.findall(r"background: (#\w{6}); fill: (#\w{6}); color: (#\w{3}); \}", pair_css())
-    assert len(rules) == 2 * 2 * PAIR_SHADES
-    for ground, fill, ink in rules:
-        assert ground == fill
-        pair = sorted((luminance(ground), luminance("#" + 2 * ink[1:])))
-        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5
+def test_both_answers_are_told_apart_in_all_their_shades() -> None:
+    shades = pair_colours()
+    assert len({colour for pair in shades.values() for colour in pair}) == 2 * 2 * PAIR_SHADES
+    for name in "uv":
+        for at, rising in ((0, False), (1, True)):
+            levels = [luminance(shades[f"{name}{step}"][at]) for step in range(PAIR_SHADES)]
+            assert levels == sorted(levels, reverse=not rising)
 
 
 # --- the files --------------------------------------------------------------------------------

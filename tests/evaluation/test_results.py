@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.results import (
+from evaluation.results.analyses.facts import facts_of
+from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,
     Estimate,
@@ -21,7 +22,7 @@ from evaluation.results import (
     write_predictions,
     write_results,
 )
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
 from tests.evaluation.sample_results import results_of
 
 HALF = Estimate(value=0.5, low=0.1, high=0.9, n=2, method="wilson")
@@ -125,8 +126,34 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
 def test_results_of_another_schema(tmp_path: Path, results: Results) -> None:
     held = json.loads(results.model_dump_json()) | {"schema_version": "9.1", "more": 1}
     (tmp_path / RESULTS).write_text(json.dumps(held))
-    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0"):
+    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0 and 1\.1"):
         read_results(tmp_path)
+
+
+def test_results_of_schema_1_0_are_read(tmp_path: Path, results: Results) -> None:
+    """Its one analysis had a field of its own."""
+    held = results.model_dump(mode="json")
+    del held["analyses"]
+    facts = {
+        "configs": ["facts"],
+        "asked": 2,
+        "scored": 2,
+        "accuracy": HALF.model_dump(),
+        "chance": 0.5,
+        "left_out": {},
+        "rows": None,
+        "by_hops": [],
+        "by_relation": [],
+        "by_family": [],
+    }
+    path = tmp_path / RESULTS
+    path.write_text(json.dumps({**held, "schema_version": "1.0", "facts": facts}))
+    read = facts_of(read_results(tmp_path))
+    assert read is not None
+    assert (read.asked, read.accuracy) == (2, HALF)
+    for more in ({}, {"facts": None}):
+        path.write_text(json.dumps({**held, "schema_version": "1.0", **more}))
+        assert facts_of(read_results(tmp_path)) is None
 
 
 def test_damaged_predictions(tmp_path: Path, predictions: pa.Table) -> None:

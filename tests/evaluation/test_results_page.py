@@ -2,17 +2,26 @@
 
 from pathlib import Path
 
-import evaluation.results as results
+import evaluation.results.analyses.facts as facts
+import evaluation.results.types as results
+from evaluation.results.analyses import all_analyses
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 MODELS = ["Results", "ProbeInfo", "ModelInfo", "Scoring", "Metrics", "Estimate", "Cell", "Group"]
 MODELS += ["ClusterSize", "Bin", "Timings", "Facts", "Composition", "KnownPart"]
+BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}
+
+
+def test_every_analysis_with_numbers_of_its_own_is_on_the_page() -> None:
+    assert {block.__name__ for block in BLOCKS.values()} <= set(MODELS)
+    for name in BLOCKS:
+        assert f"`analyses.{name}`" in PAGE.read_text(encoding="utf-8")
 
 
 def tables() -> str:
     lines = []
     for name in MODELS:
-        model = getattr(results, name)
+        model = getattr(results, name, None) or getattr(facts, name)
         lines += [
             f"## {name}",
             "",
@@ -29,10 +38,10 @@ def tables() -> str:
 def test_every_field_is_explained_as_the_schema_says():
     text = PAGE.read_text(encoding="utf-8")
     assert "| None |" not in tables(), "a field has no description"
-    assert tables() in text, "docs/results.md is behind evaluation/results.py"
+    assert tables() in text, "docs/results.md is behind evaluation/results/types.py"
 
 
 def test_every_column_of_the_predictions_is_explained():
     text = PAGE.read_text(encoding="utf-8")
-    for column in results.predictions_schema(facts=True).names:
+    for column in [*results.predictions_schema().names, *facts.COLUMNS]:
         assert f"| `{column}` |" in text.split("## Predictions")[1], column

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.items import Item, choice_starts
-from evaluation.models.scorer import Encoded, Scorer
-from evaluation.protocols.scoring import score_items
-from evaluation.protocols.workers import Workers
-from evaluation.score_cache import ScoreCache, cache_key
-from kb_cache.errors import KbprobeError
+from evaluation.items.types import Item, choice_starts
+from evaluation.runs.score_cache import ScoreCache, content_hash
+from evaluation.runs.scoring import score_items
+from evaluation.scorers.base import Encoded, Scorer
+from evaluation.workers import Workers
+from kbprobe.errors import KbprobeError
 
 
 class LetterCounter(Scorer):
@@ -177,9 +177,9 @@ def test_items_set_aside_have_no_score(tmp_path):
 def test_the_key_hangs_on_every_part_and_on_no_order():
     parts = {"weights": "a", "dtype": "float32", "options": {"x": 1, "y": 2}}
     shuffled = {"options": {"y": 2, "x": 1}, "dtype": "float32", "weights": "a"}
-    assert cache_key(parts) == cache_key(shuffled)
+    assert content_hash(parts) == content_hash(shuffled)
     changed = [{**parts, name: "other"} for name in parts]
-    assert len({cache_key(each) for each in [parts, *changed]}) == 4
+    assert len({content_hash(each) for each in [parts, *changed]}) == 4
 
 
 def test_a_cache_that_cannot_be_written_says_where(tmp_path):

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,12 +21,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluation.items import Item, arguments_type, fingerprint
-from evaluation.published import ABOUT, questions
-from evaluation.rows import Records, read_json
-from evaluation.sources import open_probe
-from evaluation.tables import _plain_questions, read_parquet, table_questions
-from kb_cache.errors import KbprobeError, UsageError
+from evaluation.items.published import row_questions
+from evaluation.items.questions import ABOUT, Questions
+from evaluation.items.rows import Records, read_json
+from evaluation.items.sources import open_probe
+from evaluation.items.tables import own_columns, read_parquet, table_questions
+from evaluation.items.types import Item, arguments_type, fingerprint
+from kbprobe.errors import KbprobeError, UsageError
 
 DATA = Path(__file__).parent / "data"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -66,7 +67,7 @@ def refusal(source: Path | str, **asked: Any) -> str:
 
 
 def read_rows(*rows: Any) -> tuple[Item, ...]:
-    return questions(Records("line", enumerate(rows, 1)), "rows").items
+    return row_questions(Records("line", enumerate(rows, 1)), "rows").items
 
 
 # Built probes.
@@ -75,8 +76,9 @@ def read_rows(*rows: Any) -> tuple[Item, ...]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """One small build of a real probe, as Parquet and as JSON lines."""
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
 
     parent = tmp_path_factory.mktemp("built")
     probe = find_probe("wordnet_hypernymy")
@@ -122,9 +124,9 @@ def test_a_built_probe_says_what_its_files_say(built: Mapping[str, Path]) -> Non
         assert about == {name: told[name] for name in ABOUT}
 
 
-def test_built_parquet_takes_the_fast_way(built: Mapping[str, Path]) -> None:
+def test_built_parquet_is_taken_as_columns(built: Mapping[str, Path]) -> None:
     (path,) = (built["parquet"] / "data").glob("test-*")
-    assert _plain_questions(read_parquet([path])) is not None
+    assert own_columns(read_parquet([path])) is not None
 
 
 def test_a_manifest_stands_for_its_folder(built: Mapping[str, Path]) -> None:
@@ -186,6 +188,25 @@ def test_a_manifest_that_lists_nonsense_is_refused(tmp_path: Path, files: list[A
     manifest = {"probe": "p", "request": {}, "files": files}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert "without path, split or sha256" in refusal(tmp_path)
+
+
+def test_a_dataset_in_memory_reads_as_its_folder(built: Mapping[str, Path]) -> None:
+    from kbprobe.format.dataset import load
+
+    dataset = load(built["parquet"])
+    opened, folder = open_probe(dataset), open_probe(str(built["parquet"]))
+    assert opened.items == folder.items
+    assert opened.about.equals(folder.about)
+    assert opened.fingerprint == folder.fingerprint
+    assert opened.source == f"memory:{folder.fingerprint[:16]}"
+    assert open_probe(dataset, split="dev").split == "validation"
+    assert open_probe(dataset["train"]).split == "train"
+    with pytest.raises(UsageError, match=r"It has: test, train, validation\."):
+        open_probe(dataset, split="tets")
+    with pytest.raises(UsageError, match=r"is one split \(train\); it has no split 'validation'"):
+        open_probe(dataset["train"], split="validation")
+    with pytest.raises(UsageError, match="has no config 'perturbed'"):
+        open_probe(dataset, config="perturbed")
 
 
 # Published files.
@@ -533,7 +554,7 @@ def test_lines_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         ("x.json", b'[{"id": 1},\n]', "not JSON: Illegal trailing comma before end of array"),
         ("x.json", b"[[", "must be one JSON list, or an object a line"),
         ("x.jsonl.gz", b"plain", "cannot be read"),
-        ("x.jsonl.gz", gzip.compress(b"x" * 99)[:-12], "cannot be read"),
+        ("x.jsonl.gz", gzip.compress(b"x" * 99, mtime=0)[:-12], "cannot be read"),
         ("x.parquet", b"PAR1 no", "cannot be read as Parquet"),
         ("x.csv", b"id,question", "its name must end in one of"),
     ],
@@ -649,8 +670,8 @@ def hub() -> Iterator[str]:
 
 ASK_HUB = """
 import json, sys
-from evaluation.sources import open_probe
-from kb_cache.errors import KbprobeError
+from evaluation.items.sources import open_probe
+from kbprobe.errors import KbprobeError
 for source, asked in json.loads(sys.argv[1]):
     try:
         opened = open_probe(source, **asked)
@@ -825,23 +846,27 @@ OWN_TYPES = pa.schema(
 )
 
 
+def outcome(read: Callable[[], Questions]) -> Questions | str:
+    """What is read, or the message of the refusal."""
+    try:
+        return read()
+    except KbprobeError as error:
+        return str(error)
+
+
 @given(st.lists(changes, min_size=1, max_size=4), st.integers(0, 2), st.booleans())
 @settings(max_examples=200)
-def test_the_fast_way_reads_what_the_slow_way_reads(
-    edits: list[Row], cut: int, chunked: bool
-) -> None:
+def test_columns_are_read_as_rows_are(edits: list[Row], cut: int, chunked: bool) -> None:
     rows = [{**own_row(f"q{i}"), **edit} for i, edit in enumerate(edits)]
     table = pa.Table.from_pylist(rows, schema=OWN_TYPES).slice(cut)
     if chunked:
         table = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     kept = table.to_pylist()
-    fast = _plain_questions(table)
-    try:
-        slow = questions(Records("row", enumerate(kept, 1)), "table")
-    except KbprobeError:
-        assert fast is None
+    slow = outcome(lambda: row_questions(Records("row", enumerate(kept, 1)), "table"))
+    found = outcome(lambda: table_questions(table, "table"))
+    if isinstance(slow, str) or isinstance(found, str):
+        assert found == slow
         return
-    found = table_questions(table, "table")
     assert found.items == slow.items
     assert found.about.to_pylist() == slow.about.to_pylist()
     assert found.about.schema == slow.about.schema

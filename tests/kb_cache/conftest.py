@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.kb_cache.sparql_server import Hours, Script, serving
+from kb_cache.cli import main
+from kb_cache.wikidata.sparql import endpoint, transport
+from tests.kb_cache.sparql_server import FakeTime, ServerScript, serving
+from tests.real_data import nltk_data
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MINI = Path(__file__).parent / "data" / "mini-wordnet"
@@ -34,44 +39,44 @@ def mini(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run_cli(cache: Path) -> RunCli:
-    """Run ``kb-cache`` in a process of its own, with this test's cache."""
+def run_cli(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> RunCli:
+    """Run ``kb-cache`` in this process, with this test's cache."""
 
     def run(*args: str, input: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "kb_cache.cli", *args],
-            input=input,
-            capture_output=True,
-            text=True,
-            cwd=REPOSITORY,
-            env=os.environ | {"KBPROBE_CACHE": str(cache)},
-            timeout=120,
-            check=False,
-        )
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.StringIO(input))
+        try:
+            code = main(list(args))
+        except Exception:  # shown with --debug
+            traceback.print_exc()
+            code = 1
+        return subprocess.CompletedProcess(args, code, *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
-def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
-    """A SPARQL endpoint that answers as it is told, and this test's own cache."""
+def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerScript]:
+    """A SPARQL endpoint with scripted responses, and this test's own cache."""
     monkeypatch.delenv("KBPROBE_CONTACT", raising=False)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # slow, and seen by no test
     with serving() as script:
         yield script
 
 
 @pytest.fixture
-def hours() -> Hours:
-    """A clock on which waiting takes no time."""
-    return Hours()
+def fake_time(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    """The time as clients of endpoints see it: waiting takes none."""
+    fake = FakeTime()
+    for module in (endpoint, transport):
+        monkeypatch.setattr(module, "time", fake)
+    monkeypatch.setattr(endpoint.random, "random", lambda: 0.5)
+    return fake
 
 
 @pytest.fixture(scope="session")
 def wordnet_zip() -> Path:
     """NLTK's archive of WordNet 3.0, from which the embedded snapshot was compiled."""
-    roots = [Path(p) for p in os.environ.get("NLTK_DATA", "").split(os.pathsep) if p]
-    roots.append(REPOSITORY.parent / "shared" / "data" / "nltk_data")
-    for root in roots:
-        if (root / "corpora" / "wordnet.zip").is_file():
-            return root / "corpora" / "wordnet.zip"
-    pytest.skip("the source of WordNet 3.0 is not here: set NLTK_DATA to a folder that holds it")
+    return nltk_data() / "corpora" / "wordnet.zip"

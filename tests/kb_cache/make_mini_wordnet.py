@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from kb_cache.wordnet import load_wordnet
-from kb_cache.wordnet_source import DATA_FILES, EXCEPTION_FILES
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.source import DATA_FILES, EXCEPTION_FILES
 
 SEEDS = """
 dog.n.01 cat.n.01 puppy.n.01 canine.n.02 einstein.n.01 attorney_general.n.01 entity.n.01

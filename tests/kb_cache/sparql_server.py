@@ -1,4 +1,4 @@
-"""A SPARQL endpoint on the loopback interface that answers as it is told, well or badly."""
+"""A SPARQL endpoint on the loopback interface with scripted responses, good and bad."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kb_cache.sparql_endpoint import Clock, Endpoint, Limits
+from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 
 JSON = "application/sparql-results+json"
 
@@ -55,8 +55,8 @@ class Request:
 
 
 @dataclass
-class Script:
-    """What a server answers, in turn; the last reply again and again.
+class ServerScript:
+    """The replies of a server, in turn; the last one again and again.
 
     ``together`` is the greatest number of requests that were there at once.
     """
@@ -69,7 +69,7 @@ class Script:
     together: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def say(self, *replies: Reply) -> None:
+    def reply_with(self, *replies: Reply) -> None:
         self.replies = list(replies)
 
     @property
@@ -87,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(parse_qs(body.decode()))
 
     def reply(self, parameters: dict[str, list[str]]) -> None:
-        script: Script = self.server.script  # type: ignore[attr-defined]
+        script: ServerScript = self.server.script  # type: ignore[attr-defined]
         query = parameters.get("query", [""])[0]
         script.asked.append(Request(self.command, query, dict(self.headers)))
         reply = script.replies.pop(0) if len(script.replies) > 1 else script.replies[0]
@@ -126,10 +126,10 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving() -> Iterator[Script]:
+def serving() -> Iterator[ServerScript]:
     """A server and its script."""
     server = Server(("127.0.0.1", 0), Handler)
-    script = server.script = Script()  # type: ignore[attr-defined]
+    script = server.script = ServerScript()  # type: ignore[attr-defined]
     script.url = f"http://127.0.0.1:{server.server_port}/sparql"
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
@@ -140,26 +140,24 @@ def serving() -> Iterator[Script]:
         server.server_close()
 
 
-class Hours:
-    """A clock that sleeping sets forward, and that stands still otherwise."""
+class FakeTime:
+    """Stands in for the module ``time``: sleeping sets it forward, each look by ``tick``."""
 
-    def __init__(self, tick: float = 0.0) -> None:
-        self.time, self.tick = 1_800_000_000.0, tick
+    def __init__(self) -> None:
+        self.seconds, self.tick = 1_800_000_000.0, 0.0
         self.slept: list[float] = []
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
-        self.time += seconds
+        self.seconds += seconds
 
-    def now(self) -> float:
-        self.time += self.tick
-        return self.time
+    def time(self) -> float:
+        self.seconds += self.tick
+        return self.seconds
 
-    @property
-    def clock(self) -> Clock:
-        return Clock(monotonic=self.now, now=self.now, sleep=self.sleep, random=lambda: 0.5)
+    monotonic = time
 
 
-def endpoint(server: Script, hours: Hours, **limits: float) -> Endpoint:
-    """A client of a server, on a clock of its own."""
-    return Endpoint(server.url, limits=Limits(**limits), clock=hours.clock)  # type: ignore[arg-type]
+def endpoint(server: ServerScript, **limits: float) -> Endpoint:
+    """A client of a server."""
+    return Endpoint(server.url, limits=Limits(**limits))  # type: ignore[arg-type]

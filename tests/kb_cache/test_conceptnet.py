@@ -11,23 +11,35 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kb_cache import catalogue, conceptnet_fetch, store
-from kb_cache.conceptnet import ConceptNet, load_conceptnet
-from kb_cache.conceptnet_fetch import Dump, download_dump, fetch
-from kb_cache.conceptnet_source import Selection
-from kb_cache.errors import SnapshotError, SourceError, UsageError
-from kb_cache.snapshot import file_sha256, read_info
+from kb_cache import catalogue, store
+from kb_cache.base import Download
+from kb_cache.conceptnet.kind import CONCEPTNET
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.conceptnet.types import ConceptNet, Selection
+from kb_cache.fetching import download_source, rebuild
+from kb_cache.fetching import fetch as fetch_kind
+from kb_cache.snapshot import read_info, write_info
+from kbprobe.errors import SnapshotError, SourceError, UsageError
+from kbprobe.files import file_sha256
+from tests.real_data import MINIATURE, SAMPLE, beside, conceptnet_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MINI = Path(__file__).parent / "data" / "conceptnet-mini.csv"
-SHARED = REPOSITORY.parent / "shared" / "data" / "conceptnet"
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+ENGLISH = Selection()
+
+
+def fetch(path: Path, name: str = "", selection: Selection = ENGLISH) -> catalogue.Entry:
+    languages, relations = selection.languages, selection.relations
+    return fetch_kind("conceptnet", source=path, name=name, language=languages, relation=relations)
 
 
 @pytest.fixture
@@ -135,9 +147,9 @@ def test_what_a_snapshot_says_of_itself(cache: Path) -> None:
     )  # fmt: skip
     assert info.source.files == {MINI.name: file_sha256(MINI)}
     assert "Attribution-ShareAlike" in (entry.folder / "NOTICE.txt").read_text()
-    assert json.loads((entry.folder / "selection.json").read_text()) == {
-        "languages": ["en"], "relations": ["IsA"],
-    }  # fmt: skip
+    assert info.source.options == {"language": ["en"], "relation": ["IsA"]}
+    assert info.attribution in (entry.folder / "NOTICE.txt").read_text()
+    assert info.language == "en"
     assert load_conceptnet(info.name).relation_names == ["IsA"]
 
 
@@ -158,22 +170,26 @@ def test_damage_is_repaired_with_the_same_selection(cache: Path) -> None:
     (entry.folder / "concepts.parquet").write_bytes(b"")
     assert load_conceptnet("mini").digest == digest
     assert catalogue.verify(entry) == []
-    (entry.folder / "selection.json").write_text("{}")
-    with pytest.raises(SnapshotError, match=r"is lost; make the snapshot anew with: kb-cache fet"):
-        catalogue.rebuild(entry)
+    recorded = read_info(entry.folder)
+    for options, reason in ((None, "does not record the options"), ({"x": 1}, "no option --x")):
+        lost = replace(recorded, source=replace(recorded.source, options=options))
+        write_info(entry.folder, lost)
+        (entry.folder / "concepts.parquet").write_bytes(b"")
+        with pytest.raises(SnapshotError, match=rf"{reason}.*again with: kb-cache fetch concept"):
+            rebuild(entry)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX matter")
 def test_a_killed_fetch_leaves_the_old_entry(cache: Path) -> None:
     entry = fetch(MINI, "mini")
     code = (
-        "import os, signal, kb_cache.conceptnet_fetch as fetch\n"
+        "import os, signal, kb_cache.fetching as fetch\n"
         "write = fetch.write_snapshot\n"
         "def killed(*args, **kwargs):\n"
         "    write(*args, **kwargs)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "fetch.write_snapshot = killed\n"
-        f"fetch.fetch({str(MINI)!r}, 'mini', fetch.Selection(relations=('IsA',)))\n"
+        f"fetch.fetch('conceptnet', source={str(MINI)!r}, name='mini', relation=('IsA',))\n"
     )
     environment = os.environ | {"KBPROBE_CACHE": str(cache)}
     killed = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, env=environment)
@@ -234,24 +250,24 @@ def test_download_to_snapshot(
     from kb_cache import cli
 
     (tmp_path / "original").write_bytes(server.content)
-    dump = Dump(
+    dump = Download(
         f"http://127.0.0.1:{server.server_port}/dump.csv.gz",
         file_sha256(tmp_path / "original"),
         len(server.content),
     )
     monkeypatch.setattr("kb_cache.download.PAUSE", 0.01)
-    monkeypatch.setattr(conceptnet_fetch, "DUMP", dump)
+    monkeypatch.setattr(CONCEPTNET, "download", dump)
     assert cli.main(["fetch", "conceptnet"]) == 0
     assert "conceptnet-5.7: 20 edges between" in capsys.readouterr().out
     assert server.asked == [0, len(server.content) // 2]
     assert len(load_conceptnet().find("dog")) == 2
-    assert download_dump(dump).parent == cache / "downloads"
+    assert download_source(dump).parent == cache / "downloads"
     assert len(server.asked) == 2  # it was there
     assert cli.main(["clear", "--all", "--yes"]) == 0
     assert "downloaded files: removed" in capsys.readouterr().out
     assert not (cache / "downloads").exists()
     with pytest.raises(SourceError, match="is not the expected file"):
-        download_dump(Dump(dump.url, "0" * 64, dump.bytes))
+        download_source(Download(dump.url, "0" * 64, dump.bytes))
 
 
 def test_the_command(run_cli: RunCli, tmp_path: Path, cache: Path) -> None:
@@ -283,28 +299,26 @@ def test_the_command(run_cli: RunCli, tmp_path: Path, cache: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConceptNet]:
-    """The 486,744 English edges."""
-    source = SHARED / "assertions_en.csv.gz"
-    if not source.is_file():
-        pytest.skip(f"the English sample of ConceptNet is not here: {source}")
+def real(extent: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConceptNet]:
+    """Real edges between English concepts."""
+    source = conceptnet_file(extent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
         fetch(source, "en")
         yield load_conceptnet("en")
 
 
-def test_the_real_sample(real: ConceptNet) -> None:
+def test_real_edges(real: ConceptNet, extent: str) -> None:
     lines = 0
     expected: dict[tuple[str, str, str], float] = {}
-    with gzip.open(SHARED / "assertions_en.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(conceptnet_file(extent), "rt", encoding="utf-8") as file:
         for line in file:
             lines += 1
             _, relation, start, end, info = line.rstrip("\n").split("\t")
             if relation in ("/r/PartOf", "/r/NotIsA"):
                 ends = [uri[6:].replace("_", " ") for uri in (start, end)]
                 expected[(relation[3:], *ends)] = json.loads(info)["weight"]
-    assert real.assertions.num_rows == lines == 486_744
+    assert real.assertions.num_rows == lines == {MINIATURE: 21_970, SAMPLE: 486_744}[extent]
     names = real.concepts["text"].to_pylist()
     found = {}
     for relation, negated, key in (("PartOf", False, "PartOf"), ("IsA", True, "NotIsA")):
@@ -314,14 +328,13 @@ def test_the_real_sample(real: ConceptNet) -> None:
     assert found == expected
 
 
+@pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "edges", "relations"),
     [("assertions-5.7-format-sample.csv", 764 - 82, 15), ("cn100k.tsv.gz", 99_997, 28)],
 )
 def test_the_other_samples(cache: Path, name: str, edges: int, relations: int) -> None:
-    if not (SHARED / name).is_file():
-        pytest.skip(f"this sample of ConceptNet is not here: {SHARED / name}")
-    entry = fetch(SHARED / name, "sample", Selection(languages=()))
+    entry = fetch(beside("conceptnet", name), "sample", Selection(languages=()))
     cn = load_conceptnet("sample")
     assert cn.assertions.num_rows == edges
     assert len(cn.relation_names) == relations

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kb_cache.conceptnet import ConceptNet, load_conceptnet
-from kb_cache.conceptnet_fetch import fetch
-from kb_cache.conceptnet_filter import (
+from kb_cache.conceptnet.filter import (
     ADJECTIVE,
     NOUN,
     VERB,
@@ -18,9 +16,11 @@ from kb_cache.conceptnet_filter import (
     filter_noise,
     parts_of_speech,
 )
-from kb_cache.conceptnet_source import Selection
-from kb_cache.errors import UsageError
-from kb_cache.wordnet import load_wordnet
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.fetching import fetch
+from kb_cache.wordnet.load import load_wordnet
+from kbprobe.errors import UsageError
 
 MINI = Path(__file__).parent / "data" / "conceptnet-mini.csv"
 OFF = {
@@ -32,7 +32,7 @@ OFF = {
 
 @pytest.fixture
 def mini_net(cache: Path) -> ConceptNet:
-    fetch(MINI, "mini")
+    fetch("conceptnet", source=MINI, name="mini")
     return load_conceptnet("mini")
 
 
@@ -127,14 +127,14 @@ def test_contradictions_hold_between_words_not_senses(cache: Path, tmp_path: Pat
     source = tmp_path / "senses.csv"
     line = '/a/\t/r/{}\t/c/en/{}\t/c/en/pet\t{{"weight": 3}}\n'
     source.write_text(line.format("IsA", "dog/n") + line.format("NotIsA", "dog"), "utf-8")
-    fetch(source)
+    fetch("conceptnet", source=source)
     options = NoiseFilter.parse(OFF | {"contradictions": True}, "filter")
     left, _ = filter_noise(load_conceptnet("senses"), options)
     assert left.assertions.num_rows == 0
 
 
 def test_other_languages_are_refused(cache: Path) -> None:
-    fetch(MINI, "all", Selection(languages=()))
+    fetch("conceptnet", source=MINI, name="all", language=())
     with pytest.raises(UsageError, match=r"knows English alone\. Fetch it with --language en"):
         filter_noise(load_conceptnet("all"))
 

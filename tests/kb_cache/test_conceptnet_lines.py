@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache import conceptnet_lines
-from kb_cache.conceptnet_source import TOLERATED, Malformed, Selection, read_edges
-from kb_cache.errors import SourceError, UsageError
+from kb_cache.conceptnet import lines as conceptnet_lines
+from kb_cache.conceptnet.source import read_edges
+from kb_cache.conceptnet.types import TOLERATED, Malformed, Selection
+from kbprobe.errors import SourceError, UsageError
 
 MINI = Path(__file__).parent / "data" / "conceptnet-mini.csv"
 LINE = (
@@ -171,21 +172,21 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (LINE.replace("{", "["), "its last column is no JSON object with a weight"),
-        (LINE.replace("2.0", '"2.0"'), "no JSON object with a weight"),
-        (LINE.replace("2.0", "NaN"), "no JSON object with a weight"),
-        (LINE.replace("2.0", "1e999"), "no JSON object with a weight"),
-        (LINE.replace("2.0", "true"), "no JSON object with a weight"),
-        (LINE.replace(', "weight": 2.0', ""), "no JSON object with a weight"),
-        (LINE.replace("/d/x", "\\ud800"), "no JSON object with a weight"),
-        (LINE.replace("}", "}{}"), "no JSON object with a weight"),
-        (LINE.replace('"/d/x"', "[" * 20_000), "no JSON object with a weight"),
+        (LINE.replace("{", "["), "its last column is not a JSON object with a weight"),
+        (LINE.replace("2.0", '"2.0"'), "not a JSON object with a weight"),
+        (LINE.replace("2.0", "NaN"), "not a JSON object with a weight"),
+        (LINE.replace("2.0", "1e999"), "not a JSON object with a weight"),
+        (LINE.replace("2.0", "true"), "not a JSON object with a weight"),
+        (LINE.replace(', "weight": 2.0', ""), "not a JSON object with a weight"),
+        (LINE.replace("/d/x", "\\ud800"), "not a JSON object with a weight"),
+        (LINE.replace("}", "}{}"), "not a JSON object with a weight"),
+        (LINE.replace('"/d/x"', "[" * 20_000), "not a JSON object with a weight"),
         (LINE.replace("\t{", "\t\t{"), "6 columns instead of 5"),
         (LINE.replace("/c/en/dog\t", "/c/en/\t"), "its start has no text"),
         (LINE.replace("\t/c/en/pet\t", "\t/c/en//n\t"), "its end has no text"),
         ("\n", "1 columns instead of 5"),
-        (LINE.replace("\t/r/IsA", "\tIsA"), "its second column is no relation"),
-        (LINE.replace("\t/c/en/dog", "\tdog"), "its third column is no concept"),
+        (LINE.replace("\t/r/IsA", "\tIsA"), "its second column is not a relation"),
+        (LINE.replace("\t/c/en/dog", "\tdog"), "its third column is not a concept"),
         (b"\xff\xfe\n", "1 columns instead of 5"),
         (LINE.encode().replace(b"\t/c/en/pet\t", b"\t/c/en/\xff\t"), "not UTF-8"),
         (LINE.encode().replace(b"/d/x", b"\xc3"), "not UTF-8"),
@@ -268,7 +269,10 @@ def test_triples(tmp_path: Path) -> None:
         "dataset": "/d/cn100k", "surface": None,
     }  # fmt: skip
     assert rows[0]["start"] == "/c/en/guide_dog"
-    assert malformed.first[:2] == ["line 3: its start is no term", "line 4: its start is no term"]
+    assert malformed.first[:2] == [
+        "line 3: its start is not a term",
+        "line 4: its start is not a term",
+    ]
     assert read_text(tmp_path, text, Selection(("de",)))[0] == []
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache.conceptnet_lite import relation_name
-from kb_cache.conceptnet_source import Malformed, Selection, read_edges
-from kb_cache.errors import SourceError
+from kb_cache.conceptnet.lite import relation_name
+from kb_cache.conceptnet.source import read_edges
+from kb_cache.conceptnet.types import Malformed, Selection
+from kbprobe.errors import SourceError
 
 MINI = Path(__file__).parent / "data" / "conceptnet-mini.csv"
 #: The tables as the package's models make them.
@@ -126,7 +127,7 @@ def test_malformed_edges_are_counted(database: Path) -> None:
     malformed = Malformed(database)
     rows = sum(batch.num_rows for batch in read_edges(database, Selection(), malformed))
     assert (rows, malformed.count) == (len(edges(MINI, Selection())) - 1, 1)
-    assert malformed.first == ["line 3: its etc is no JSON object with a weight"]
+    assert malformed.first == ["line 3: its etc is not a JSON object with a weight"]
 
 
 def test_what_is_no_such_database_is_refused(tmp_path: Path, database: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from kb_cache import download as download_module
 from kb_cache.download import download
-from kb_cache.errors import SourceError, UsageError
+from kbprobe.errors import SourceError, UsageError
 
 CONTENT = random.Random(0).randbytes(200_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(302, {"Location": "/file"})
             return
         if site.status and (status := site.status.pop(0)) != 200:
-            self.answer(status, {})
+            self.answer(status, site.headers)
             return
         start = site.part(asked, self.headers["If-Range"])
         size = len(site.content)
@@ -287,6 +287,16 @@ def test_a_busy_server_is_asked_again(serve: Serve, tmp_path: Path) -> None:
     site = Site(status=[503, 429])
     download(serve(site), tmp_path / "file", sha256=SHA256)
     assert len(site.asked) == 3
+
+
+@pytest.mark.parametrize(("asked", "waited"), [("7", 7), ("86400", download_module.LONGEST_WAIT)])
+def test_a_busy_server_is_given_the_time_it_asks_for(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, waited: int
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", slept.append)
+    download(serve(Site(status=[503], headers={"Retry-After": asked})), tmp_path / "file")
+    assert slept == [waited]
 
 
 def test_no_server_at_all(tmp_path: Path) -> None:

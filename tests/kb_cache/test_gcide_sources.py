@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache.errors import SourceError
-from kb_cache.gcide_compile import compile_gcide
-from kb_cache.gcide_json import read_json
-from kb_cache.gcide_source import RawEntry, read_source
-from kb_cache.gcide_tagged import read_tagged
+from kb_cache.gcide.compile import compile_gcide
+from kb_cache.gcide.package import read_json
+from kb_cache.gcide.source import RawEntry, read_source
+from kb_cache.gcide.tagged import read_tagged
+from kbprobe.errors import SourceError
 
 DATA = Path(__file__).parent / "data"
 TAGGED, JSON = DATA / "gcide-mini", DATA / "gcide-mini-json"
@@ -207,7 +207,7 @@ def test_no_bytes_make_the_parser_fail(content: bytes) -> None:
     ("content", "message"),
     [
         (b"{", "words_A.json is not JSON"),
-        (b"[]", "no object of words"),
+        (b"[]", "not a JSON object of words"),
         (b'{"dab": {"entry": "dab"}}', "the entry of 'dab' is not as expected: KeyError"),
         (b'{"dab": {"entry": "dab", "pos": [{"part_of_speech": "n."}]}}', "KeyError"),
         (b'{"dab": {"entry": 1, "pos": [{}]}}', "TypeError"),

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache import gcide_markup, gcide_text
-from kb_cache.gcide_markup import ILLEGIBLE, decode, entity
-from kb_cache.gcide_text import (
+from kb_cache.gcide import markup as gcide_markup
+from kb_cache.gcide import text as gcide_text
+from kb_cache.gcide.markup import ILLEGIBLE, decode, entity
+from kb_cache.gcide.text import (
     damage,
     finish,
     is_form_of,

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache.graph import Graph, contains, ragged_ranges
+from kb_cache.graph import Graph
+from kbprobe.arrays import contains, ragged_ranges
 
 Edges = list[tuple[int, int]]
 

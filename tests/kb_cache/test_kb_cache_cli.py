@@ -1,4 +1,4 @@
-"""``kb-cache`` as people run it: in a process of its own."""
+"""``kb-cache`` as people run it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
-from kb_cache import command
-from kb_cache.errors import KbprobeError, UsageError
+from kbprobe import cli as command
+from kbprobe.errors import KbprobeError, UsageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -136,7 +136,7 @@ def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
     code = (
-        "import os, signal, sys, kb_cache.wordnet_fetch as fetch, kb_cache.cli as cli\n"
+        "import os, signal, sys, kb_cache.fetching as fetch, kb_cache.cli as cli\n"
         "# A shell may start background jobs with this signal ignored.\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "write = fetch.write_snapshot\n"

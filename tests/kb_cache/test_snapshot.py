@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_cache import catalogue
-from kb_cache.columns import codes, to_numpy
-from kb_cache.errors import SnapshotError, UsageError
+from kb_cache.base import Compiled, Engine
+from kb_cache.fetching import fetch
 from kb_cache.snapshot import (
     INFO_FILE,
-    Engine,
     SnapshotInfo,
     SourceInfo,
     content_digest,
@@ -25,8 +24,9 @@ from kb_cache.snapshot import (
     read_tables,
     write_snapshot,
 )
-from kb_cache.wordnet import load_wordnet
-from kb_cache.wordnet_fetch import fetch
+from kb_cache.wordnet.load import load_wordnet
+from kbprobe.columns import codes, to_numpy
+from kbprobe.errors import SnapshotError, UsageError
 
 TABLE = pa.table(
     {
@@ -73,13 +73,14 @@ def test_strings_with_other_borders_have_another_digest(one: list[str], two: lis
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     info = write_snapshot(
-        tmp_path, kind="k", name="k-1", version="1", licence="CC0-1.0", created_by={"x": "1"},
-        source=SourceInfo("by hand", notes=("a note",)), tables={"t": TABLE},
-        texts={"LICENSE.txt": b"free"},
+        tmp_path,
+        Compiled("by hand", {"t": TABLE}, {"LICENSE.txt": b"free"}, created_by={"x": "1"}),
+        kind="k", name="k-1", version="1", licence="CC0-1.0",
+        source=SourceInfo("by hand", notes=("a note",)), attribution="By hand.",
     )  # fmt: skip
     again = read_info(tmp_path)
     assert again.digest == info.digest == content_digest({"t": TABLE})
-    assert again.rows == {"t": 3}
+    assert (again.rows, again.attribution, again.created_by) == ({"t": 3}, "By hand.", {"x": "1"})
     assert again.bytes == sum(f.stat().st_size for f in tmp_path.iterdir() if f.name != INFO_FILE)
     assert find_damage(tmp_path, again, full=True) == []
     tables = read_tables(tmp_path, again)
@@ -102,7 +103,7 @@ DAMAGES: list[Callable[[Path], None]] = [flip, truncate, Path.unlink]
 
 @pytest.fixture
 def entry(cache: Path, mini: Path) -> catalogue.Entry:
-    return fetch(mini, "mini")
+    return fetch("wordnet", source=mini, name="mini")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -133,7 +134,7 @@ def test_without_its_source_the_error_gives_the_command(entry: catalogue.Entry, 
     with pytest.raises(SnapshotError) as caught:
         load_wordnet("mini")
     assert "senses.parquet" in str(caught.value)
-    assert "kb-cache fetch wordnet --from DIR_OR_ARCHIVE --name mini" in str(caught.value)
+    assert "kb-cache fetch wordnet --from PATH --name mini" in str(caught.value)
 
 
 def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Pa
     [
         ("", "cannot be read"),
         ("[]", "not a snapshot's description"),
-        ('{"format": 99}', "has format 99; this kbprobe reads format 1"),
+        ('{"format": 99}', "has format 99; this kbprobe reads formats 1 and 2"),
         ('{"format": 1}', "incomplete"),
     ],
 )
@@ -208,14 +209,12 @@ def test_an_engines_files_are_part_of_the_snapshot(tmp_path: Path) -> None:
         (folder / "store" / "deep" / "a.sst").write_bytes(content)
         return write_snapshot(
             folder,
+            Compiled("a test", {"t": TABLE}, engine=Engine("store", digest, {"triples": 7})),
             kind="k",
             name="k-1",
             version="1",
             licence="MIT",
-            created_by={},
             source=SourceInfo("a test"),
-            tables={"t": TABLE},
-            engine=Engine("store", digest, {"triples": 7}),
         )
 
     info = write(tmp_path / "one", "d1", b"some")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb_cache.errors import SourceError, UsageError
-from kb_cache.sparql import (
+from kb_cache.wikidata.sparql.session import QuerySession, select_values
+from kb_cache.wikidata.sparql.types import (
     PREFIXES,
     Answer,
     QueryTimeout,
-    Session,
     Term,
     answer,
     answer_digest,
@@ -23,8 +23,8 @@ from kb_cache.sparql import (
     normalise,
     prepared,
     query_digest,
-    select_values,
 )
+from kbprobe.errors import SourceError, UsageError
 
 QUERY = "SELECT ?film ?x { $values ?film wdt:P161 ?x }"
 
@@ -38,6 +38,7 @@ class Films:
         self.most, self.hopeless = most, hopeless
         self.asked: list[list[str]] = []
 
+    @property
     def version(self) -> str:
         return "1"
 
@@ -60,12 +61,9 @@ class Keeping(Films):
     def has(self, query: str) -> bool:
         return query in self.kept
 
-    def answered(self, query: str) -> str:
-        return "2026-01-01T00:00:00Z" if query in self.kept else ""
-
     def select(self, query: str) -> Answer:
         if query not in self.kept:
-            self.kept[query] = super().select(query)
+            self.kept[query] = replace(super().select(query), date="2026-01-01T00:00:00Z")
         return self.kept[query]
 
 
@@ -125,7 +123,7 @@ gaps = st.lists(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(tokens, gaps)
 def test_only_comments_and_space_between_tokens_go(parts: list[str], between: list[str]) -> None:
     query = between[0] + "".join(map(str.__add__, parts, between[1:]))
@@ -226,12 +224,12 @@ def test_without_values_nothing_is_asked() -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 60, 199])
 def test_chunks_are_halved_until_they_are_answered(most: int) -> None:
-    session, whole = Session(Films(most)), Session(Films())
+    session, whole = QuerySession(Films(most)), QuerySession(Films())
     found = select_values(session, QUERY, "film", FILMS)
     assert found == select_values(whole, QUERY, "film", FILMS)
     assert session.digest == whole.digest, "halving must not show"
-    assert all(asked.rows <= most for asked in session.asked)
-    assert sum(asked.rows for asked in session.asked) == 500
+    assert all(asked.rows <= most for asked in session.queries)
+    assert sum(asked.rows for asked in session.queries) == 500
 
 
 def test_a_single_value_may_be_too_much() -> None:
@@ -264,11 +262,11 @@ def test_parts_with_different_variables() -> None:
 
 
 def test_sessions_record_each_query_once() -> None:
-    session = Session(Films(), now=lambda: "2026-11-21T00:00:00Z")
+    session = QuerySession(Films(), now=lambda: "2026-11-21T00:00:00Z")
     for _ in range(2):
         session.select("SELECT ?film ?x { wd:Q1  wdt:P161 ?x }")
     session.select("SELECT ?film ?x { wd:Q2 wdt:P161 ?x }")
-    first, second = session.queries
+    first, second = (recorded._asdict() for recorded in session.queries)
     found = answer(("film", "x"), [(Term("Q1"), Term("actor of Q1"))])
     assert first == {
         "query": query_digest("SELECT ?film ?x { wd:Q1 wdt:P161 ?x }"),
@@ -277,12 +275,11 @@ def test_sessions_record_each_query_once() -> None:
         "answer": answer_digest(found),
     }
     assert second["query"] != first["query"]
-    assert (session.name, session.licence, session.version()) == ("films", "CC0-1.0", "1")
 
 
 def test_digests_depend_on_queries_and_answers_alone() -> None:
     def digest(*films: str, most: int = 1000, now: str = "1") -> str:
-        session = Session(Films(most), now=lambda: now)
+        session = QuerySession(Films(most), now=lambda: now)
         for film in films:
             session.select(f"SELECT ?film ?x {{ wd:{film} wdt:P161 ?x }}")
         return session.digest
@@ -292,6 +289,6 @@ def test_digests_depend_on_queries_and_answers_alone() -> None:
 
 
 def test_dates_are_those_of_kept_answers(tmp_path: Path) -> None:
-    session = Session(Keeping())
+    session = QuerySession(Keeping())
     session.select("SELECT ?film ?x { wd:Q1 wdt:P161 ?x }")
-    assert session.asked[0].date == "2026-01-01T00:00:00Z"
+    assert session.queries[0].date == "2026-01-01T00:00:00Z"

@@ -19,13 +19,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache import sparql_answers
-from kb_cache.errors import CacheError, SourceError, UsageError
-from kb_cache.sparql import QueryTimeout, Session, Term, answer_digest, prepared, query_digest
-from kb_cache.sparql_cache import CachedEndpoint, NotCached
-from kb_cache.sparql_endpoint import WIKIDATA, Endpoint, EndpointError, Limits
+from kb_cache.wikidata.holding import EndpointAnswers
+from kb_cache.wikidata.sparql import answers as sparql_answers
+from kb_cache.wikidata.sparql.cache import CachedEndpoint, NotCached
+from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, EndpointError, Limits
+from kb_cache.wikidata.sparql.session import QuerySession, select_values
+from kb_cache.wikidata.sparql.types import (
+    QueryTimeout,
+    Term,
+    answer_digest,
+    prepared,
+    query_digest,
+)
+from kbprobe.errors import CacheError, SourceError, UsageError
 from tests.kb_cache.conftest import REPOSITORY, RunCli
-from tests.kb_cache.sparql_server import GOOD, Hours, Reply, Script, results, serving
+from tests.kb_cache.sparql_server import GOOD, Reply, ServerScript, results, serving
+
+pytestmark = pytest.mark.usefixtures("fake_time")
 
 QUERY = "\n  SELECT ?x  # all\n  WHERE { ?x a ?y }"
 ROWS = ((Term("http://example.org/a"),), (Term("http://example.org/b"),))
@@ -33,19 +43,19 @@ DATE = results({"date": {"type": "literal", "value": "2026-11-20T10:00:00Z"}}, v
 NOTHING = results(variables=["date"])
 
 
-def source(server: Script, **options: Any) -> CachedEndpoint:
+def source(server: ServerScript, **options: Any) -> CachedEndpoint:
     options.setdefault("now", lambda: "2026-11-21T10:00:00Z")
-    endpoint = Endpoint(server.url, limits=Limits(pause=0.0), clock=Hours().clock)
+    endpoint = Endpoint(server.url, limits=Limits(pause=0.0))
     return CachedEndpoint(endpoint, **options)
 
 
-def files(server: Script) -> list[Path]:
+def files(server: ServerScript) -> list[Path]:
     """Everything in the endpoint's folder."""
-    folder = sparql_answers.folder_of(server.url)
+    folder = sparql_answers.answer_path(server.url, "").parent
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def test_each_query_is_asked_once(server: Script) -> None:
+def test_each_query_is_asked_once(server: ServerScript) -> None:
     first = source(server)
     assert not first.has(QUERY)
     assert first.select(QUERY).rows == ROWS
@@ -55,8 +65,8 @@ def test_each_query_is_asked_once(server: Script) -> None:
     assert source(server).has(QUERY)
 
 
-def test_what_is_kept(server: Script) -> None:
-    server.say(Reply(DATE), Reply())
+def test_what_is_kept(server: ServerScript) -> None:
+    server.reply_with(Reply(DATE), Reply())
     source(server).select(QUERY)
     (path,) = files(server)
     assert path.name == f"{query_digest(QUERY)}.json.gz"
@@ -70,7 +80,7 @@ def test_what_is_kept(server: Script) -> None:
     assert digest == answer_digest(sparql_answers.read(path).answer)
 
 
-def test_the_same_answer_makes_the_same_file(server: Script) -> None:
+def test_the_same_answer_makes_the_same_file(server: ServerScript) -> None:
     source(server).select(QUERY)
     (path,) = files(server)
     before = path.read_bytes()
@@ -79,30 +89,30 @@ def test_the_same_answer_makes_the_same_file(server: Script) -> None:
     assert path.read_bytes() == before
 
 
-def test_dates_and_versions_are_those_of_the_answers(server: Script) -> None:
-    server.say(Reply(DATE), Reply())
+def test_dates_and_versions_are_those_of_the_answers(server: ServerScript) -> None:
+    server.reply_with(Reply(DATE), Reply())
     source(server).select(QUERY)
-    server.say(Reply(b"", 500))
-    later = Session(source(server, now=lambda: "2027-01-01T00:00:00Z"))
+    server.reply_with(Reply(b"", 500))
+    later = QuerySession(source(server, now=lambda: "2027-01-01T00:00:00Z"))
     later.select(QUERY)
-    assert later.asked[0].date == "2026-11-21T10:00:00Z"
-    assert later.version() == "2026-11-20T10:00:00Z"
-    server.say(Reply(DATE.replace(b"2026", b"2027")), Reply())
+    assert later.queries[0].date == "2026-11-21T10:00:00Z"
+    assert later.source.version == "2026-11-20T10:00:00Z"
+    server.reply_with(Reply(DATE.replace(b"2026", b"2027")), Reply())
     later.select("SELECT ?x { ?x ?y wd:Q1 }")
-    assert later.version() == "2026-11-20T10:00:00Z to 2027-11-20T10:00:00Z"
+    assert later.source.version == "2026-11-20T10:00:00Z to 2027-11-20T10:00:00Z"
 
 
-def test_a_version_is_never_needed(server: Script) -> None:
-    server.say(Reply(b"no", 400), Reply())
+def test_a_version_is_never_needed(server: ServerScript) -> None:
+    server.reply_with(Reply(b"no", 400), Reply())
     found = source(server)
     assert found.select(QUERY).rows == ROWS
-    assert found.version() == ""
-    server.say(Reply(DATE))
-    assert source(server).version() == "2026-11-20T10:00:00Z", "asked before any answer is used"
-    assert source(server, offline=True).version() == ""
+    assert found.version == ""
+    server.reply_with(Reply(DATE))
+    assert source(server).version == "2026-11-20T10:00:00Z", "asked before any answer is used"
+    assert source(server, offline=True).version == ""
 
 
-def test_offline_opens_no_socket(server: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_opens_no_socket(server: ServerScript, monkeypatch: pytest.MonkeyPatch) -> None:
     source(server).select(QUERY)
 
     def refuse(*args: object) -> None:
@@ -119,20 +129,20 @@ def test_offline_opens_no_socket(server: Script, monkeypatch: pytest.MonkeyPatch
         assert part in str(caught.value)
 
 
-def test_a_build_from_the_cache_needs_no_contact(server: Script) -> None:
+def test_a_build_from_the_cache_needs_no_contact(server: ServerScript) -> None:
     public = CachedEndpoint(WIKIDATA)
-    assert public.version() == ""
+    assert public.version == ""
     assert public.name == "wikidata-query.wikidata.org"
     with pytest.raises(UsageError, match="KBPROBE_CONTACT"):
         public.select(QUERY)
-    kept = sparql_answers.Kept(WIKIDATA, prepared(QUERY), "2026", "", source(server).select(QUERY))
+    kept = sparql_answers.CachedAnswer(WIKIDATA, prepared(QUERY), "", source(server).select(QUERY))
     sparql_answers.write(sparql_answers.answer_path(WIKIDATA, query_digest(QUERY)), kept)
     assert public.select(QUERY).rows == ROWS
 
 
-def test_refresh_asks_once_more(server: Script) -> None:
+def test_refresh_asks_once_more(server: ServerScript) -> None:
     source(server).select(QUERY)
-    server.say(Reply(NOTHING), Reply(results()))
+    server.reply_with(Reply(NOTHING), Reply(results()))
     fresh = source(server, refresh=True)
     assert not fresh.has(QUERY)
     for _ in range(2):
@@ -141,23 +151,23 @@ def test_refresh_asks_once_more(server: Script) -> None:
     assert source(server, offline=True).select(QUERY).rows == ()
 
 
-def test_a_failed_refresh_leaves_the_old_answer(server: Script) -> None:
+def test_a_failed_refresh_leaves_the_old_answer(server: ServerScript) -> None:
     source(server).select(QUERY)
-    server.say(Reply(b"no", 403))
+    server.reply_with(Reply(b"no", 403))
     with pytest.raises(EndpointError):
         source(server, refresh=True).select(QUERY)
     assert source(server).select(QUERY).rows == ROWS
 
 
-def test_endpoints_do_not_share_answers(server: Script) -> None:
+def test_endpoints_do_not_share_answers(server: ServerScript) -> None:
     source(server).select(QUERY)
     with serving() as other:
-        other.say(Reply(NOTHING), Reply(results()))
+        other.reply_with(Reply(NOTHING), Reply(results()))
         assert source(other).select(QUERY).rows == ()
     assert source(server).select(QUERY).rows == ROWS
 
 
-def answers_there(server: Script) -> list[Path]:
+def answers_there(server: ServerScript) -> list[Path]:
     """The answers alone; a writer may have been killed over another."""
     return [path for path in files(server) if not path.name.startswith(".")]
 
@@ -193,7 +203,7 @@ def changed(key: str, value: Any) -> Any:
     ],
 )
 def test_damaged_files_count_as_missing(
-    server: Script, caplog: pytest.LogCaptureFixture, damage: Any
+    server: ServerScript, caplog: pytest.LogCaptureFixture, damage: Any
 ) -> None:
     source(server).select(QUERY)
     (path,) = files(server)
@@ -202,14 +212,15 @@ def test_damaged_files_count_as_missing(
     with pytest.raises(NotCached, match=r"is damaged.*SELECT") as caught:
         source(server, offline=True).select(QUERY)
     assert str(path) in str(caught.value)
-    assert list(sparql_answers.find_damage(path.parent)) == [path]
+    (damage,) = EndpointAnswers(path.parent).damage()
+    assert damage.startswith(f"{path.name}: it")
     with caplog.at_level(logging.WARNING):
         assert source(server).select(QUERY).rows == ROWS
     assert "asking again" in caplog.text
     assert path.read_bytes() == sound
 
 
-def test_a_cache_that_cannot_be_written(server: Script, cache: Path) -> None:
+def test_a_cache_that_cannot_be_written(server: ServerScript, cache: Path) -> None:
     cache.mkdir()
     (cache / "sparql").write_text("a file is in the way")
     with pytest.raises(CacheError, match="KBPROBE_CACHE"):
@@ -229,8 +240,8 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_nothing_of_a_bad_answer_is_kept(server: Script, bad: Reply) -> None:
-    server.say(Reply(NOTHING), bad)
+def test_nothing_of_a_bad_answer_is_kept(server: ServerScript, bad: Reply) -> None:
+    server.reply_with(Reply(NOTHING), bad)
     with pytest.raises(SourceError):
         source(server).select(QUERY)
     assert files(server) == []
@@ -265,14 +276,14 @@ headers = st.dictionaries(
     st.integers(0, 2**32),
 )
 def test_anything_over_http(
-    server: Script, status: int, sent: dict[str, str], kind: str | None, seed: int
+    server: ServerScript, status: int, sent: dict[str, str], kind: str | None, seed: int
 ) -> None:
     """Status, headers and body at random: an answer that is right, or an error and no file."""
     chance = random.Random(seed)
     where = chance.randrange(len(GOOD))
     body = chance.choice([GOOD, GOOD[:where], GOOD[:where] + chance.randbytes(3) + GOOD[where:]])
-    server.say(Reply(NOTHING), Reply(body, status, sent, kind))
-    endpoint = Endpoint(server.url, limits=Limits(pause=0, attempts=2), clock=Hours().clock)
+    server.reply_with(Reply(NOTHING), Reply(body, status, sent, kind))
+    endpoint = Endpoint(server.url, limits=Limits(pause=0, attempts=2))
     query = f"SELECT ?x {{ ?x ?y {seed} }}"
     try:
         found = CachedEndpoint(endpoint, refresh=True).select(query)
@@ -284,14 +295,14 @@ def test_anything_over_http(
         (path,) = files(server)
         path.unlink()
     for mark in (Path(os.environ["KBPROBE_CACHE"]) / "locks").glob("*.next"):
-        mark.unlink()  # this clock begins anew
+        mark.unlink()  # pauses of one example do not bind the next
 
 
 SLOW_RUN = """
 import sys
-from kb_cache.sparql import select_values
-from kb_cache.sparql_cache import CachedEndpoint
-from kb_cache.sparql_endpoint import Endpoint, Limits
+from kb_cache.wikidata.sparql.session import select_values
+from kb_cache.wikidata.sparql.cache import CachedEndpoint
+from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
 films = [f"Q{n}" for n in range(1, 41)]
 source = CachedEndpoint(Endpoint(sys.argv[1], limits=Limits(pause=0.0)))
 select_values(source, "SELECT ?x { $values ?x a ?y }", "x", films, chunk=1)
@@ -299,8 +310,8 @@ print(len(films))
 """
 
 
-def test_a_killed_run_goes_on(server: Script, cache: Path) -> None:
-    server.say(Reply(NOTHING), Reply(seconds=0.02))
+def test_a_killed_run_goes_on(server: ServerScript, cache: Path) -> None:
+    server.reply_with(Reply(NOTHING), Reply(seconds=0.02))
 
     def run() -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -318,7 +329,7 @@ def test_a_killed_run_goes_on(server: Script, cache: Path) -> None:
     time.sleep(0.1)  # for the server to note what was asked last
     kept = answers_there(server)
     assert 10 <= len(kept) < 40
-    assert not sparql_answers.find_damage(kept[0].parent)
+    assert EndpointAnswers(kept[0].parent).damage() == []
     had = {sparql_answers.read(path).query for path in kept}
     before = len(server.queries)
     printed, _ = run().communicate(timeout=60)
@@ -328,31 +339,29 @@ def test_a_killed_run_goes_on(server: Script, cache: Path) -> None:
     assert not had & set(again)
 
 
-def test_halves_are_found_offline(server: Script) -> None:
+def test_halves_are_found_offline(server: ServerScript) -> None:
     """A chunk that was too much is answered from its halves, which is what the cache has."""
-    from kb_cache.sparql import select_values
-
-    server.say(Reply(NOTHING), Reply(b"", 504), Reply())
+    server.reply_with(Reply(NOTHING), Reply(b"", 504), Reply())
     query, films = "SELECT ?x { $values ?x a ?y }", ["Q1", "Q2", "Q3"]
-    online = Session(source(server))
+    online = QuerySession(source(server))
     found = select_values(online, query, "x", films)
     assert len(server.queries) == 3
-    offline = Session(CachedEndpoint(server.url, offline=True))
+    offline = QuerySession(CachedEndpoint(server.url, offline=True))
     assert select_values(offline, query, "x", films) == found
     assert offline.digest == online.digest
     assert offline.queries == online.queries
-    (sparql_answers.answer_path(server.url, online.asked[1].query)).unlink()
-    with pytest.raises(NotCached, match=online.asked[1].query[:12]):
-        select_values(Session(CachedEndpoint(server.url, offline=True)), query, "x", films)
+    (sparql_answers.answer_path(server.url, online.queries[1].query)).unlink()
+    with pytest.raises(NotCached, match=online.queries[1].query[:12]):
+        select_values(QuerySession(CachedEndpoint(server.url, offline=True)), query, "x", films)
 
 
-def test_timeouts_pass_through(server: Script) -> None:
-    server.say(Reply(NOTHING), Reply(b"", 504))
+def test_timeouts_pass_through(server: ServerScript) -> None:
+    server.reply_with(Reply(NOTHING), Reply(b"", 504))
     with pytest.raises(QueryTimeout):
         source(server).select(QUERY)
 
 
-def test_commands(server: Script, run_cli: RunCli) -> None:
+def test_commands(server: ServerScript, run_cli: RunCli) -> None:
     source(server).select(QUERY)
     source(server).select("SELECT ?x { ?x ?y wd:Q1 }")
     old, new = files(server)
@@ -376,7 +385,7 @@ def test_commands(server: Script, run_cli: RunCli) -> None:
 
     other = old.parent.parent / "other-00000000"
     other.mkdir()
-    (old.parent / f".{'0' * 64}.new-{'1' * 16}").write_text("a dying writer's")
+    (old.parent / f".{'0' * 64}.json.gz.new-{'1' * 16}").write_text("a dying writer's")
     assert run_cli("clear", name, "--yes").stdout == f"{name}: removed\n"
     assert not old.parent.exists()
     source(server).select(QUERY)

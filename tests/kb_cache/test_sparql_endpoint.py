@@ -6,26 +6,25 @@ import gzip
 import io
 import re
 import ssl
+import threading
 import urllib.error
+import urllib.request
 
 import pytest
 
-from kb_cache import sparql_http
-from kb_cache.errors import SourceError, UsageError
-from kb_cache.sparql import QueryTimeout, Term, prepared
-from kb_cache.sparql_endpoint import (
-    WIKIDATA,
-    BudgetSpent,
-    Endpoint,
-    EndpointError,
-)
-from kb_cache.sparql_results import MalformedAnswer
+from kb_cache.wikidata.sparql import endpoint as endpoint_module
+from kb_cache.wikidata.sparql import transport
+from kb_cache.wikidata.sparql.answers import slug
+from kb_cache.wikidata.sparql.endpoint import WIKIDATA, BudgetSpent, Endpoint, EndpointError
+from kb_cache.wikidata.sparql.results import MalformedAnswer
+from kb_cache.wikidata.sparql.types import QueryTimeout, Term, prepared
+from kbprobe.errors import SourceError, UsageError
 from tests.kb_cache.sparql_server import (
     GOOD,
     JSON,
-    Hours,
+    FakeTime,
     Reply,
-    Script,
+    ServerScript,
     endpoint,
     results,
     serving,
@@ -36,8 +35,8 @@ ROWS = ((Term("http://example.org/a"),), (Term("http://example.org/b"),))
 TRACE = b"\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.FutureTask.get\n"
 
 
-def test_what_is_sent(server: Script, hours: Hours) -> None:
-    found = Endpoint(server.url, contact="me@example.org", clock=hours.clock).ask(QUERY)
+def test_what_is_sent(server: ServerScript, fake_time: FakeTime) -> None:
+    found = Endpoint(server.url, contact="me@example.org").ask(QUERY)
     assert found.rows == ROWS
     (request,) = server.asked
     assert (request.method, request.query) == ("GET", QUERY)
@@ -47,32 +46,32 @@ def test_what_is_sent(server: Script, hours: Hours) -> None:
     )
 
 
-def test_long_queries_are_posted(server: Script, hours: Hours) -> None:
+def test_long_queries_are_posted(server: ServerScript, fake_time: FakeTime) -> None:
     query = prepared("SELECT ?x { VALUES ?x { " + "wd:Q42 " * 1000 + "} }")
-    endpoint(server, hours).ask(query)
+    endpoint(server).ask(query)
     (request,) = server.asked
     assert (request.method, request.query) == ("POST", query)
     assert request.headers["Content-Type"] == "application/x-www-form-urlencoded"
 
 
-def test_gzip_is_understood(server: Script, hours: Hours) -> None:
-    server.say(Reply(gzip.compress(GOOD), headers={"Content-Encoding": "gzip"}))
-    assert endpoint(server, hours).ask(QUERY).rows == ROWS
+def test_gzip_is_understood(server: ServerScript, fake_time: FakeTime) -> None:
+    server.reply_with(Reply(gzip.compress(GOOD), headers={"Content-Encoding": "gzip"}))
+    assert endpoint(server).ask(QUERY).rows == ROWS
 
 
 @pytest.mark.parametrize("word", ["delete", "insert data", "describe"])
 def test_words_in_strings_do_not_change_what_is_asked(
-    server: Script, hours: Hours, word: str
+    server: ServerScript, fake_time: FakeTime, word: str
 ) -> None:
     query = prepared(f'SELECT ?x {{ ?x rdfs:label "{word}" }}')
-    endpoint(server, hours).ask(query)
+    endpoint(server).ask(query)
     assert server.asked[0].query == query
 
 
-def test_only_select(server: Script, hours: Hours) -> None:
+def test_only_select(server: ServerScript, fake_time: FakeTime) -> None:
     for query in ("ASK { ?a ?b ?c }", "INSERT DATA { wd:Q1 wdt:P1 wd:Q2 }", "CONSTRUCT WHERE {}"):
         with pytest.raises(UsageError, match=f"not: {query[:3]}"):
-            endpoint(server, hours).ask(prepared(query))
+            endpoint(server).ask(prepared(query))
     assert not server.asked
 
 
@@ -84,13 +83,13 @@ def test_only_select(server: Script, hours: Hours) -> None:
 )  # fmt: skip
 def test_addresses_that_will_not_do(url: str) -> None:
     with pytest.raises(UsageError):
-        sparql_http.checked_url(url)
+        transport.checked_url(url)
 
 
 def test_one_address_one_slug() -> None:
-    assert sparql_http.checked_url("HTTPS://Query.Wikidata.org:443/sparql") == WIKIDATA
+    assert transport.checked_url("HTTPS://Query.Wikidata.org:443/sparql") == WIKIDATA
     urls = ["http://x/a-b", "http://x/a/b", "http://x/a_b", "https://x/a-b", "http://[::1]:8/a"]
-    slugs = {sparql_http.slug(url) for url in urls}
+    slugs = {slug(url) for url in urls}
     assert len(slugs) == len(urls)
     assert all(re.fullmatch(r"[A-Za-z0-9.-]+", slug) for slug in slugs)
 
@@ -110,11 +109,11 @@ def test_one_address_one_slug() -> None:
     ],
 )  # fmt: skip
 def test_errors_that_are_final(
-    server: Script, hours: Hours, status: int, body: bytes, message: str
+    server: ServerScript, fake_time: FakeTime, status: int, body: bytes, message: str
 ) -> None:
-    server.say(Reply(body, status))
+    server.reply_with(Reply(body, status))
     with pytest.raises(EndpointError, match=message) as caught:
-        endpoint(server, hours).ask(QUERY)
+        endpoint(server).ask(QUERY)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
     assert len(server.asked) == 1
@@ -131,10 +130,10 @@ def test_errors_that_are_final(
         Reply(headers={"X-SPARQL-MaxRows": "10000"}),
     ],
 )
-def test_too_much(server: Script, hours: Hours, reply: Reply) -> None:
-    server.say(reply)
+def test_too_much(server: ServerScript, fake_time: FakeTime, reply: Reply) -> None:
+    server.reply_with(reply)
     with pytest.raises(QueryTimeout, match="less at a time"):
-        endpoint(server, hours).ask(QUERY)
+        endpoint(server).ask(QUERY)
     assert len(server.asked) == 1
 
 
@@ -174,57 +173,84 @@ HEADER = b"HTTP/1.1 200 OK\r\nContent-Type: application/sparql-results+json\r\n"
         Reply(status=302),
     ],
 )  # fmt: skip
-def test_what_is_not_believed(server: Script, hours: Hours, reply: Reply) -> None:
-    server.say(reply)
+def test_what_is_not_accepted(server: ServerScript, fake_time: FakeTime, reply: Reply) -> None:
+    server.reply_with(reply)
     with pytest.raises((MalformedAnswer, EndpointError)) as caught:
-        endpoint(server, hours, attempts=2).ask(QUERY)
+        endpoint(server, attempts=2).ask(QUERY)
     assert str(caught.value).isprintable()
-    server.say(reply, Reply())
+    server.reply_with(reply, Reply())
     if not 300 <= reply.status < 400:
-        assert endpoint(server, hours, attempts=2).ask(QUERY).rows == ROWS
+        assert endpoint(server, attempts=2).ask(QUERY).rows == ROWS
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirections_ask_the_same_elsewhere(server: Script, hours: Hours, status: int) -> None:
+def test_redirections_ask_the_same_elsewhere(
+    server: ServerScript, fake_time: FakeTime, status: int
+) -> None:
     query = prepared("SELECT ?x { VALUES ?x { " + "wd:Q42 " * 1000 + "} }")
     with serving() as other:
-        server.say(Reply(b"", status, {"Location": other.url.replace("127.0.0.1", "localhost")}))
-        assert endpoint(server, hours).ask(query).rows == ROWS
+        server.reply_with(
+            Reply(b"", status, {"Location": other.url.replace("127.0.0.1", "localhost")})
+        )
+        assert endpoint(server).ask(query).rows == ROWS
         assert [(request.method, request.query) for request in other.asked] == [("POST", query)]
         assert other.asked[0].headers["Host"].startswith("localhost")
 
 
-def test_circular_redirections(server: Script, hours: Hours) -> None:
-    server.say(Reply(b"", 302, {"Location": server.url}))
+def test_circular_redirections(server: ServerScript, fake_time: FakeTime) -> None:
+    server.reply_with(Reply(b"", 302, {"Location": server.url}))
     with pytest.raises(EndpointError, match="302"):
-        endpoint(server, hours).ask(QUERY)
+        endpoint(server).ask(QUERY)
     assert len(server.asked) < 10
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_answers_have_a_longest_length(server: Script, hours: Hours, zipped: bool) -> None:
+def test_answers_have_a_longest_length(
+    server: ServerScript, fake_time: FakeTime, zipped: bool
+) -> None:
     body = results(*[{"x": {"type": "literal", "value": "x" * 1000}}] * 2000)
     headers = {"Content-Encoding": "gzip"} if zipped else {}
-    server.say(Reply(gzip.compress(body) if zipped else body, headers=headers))
+    server.reply_with(Reply(gzip.compress(body) if zipped else body, headers=headers))
     with pytest.raises(QueryTimeout, match="longer than the 100,000 bytes"):
-        endpoint(server, hours, max_bytes=100_000).ask(QUERY)
-    assert len(endpoint(server, hours).ask(QUERY).rows) == 2000
+        endpoint(server, max_bytes=100_000).ask(QUERY)
+    assert len(endpoint(server).ask(QUERY).rows) == 2000
 
 
-def test_a_server_that_stalls(server: Script, hours: Hours) -> None:
-    server.say(Reply(stalls=True))
+@pytest.mark.parametrize("status", [302, 400, 404, 429, 500, 503])
+def test_of_errors_the_beginning_is_read(server: ServerScript, status: int) -> None:
+    server.reply_with(Reply(b"x" * 5_000_000, status))
+    response = transport.send(server.url, QUERY, "", timeout=10, max_bytes=10**9)
+    assert (response.status, set(response.body)) == (status, {ord("x")})
+    assert len(response.body) < 500_000
+
+
+def test_other_threads_send_as_before(server: ServerScript) -> None:
+    server.reply_with(Reply(seconds=0.2), Reply(b"plain" * 100))
+    before = urllib.request._opener  # type: ignore[attr-defined]
+    asking = threading.Thread(target=transport.send, args=(server.url, QUERY, "", 10, 200))
+    asking.start()
+    while not server.asked:
+        assert asking.is_alive()
+    with urllib.request.urlopen(server.url, timeout=10) as response:
+        assert response.read() == b"plain" * 100, "more than the limit of the other thread"
+    asking.join()
+    assert urllib.request._opener is before  # type: ignore[attr-defined]
+
+
+def test_a_server_that_stalls(server: ServerScript, fake_time: FakeTime) -> None:
+    server.reply_with(Reply(stalls=True))
     with pytest.raises(QueryTimeout, match="no answer within"):
-        endpoint(server, hours, timeout=0.2).ask(QUERY)
+        endpoint(server, timeout=1).ask(QUERY)
 
 
-def test_a_server_that_drips(server: Script) -> None:
-    hours = Hours(tick=80.0)  # each look at the clock finds it later
+def test_a_server_that_drips(server: ServerScript, fake_time: FakeTime) -> None:
+    fake_time.tick = 80.0  # each look at the clock finds it later
     with pytest.raises(QueryTimeout, match="no answer within 70 s"):
-        endpoint(server, hours).ask(QUERY)
+        endpoint(server).ask(QUERY)
 
 
-def test_nobody_there(server: Script, hours: Hours) -> None:
-    nowhere = Endpoint("http://127.0.0.1:9/sparql", clock=hours.clock)
+def test_nobody_there(server: ServerScript, fake_time: FakeTime) -> None:
+    nowhere = Endpoint("http://127.0.0.1:9/sparql")
     with pytest.raises(EndpointError, match=r"cannot be reached.*--offline"):
         nowhere.ask(QUERY)
     assert nowhere.requests == 5
@@ -238,7 +264,7 @@ def test_every_error_is_ours() -> None:
 
 
 def test_certificates_are_not_negotiable(
-    server: Script, hours: Hours, monkeypatch: pytest.MonkeyPatch
+    server: ServerScript, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
 
@@ -246,16 +272,14 @@ def test_certificates_are_not_negotiable(
         tried.append(args)
         raise urllib.error.URLError(ssl.SSLCertVerificationError("self-signed certificate"))
 
-    monkeypatch.setattr(sparql_http, "send", distrust)
+    monkeypatch.setattr(endpoint_module, "send", distrust)
     with pytest.raises(EndpointError, match="SSLCertVerificationError"):
-        endpoint(server, hours).ask(QUERY)
+        endpoint(server).ask(QUERY)
     assert len(tried) == 1
 
 
-def test_tls_is_not_left(server: Script) -> None:
-    import urllib.request
-
-    handler = sparql_http._Redirects("me@example.org")
+def test_tls_is_not_left(server: ServerScript) -> None:
+    handler = transport._Redirections("me@example.org")
     request = urllib.request.Request("https://example.org/sparql")
-    with pytest.raises(sparql_http.Unacceptable, match="not encrypted"):
+    with pytest.raises(transport.UnreadableResponse, match="not encrypted"):
         handler.redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/sparql")

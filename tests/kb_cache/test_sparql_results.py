@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb_cache.sparql import QueryTimeout, Term
-from kb_cache.sparql_results import MalformedAnswer, parse, printable, server_message
+from kb_cache.wikidata.sparql.results import MalformedAnswer, parse, printable, server_message
+from kb_cache.wikidata.sparql.types import QueryTimeout, Term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 VARIABLES = ["x", "y", "z"]
@@ -127,7 +127,7 @@ def test_what_is_refused(text: str, message: str) -> None:
     with pytest.raises(MalformedAnswer) as caught:
         parse(text.encode(), "http://here/")
     assert message in str(caught.value)
-    assert str(caught.value).startswith("http://here/ sent no answer")
+    assert str(caught.value).startswith("http://here/ sent no valid answer")
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
 
@@ -249,7 +249,7 @@ def read(text: bytes) -> list[tuple[Any, ...]] | None:
         return None if str(error).isprintable() else [("unprintable",)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(answers, st.booleans())
 def test_valid_answers_are_read_as_they_are(said: Any, escaped: bool) -> None:
     text = json.dumps(said, ensure_ascii=escaped).encode()
@@ -257,12 +257,12 @@ def test_valid_answers_are_read_as_they_are(said: Any, escaped: bool) -> None:
     assert parse(text, "here").variables == tuple(VARIABLES)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(answers, st.integers(0, 2**32))
 def test_mutated_answers_are_refused_or_still_valid(said: Any, seed: int) -> None:
-    """10,000 of them: nothing but a SourceError, and nothing believed that is not so."""
+    """10,000 of them: nothing but a SourceError, and nothing accepted that is not valid."""
     text = json.dumps(said).encode()
-    for change in range(25):
+    for change in range(100):
         damaged = mutated(said, text, seed + change)
         found = read(damaged)
         assert found is None or found == plainly(json.loads(damaged))

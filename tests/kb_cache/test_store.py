@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from kb_cache import store
-from kb_cache.errors import CacheError, UsageError
+from kbprobe import files
+from kbprobe.errors import CacheError, UsageError
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX matter")
 
 
 def write(target: Path, text: str) -> None:
-    with store.replacing(target) as folder:
+    with files.replacing_folder(target) as folder:
         (folder / "a").write_text(text)
 
 
@@ -29,7 +30,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_new_folder_appears_whole(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "entry"
-    with store.replacing(target) as folder:
+    with files.replacing_folder(target) as folder:
         (folder / "a").write_text("1")
         assert not target.exists()
     assert (target / "a").read_text() == "1"
@@ -51,7 +52,7 @@ def test_an_exception_leaves_the_old_folder(tmp_path: Path, error: type[BaseExce
     write(target, "old")
 
     def fail() -> None:
-        with store.replacing(target) as folder:
+        with files.replacing_folder(target) as folder:
             (folder / "a").write_text("new")
             raise error
 
@@ -92,7 +93,8 @@ def run_killed(cache: Path, code: str) -> None:
     """Run code that ends with a kill -9 of its own process."""
     env = os.environ | {"KBPROBE_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
     prelude = (
-        "import os, signal; from pathlib import Path; from kb_cache import store\n"
+        "import os, signal; from pathlib import Path\n"
+        "from kb_cache import store\nfrom kbprobe import files\n"
         "def die(): os.kill(os.getpid(), signal.SIGKILL)\n"
         "target = store.entry_path('entry')\n"
     )
@@ -106,11 +108,11 @@ def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
     write(target, "old")
     run_killed(
         cache,
-        "with store.entry_lock('entry'), store.replacing(target) as folder:\n"
+        "with store.entry_lock('entry'), files.replacing_folder(target) as folder:\n"
         "    (folder / 'a').write_text('new')\n"
         "    die()\n",
     )
-    assert len(store.remains(target, "new")) == 1
+    assert len(files.remains(target, "new")) == 1
     assert store.entry_names() == ["entry"]
     assert (target / "a").read_text() == "old"
     with store.entry_lock("entry", timeout=1):  # the lock died with its holder
@@ -126,7 +128,7 @@ def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
         cache,
         "rename = Path.rename\n"
         "Path.rename = lambda self, to: die() if '.new-' in self.name else rename(self, to)\n"
-        "with store.entry_lock('entry'), store.replacing(target) as folder:\n"
+        "with store.entry_lock('entry'), files.replacing_folder(target) as folder:\n"
         "    (folder / 'a').write_text('new')\n",
     )
     assert not target.exists()
@@ -136,7 +138,7 @@ def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
 
 @POSIX
 def test_remove_entry_takes_the_remains_as_well(cache: Path) -> None:
-    run_killed(cache, "with store.replacing(target):\n    die()\n")
+    run_killed(cache, "with files.replacing_folder(target):\n    die()\n")
     assert store.entry_names() == []
     assert store.all_remains().keys() == {"entry"}
     assert store.remove_entry("entry")

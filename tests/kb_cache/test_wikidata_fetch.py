@@ -19,12 +19,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
 
-from kb_cache import catalogue, store, wikidata_fetch, wikidata_source
-from kb_cache.errors import CacheError, MissingDependencyError, SourceError, UsageError
+
+from kb_cache import catalogue, store
+from kb_cache.fetching import fetch as fetch_kind
 from kb_cache.snapshot import read_info
-from kb_cache.wikidata import load_wikidata
-from kb_cache.wikidata_fetch import Options, fetch
-from kb_cache.wikidata_source import RdfFile
+from kb_cache.wikidata import compile as wikidata_compile
+from kb_cache.wikidata import source as wikidata_source
+from kb_cache.wikidata.load import load_wikidata
+from kb_cache.wikidata.source import RdfFile
+from kbprobe.errors import CacheError, MissingDependencyError, SourceError, UsageError
+from tests import real_data
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RunCli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -44,6 +48,10 @@ BAD = GOOD + b"<no iri> . \x1b[31m\n" + line(6) + b'<a> "\xff" .\n' + line(7)
 def written(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
+
+
+def fetch(path: Path, name: str = "", lenient: bool = False) -> catalogue.Entry:
+    return fetch_kind("wikidata", source=path, name=name, lenient=lenient)
 
 
 def left_behind(cache: Path) -> list[str]:
@@ -92,7 +100,7 @@ def test_the_digest_is_that_of_the_text(cache: Path, tmp_path: Path) -> None:
 def test_blank_nodes_keep_their_identity_across_batches(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_fetch, "BATCH", 2)
+    monkeypatch.setattr(wikidata_compile, "BATCH", 2)
     monkeypatch.setattr(wikidata_source, "_PIECE", 100)
     content = GOOD + b"".join(b"_:unknown <http://p/%d> _:other .\n" % n for n in range(20))
     fetch(written(tmp_path / "b.nt", content))
@@ -108,7 +116,11 @@ def test_blank_nodes_keep_their_identity_across_batches(
         ("x.nt", GOOD + line(6)[:-20], r"x\.nt, line 6: not N-Triples"),
         ("x.nt", GOOD + b"\0\0\0", r"x\.nt, line 6: not N-Triples"),
         ("x.nt", b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n", r"x\.nt, line 1: "),
-        ("x.nt.gz", gzip.compress(b"%PDF-1.7 \xe2\xe3\xcf\xd3\n1 0 obj\n"), r"x\.nt\.gz, line 1: "),
+        (
+            "x.nt.gz",
+            gzip.compress(b"%PDF-1.7 \xe2\xe3\xcf\xd3\n1 0 obj\n", mtime=0),
+            r"x\.nt\.gz, line 1: ",
+        ),
         ("x.nt", line(1, '"a"^^<b>'), "line 1: not N-Triples: No scheme found"),
         ("x.nt.gz", gzip.compress(GOOD)[:-12], r"x\.nt\.gz is damaged: .*Get it again"),
         ("x.nt.gz", gzip.compress(GOOD)[:-8] + bytes(8), "is damaged: CRC check failed"),
@@ -117,7 +129,7 @@ def test_blank_nodes_keep_their_identity_across_batches(
         ("x.nt.bz2", bz2.compress(GOOD)[:20] + bytes(40), "x.nt.bz2: Invalid data stream"),
         ("x.nt", b"", r"x\.nt holds no triple$"),
         ("x.nt", b"# nothing\n\n", r"x\.nt holds no triple$"),
-        ("x.nt.gz", gzip.compress(b""), "holds no triple"),
+        ("x.nt.gz", gzip.compress(b"", mtime=0), "holds no triple"),
         ("x.ttl", b"@prefix wd: <http://a/> .\nwd:Q1 wd:P1\n", "line 3: not Turtle.*that line$"),
         ("x.nq", b"<http://a> <http://b> .\n", "line 1: not N-Quads"),
     ],
@@ -133,8 +145,8 @@ def test_what_is_no_dump_is_refused(
     assert left_behind(cache) == []
 
 
-def test_a_byte_damaged_in_the_middle_of_an_archive(cache: Path, wikidata_file: Path) -> None:
-    content = bytearray(wikidata_file.read_bytes())
+def test_a_byte_damaged_in_the_middle_of_an_archive(cache: Path) -> None:
+    content = bytearray(gzip.compress(b"".join(map(line, range(1, 20_000)))))
     content[len(content) // 2] ^= 0xFF
     path = written(cache.parent / "sample.nt.gz", bytes(content))
     with pytest.raises(SourceError, match=r"sample\.nt\.gz(, line [\d,]+:| is damaged)"):
@@ -161,7 +173,7 @@ def test_lenient_leaves_out_just_the_malformed_lines(
 ) -> None:
     monkeypatch.setattr(wikidata_source, "_PIECE", 150)
     path = written(tmp_path / "x.nt", BAD + line(8, '"no end') + line(9) + line(10)[:-9])
-    entry = fetch(path, options=Options(lenient=True))
+    entry = fetch(path, lenient=True)
     found = load_wikidata("x").select(ALL)
     assert sorted(int(row[0].value.rpartition("Q")[2]) for row in found.rows if row[0]) == [
         *range(1, 8),
@@ -177,12 +189,12 @@ def test_lenient_leaves_out_just_the_malformed_lines(
 
 def test_lenient_has_limits(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"holds no triple \(1 malformed line was left out: "):
-        fetch(written(tmp_path / "x.nt", b"<html>"), options=Options(lenient=True))
+        fetch(written(tmp_path / "x.nt", b"<html>"), lenient=True)
     with pytest.raises(UsageError, match="Turtle, in which no line can be left out"):
-        fetch(written(tmp_path / "x.ttl", GOOD), options=Options(lenient=True))
+        fetch(written(tmp_path / "x.ttl", GOOD), lenient=True)
     damaged = gzip.compress(GOOD)[:-8] + bytes(8)
     with pytest.raises(SourceError, match="CRC check failed"):
-        fetch(written(tmp_path / "x.nt.gz", damaged), options=Options(lenient=True))
+        fetch(written(tmp_path / "x.nt.gz", damaged), lenient=True)
     assert left_behind(cache) == []
 
 
@@ -220,16 +232,17 @@ def test_names_of_entries(cache: Path, tmp_path: Path) -> None:
 def test_without_pyoxigraph(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "x.nt", GOOD)
     fetch(path)
-    monkeypatch.setattr("kb_cache.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
     for attempt in (lambda: fetch(path), lambda: load_wikidata("x")):
         with pytest.raises(MissingDependencyError, match=r"kbprobe\[wikidata\]"):
             attempt()
 
 
-@pytest.mark.parametrize("licence", ["", "my own", "CC0-1.0\n", "CC0-1.0 AND"])
-def test_a_licence_is_an_spdx_expression(licence: str) -> None:
+@pytest.mark.parametrize("licence", [" ", "my own", "CC0-1.0\n", "CC0-1.0 AND"])
+def test_a_licence_is_an_spdx_expression(cache: Path, tmp_path: Path, licence: str) -> None:
+    path = written(tmp_path / "x.nt", GOOD)
     with pytest.raises(UsageError, match="SPDX"):
-        Options(licence)
+        fetch_kind("wikidata", source=path, licence=licence, attribution="me")
 
 
 def test_the_day_of_a_dump_is_noted(cache: Path, tmp_path: Path) -> None:
@@ -249,6 +262,10 @@ def test_the_life_of_an_entry(run_cli: RunCli, tmp_path: Path, cache: Path) -> N
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"kb-cache: error: {path}, line 6: not N-Triples")
     options = ["--name", "mini", "--licence", "MIT", "--lenient"]
+    unknown = run_cli("fetch", "wikidata", "--from", str(path), *options)
+    assert unknown.returncode == 2
+    assert "state it with --attribution TEXT" in unknown.stderr
+    options += ["--attribution", "By the authors of x."]
     done = run_cli("fetch", "wikidata", "--from", str(path), *options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("wikidata-mini: 7 triples, ")
@@ -271,6 +288,7 @@ def test_the_life_of_an_entry(run_cli: RunCli, tmp_path: Path, cache: Path) -> N
     assert run_cli("verify", "--repair").stdout.endswith("wikidata-mini: rebuilt\n")
     info = read_info(folder)
     assert (info.licence, info.rows, len(info.source.notes)) == ("MIT", {"triples": 7}, 1)
+    assert (info.attribution, info.citation) == ("By the authors of x.", "")
     assert run_cli("verify").returncode == 0
     assert run_cli("clear", "wikidata-mini", "--yes").stdout == "wikidata-mini: removed\n"
     assert left_behind(cache) == []
@@ -278,18 +296,24 @@ def test_the_life_of_an_entry(run_cli: RunCli, tmp_path: Path, cache: Path) -> N
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_killed_fetch_leaves_what_was_there(
-    how: signal.Signals, cache: Path, tmp_path: Path, wikidata_file: Path
+    how: signal.Signals, cache: Path, tmp_path: Path
 ) -> None:
+    # Large enough for the signal to come while it is being loaded.
+    triples = gzip.decompress(real_data.wikidata_file(real_data.MINIATURE).read_bytes())
+    large = tmp_path / "large.nt"
+    large.write_bytes(b"".join(triples.replace(b"/Q", b"/Q%d" % copy) for copy in range(1, 31)))
     fetch(written(tmp_path / "old.nt", GOOD), "sample")
     command = [sys.executable, "-m", "kb_cache.cli", "fetch", "wikidata"]
     process = subprocess.Popen(
-        [*command, "--from", str(wikidata_file), "--name", "sample"],
+        [*command, "--from", str(large), "--name", "sample"],
         cwd=REPOSITORY,
         env=os.environ | {"KBPROBE_CACHE": str(cache)},
         stderr=subprocess.PIPE,
+        # Where this test itself runs with Ctrl-C ignored, its children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
-    while not list(cache.glob("snapshots/.wikidata-sample.new-*/store/*.sst")):
+    while not list(cache.glob("snapshots/.wikidata-sample.new-*/store/*")):
         assert process.poll() is None, "it was done before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -309,7 +333,7 @@ def test_a_killed_fetch_leaves_what_was_there(
 def test_a_store_that_cannot_be_written(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wikidata_fetch, "STORE", "missing/folder")
+    monkeypatch.setattr(wikidata_compile, "STORE", "missing/folder")
     with pytest.raises(CacheError, match="cannot be written"):
         fetch(written(tmp_path / "x.nt", GOOD))
     assert left_behind(cache) == []

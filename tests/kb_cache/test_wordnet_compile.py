@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -14,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache.errors import MissingDependencyError, SourceError, UsageError
+from kb_cache.fetching import fetch
 from kb_cache.snapshot import content_digest
-from kb_cache.wordnet import WordNet, load_wordnet
-from kb_cache.wordnet_compile import compile_wordnet
-from kb_cache.wordnet_fetch import fetch, fetch_to
-from kb_cache.wordnet_source import read_source
+from kb_cache.wordnet.compile import compile_wordnet
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.source import read_source
+from kb_cache.wordnet.types import WordNet
+from kbprobe.errors import MissingDependencyError, SourceError, UsageError, how_to_install
 
 
 def compiled(path: Path) -> WordNet:
@@ -93,8 +95,8 @@ def test_compiling_is_deterministic_across_processes(mini: Path, tmp_path: Path)
     for seed in ("1", "2"):
         folder = tmp_path / seed
         code = (
-            "import sys; from pathlib import Path; from kb_cache.wordnet_fetch import fetch_to; "
-            f"fetch_to(Path({str(folder)!r}), {str(mini)!r}, 'mini')"
+            "import sys; from pathlib import Path; from kb_cache.fetching import fetch; "
+            f"fetch('wordnet', source={str(mini)!r}, name='mini', output=Path({str(folder)!r}))"
         )
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run([sys.executable, "-c", code], check=True, env=env, timeout=120)
@@ -248,7 +250,7 @@ def test_converted_line_ends_are_explained(mini: Path) -> None:
 
 
 def test_fetch_and_load(cache: Path, mini: Path) -> None:
-    entry = fetch(mini, "mini")
+    entry = fetch("wordnet", source=mini, name="mini")
     assert entry.name == "wordnet-mini"
     assert entry.folder.parent.parent == cache
     wordnet = load_wordnet("mini")
@@ -263,22 +265,22 @@ def test_a_missing_package_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        MissingDependencyError, match=rf"'{package}'.*pip install 'kbprobe\[wordnet"
+        MissingDependencyError, match=rf"'{package}'.*{re.escape(how_to_install('wordnet'))}"
     ):
-        fetch(mini, "mini")
+        fetch("wordnet", source=mini, name="mini")
 
 
 def test_the_embedded_name_cannot_be_taken(cache: Path, mini: Path) -> None:
     with pytest.raises(UsageError, match="comes with kbprobe"):
-        fetch(mini)
+        fetch("wordnet", source=mini)
 
 
 def test_a_version_that_is_not_stated_must_be_given(cache: Path, mini: Path) -> None:
     for file in mini.iterdir():
         file.write_bytes(file.read_bytes().replace(b"WordNet 3.0 C", b"WordNet x.x C"))
     with pytest.raises(UsageError, match="--name"):
-        fetch(mini)
-    fetch(mini, "x")
+        fetch("wordnet", source=mini)
+    fetch("wordnet", source=mini, name="x")
     assert load_wordnet("x").version == "x"
 
 
@@ -292,5 +294,5 @@ def test_a_folder_with_other_things_in_it_is_not_replaced(mini: Path, tmp_path: 
     precious.mkdir()
     (precious / "thesis.tex").touch()
     with pytest.raises(UsageError, match="not empty"):
-        fetch_to(precious, mini, "mini")
+        fetch("wordnet", source=mini, name="mini", output=precious)
     assert (precious / "thesis.tex").exists()

@@ -1,6 +1,6 @@
 """The embedded snapshot holds what NLTK reads from the source, synset by synset.
 
-NLTK's own loading path is used here, not the reader of ``kb_cache.wordnet_compile``.
+NLTK's own loading path is used here, not the reader of ``kb_cache.wordnet.compile``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ import pytest
 
 from kb_cache.catalogue import find
 from kb_cache.snapshot import content_digest, read_info
-from kb_cache.wordnet import POINTERS, WordNet, load_wordnet
-from kb_cache.wordnet_source import read_source
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.source import read_source
+from kb_cache.wordnet.types import POINTERS, WordNet
 
 
 @pytest.fixture(scope="module")
 def wordnet() -> WordNet:
     return load_wordnet("3.0")
+
+
+pytestmark = pytest.mark.real_data
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +190,7 @@ def test_most_examples_mention_a_lemma(wordnet: WordNet) -> None:
 def test_compiling_the_source_again_gives_the_embedded_digest(
     wordnet: WordNet, wordnet_zip: Path
 ) -> None:
-    from kb_cache.wordnet_compile import compile_wordnet, created_by
+    from kb_cache.wordnet.compile import compile_wordnet, created_by
 
     info = read_info(find("wordnet-3.0").folder)
     if created_by() != dict(info.created_by):

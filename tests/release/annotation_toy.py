@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from builders.engine.dataset import write_configs, write_manifest
-from builders.engine.items import COLUMNS, LABELS, Items, arrow_schema
+from kbprobe.format.dataset import write_configs
+from kbprobe.format.items import COLUMNS, LABELS, Items, arrow_schema
+from kbprobe.format.manifest import write_manifest
 from release.annotation.gold import items_of
 from release.annotation.key import read_key
 
@@ -99,7 +100,7 @@ def make_probe(
         "knowledge_base": {"name": "toy", "licence": "CC0-1.0", "version": "1", "digest": "d"},
         "counts": {},
         "audit": None,
-        "companions": {},
+        "sub_questions": {},
         "files": write_configs(folder, configs, "parquet"),
     }
     write_manifest(folder, manifest)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.release.hub_server import TOKEN, HubServer, let_through
 
 BUILDS: dict[str, dict[str, Any]] = {
     "wordnet_hypernymy": {"limit": 300},
@@ -19,8 +21,9 @@ BUILDS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="session")
 def built_probe(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return the folder of a build, given a name of ``BUILDS``; it must not be changed."""
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
 
     parent = tmp_path_factory.mktemp("built")
     done: dict[str, Path] = {}
@@ -44,3 +47,16 @@ def probe_copy(built_probe: Callable[[str], Path], tmp_path: Path) -> Callable[[
         return Path(shutil.copytree(built_probe(name), tmp_path / name))
 
     return copy_of
+
+
+@pytest.fixture
+def online(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    return let_through(monkeypatch)
+
+
+@pytest.fixture
+def hub(online: list[float]) -> Iterator[HubServer]:
+    """A loopback Hub with one account."""
+    with HubServer() as server:
+        server.account(TOKEN, "me")
+        yield server

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builders.engine.items import LABELS, arrow_schema
+from kbprobe.format.items import LABELS, arrow_schema
 
 ODD = [
     ('It says "{{ 7 * 7 }}" and {% if x %} here', ["{{ question }}", "{%", 'it\'s "both"', "#}"]),

@@ -34,9 +34,9 @@ Answer = tuple[int, Mapping[str, str], bytes]
 class Refused(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, message: str, code: str = "") -> None:
+    def __init__(self, status: int, message: str, code: str = "", url: str = "") -> None:
         super().__init__(message)
-        self.status, self.message, self.code = status, message, code
+        self.status, self.message, self.code, self.url = status, message, code, url
 
 
 NOT_FOUND = Refused(404, "Repository not found", "RepoNotFound")
@@ -102,7 +102,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, refused: Refused, headers: Mapping[str, str]) -> None:
         named = {"X-Error-Message": refused.message, "X-Error-Code": refused.code}
-        content = json.dumps({"error": refused.message}).encode()
+        told = {"error": refused.message} | ({"url": refused.url} if refused.url else {})
+        content = json.dumps(told).encode()
         self._send(refused.status, {**{k: v for k, v in named.items() if v}, **headers}, content)
 
     def _send(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -220,7 +221,8 @@ class Handler(BaseHTTPRequestHandler):
         owner = asked.get("organization") or account.name
         name = f"{owner}/{asked['name']}"
         if name in self.hub.repos:
-            raise Refused(409, "You already created this dataset repo")
+            page = f"{self.hub.url}/datasets/{name}"
+            raise Refused(409, "You already created this dataset repo", url=page)
         if owner != account.name or not account.writes:
             raise Refused(403, f'You don\'t have the rights to create a dataset under "{owner}"')
         private = asked.get("visibility") == "private" or asked.get("private") is True

@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 import pytest
 
 import release
-from kb_cache.errors import KbprobeError
+from kbprobe.errors import KbprobeError
 from release.hub.publishing import Publication
 from tests.release.hub_answers import Handler
 from tests.release.hub_repos import (

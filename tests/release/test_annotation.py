@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from builders.engine.dataset import damaged_files, load_built, read_manifest
-from kb_cache.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import damaged_files, load
+from kbprobe.format.labels import read_labels
+from kbprobe.format.manifest import read_manifest
 from release.annotation.key import read_key
-from release.annotation.labels import read_labels
 from release.annotation.round_trip import export_sheets, import_votes
 from release.annotation.sheets import neutral
 from tests.release.annotation_toy import (
@@ -69,7 +70,7 @@ class TestExport:
     def test_a_sheet_shows_each_row_once_with_all_its_choices(
         self, probe: Path, sheets: Path
     ) -> None:
-        rows = {row["id"]: row for split in load_built(probe).values() for row in split}
+        rows = {row["id"]: row for split in load(probe).values() for row in split}
         key = {item.item_id: item for item in read_key(sheets / "key.json").items}
         found = sheet_rows(sheets)
         assert len(found) == len(key) == len({row["item_id"] for row in found})
@@ -116,7 +117,11 @@ class TestExport:
         for name in ("one", "two"):
             assert not export_sheets(probe, tmp_path / name, n=30, seed=5, format="both")[1]
         assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-        assert export_sheets(probe, tmp_path / "one", n=30, seed=5, format="both")[1]
+        files, found = export_sheets(probe, tmp_path / "one", n=30, seed=5, format="both")
+        assert found
+        assert [path.as_posix() for path in files] == list(files_of(tmp_path / "one"))
+        files, _ = export_sheets(probe, tmp_path / "three", n=3)
+        assert [path.as_posix() for path in files] == list(files_of(tmp_path / "three"))
         with pytest.raises(UsageError, match="other sheets"):
             export_sheets(probe, tmp_path / "one", n=30, seed=6)
         export_sheets(probe, tmp_path / "one", n=30, seed=6, overwrite=True)
@@ -415,7 +420,7 @@ class TestImport:
         with pytest.raises(UsageError, match="another build of toy"):
             import_votes(other, [path], key=sheets / "key.json")
         (tmp_path / "key.json").write_text("{}")
-        with pytest.raises(UsageError, match="no key of annotate export"):
+        with pytest.raises(UsageError, match="annotate export did not write it"):
             import_votes(probe, [path], key=tmp_path / "key.json")
 
 
@@ -428,10 +433,10 @@ class TestGold:
         kept = {label["id"] for label in done.labels if label["kept"]}
         manifest = read_manifest(gold)
         assert damaged_files(gold, manifest) == []
-        built = {row["id"]: row for row in load_built(probe)["test"]}
-        rows = {row["id"]: row for row in load_built(gold)["test"]}
+        built = {row["id"]: row for row in load(probe)["test"]}
+        rows = {row["id"]: row for row in load(gold)["test"]}
         assert rows == {row: built[row] for row in kept}
-        assert {row["id"] for row in load_built(gold, "no_language")["test"]} == kept
+        assert {row["id"] for row in load(gold, "no_language")["test"]} == kept
         assert read_labels(gold / "annotations.jsonl") == done.labels
         assert manifest["annotation"]["kept"] == len(kept) == manifest["counts"]["rows"]
         card = (gold / "README.md").read_text(encoding="utf-8")
@@ -446,7 +451,7 @@ class TestGold:
     ) -> None:
         import datasets
 
-        from evaluation.sources import open_probe
+        from evaluation.items.sources import open_probe
 
         done = import_votes(probe, [vote(tmp_path, sheets)], key=sheets / "key.json")
         done.write(tmp_path / "gold", other_splits=True)
@@ -476,7 +481,7 @@ class TestGold:
         right = right_answers("mc_mlm")
         assert all(label["answer"] in (right[label["id"]], -1) for label in done.labels)
         done.write(tmp_path / "gold")
-        rows = load_built(tmp_path / "gold")["test"]
+        rows = load(tmp_path / "gold")["test"]
         assert {row["id"]: row["answer"] for row in rows} == {
             label["id"]: label["answer"] for label in done.labels if label["kept"]
         }
@@ -504,7 +509,7 @@ class TestGold:
         done = import_votes(probe, [path], key=sheets / "key.json", keep="voted")
         done.write(tmp_path / "gold")
         right = right_answers()
-        for row in load_built(tmp_path / "gold")["test"]:
+        for row in load(tmp_path / "gold")["test"]:
             assert bool(row["triples"]) == (row["answer"] == right[row["id"]])
         assert not (tmp_path / "gold" / "no_language").exists()
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache.errors import KbprobeError, UsageError
-from release.annotation.agreement import accuracy, agreement
-from release.annotation.ballots import Ballots, Vote, cast
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.labels import read_labels, write_labels
+from release.annotation.agreement import Estimate, accuracy, agreement
 from release.annotation.key import Key, Shown
-from release.annotation.labels import read_labels, write_labels
-from release.annotation.tally import Rule
-from release.annotation.votes import read_votes
+from release.annotation.verdicts import Rule
+from release.annotation.votes import MatchedVotes, Vote, match_votes, read_votes
 from tests.release.annotation_toy import long_csv
 
 ITEMS = [f"q{at}" for at in range(6)]
@@ -41,10 +42,10 @@ ROWS = {
 }
 
 
-def ballots(path: Path) -> Ballots:
+def matched(path: Path) -> MatchedVotes:
     raw = read_votes([path])
-    cast_votes = cast(raw.votes, KEY, ROWS)
-    return Ballots(cast_votes.votes, (*raw.problems, *cast_votes.problems), cast_votes.missing)
+    found = match_votes(raw.votes, KEY, ROWS)
+    return MatchedVotes(found.votes, (*raw.problems, *found.problems), found.missing)
 
 
 def written(folder: Path, text: str | bytes, name: str = "v.csv") -> Path:
@@ -82,7 +83,7 @@ def test_any_table_of_votes_equals_a_plain_reading(
     hint: bool,
 ) -> None:
     text = f"sep={delimiter}{end}" * hint + long_csv(said, delimiter, end)
-    found = ballots(written(tmp_path, text.encode(encoding)))
+    found = matched(written(tmp_path, text.encode(encoding)))
     first: dict[tuple[str, str], str] = {}
     bad = empty = 0
     for item, who, answer in said:
@@ -142,7 +143,7 @@ json_values = st.recursive(
 @given(tasks=st.lists(json_values, max_size=4))
 def test_no_json_whatever_breaks_the_reader(tmp_path: Path, tasks: list[Any]) -> None:
     raw = read_votes([written(tmp_path, json.dumps(tasks), "v.json")])
-    cast(raw.votes, KEY, ROWS)
+    match_votes(raw.votes, KEY, ROWS)
 
 
 @settings(
@@ -154,7 +155,7 @@ def test_the_order_of_rows_does_not_matter(
 ) -> None:
     once = list({(item, who): (item, who, answer) for item, who, answer in said}.values())
     mixed = data.draw(st.permutations(once))
-    one, two = (ballots(written(tmp_path, long_csv(rows))) for rows in (once, mixed))
+    one, two = (matched(written(tmp_path, long_csv(rows))) for rows in (once, mixed))
     strip = [{vote._replace(place="") for vote in found.votes} for found in (one, two)]
     assert strip[0] == strip[1]
     assert len(one.problems) == len(two.problems)
@@ -184,7 +185,7 @@ def test_what_is_wrong_is_named_by_file_and_row(
     tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     path = written(tmp_path, text)
-    problems = ballots(path).problems
+    problems = matched(path).problems
     assert len(problems) == 1
     assert problems[0].startswith(str(path))
     assert message in problems[0]
@@ -207,7 +208,7 @@ def test_what_is_wrong_is_named_by_file_and_row(
 def test_what_is_wrong_in_an_export_is_named_by_task(
     tmp_path: Path, tasks: Any, message: str
 ) -> None:
-    problems = ballots(written(tmp_path, json.dumps(tasks), "v.json")).problems
+    problems = matched(written(tmp_path, json.dumps(tasks), "v.json")).problems
     assert len(problems) == 1
     assert message in problems[0]
 
@@ -221,7 +222,7 @@ def test_a_missing_file_does_not_hide_other_problems(tmp_path: Path) -> None:
 
 def test_empty_cells_of_wide_tables_are_no_missing_votes(tmp_path: Path) -> None:
     rows = [f"{item},A,,none" for item in ITEMS[:-1]]
-    found = ballots(written(tmp_path, "\n".join(["item_id,answer_a,answer_b,vote c", *rows])))
+    found = matched(written(tmp_path, "\n".join(["item_id,answer_a,answer_b,vote c", *rows])))
     assert Counter(vote.annotator for vote in found.votes) == {"a": 5, "c": 5}
     assert found.missing == (f"batch 1: nobody answered {ITEMS[-1]}",)
 
@@ -231,12 +232,12 @@ def test_what_crowd_platforms_send(tmp_path: Path) -> None:
         '"HITId","WorkerId","AssignmentStatus","Input.item_id","Answer.answer","Answer.comment"\n'
         '"h1","W1","Approved","q0","A",""\n"h1","W2","Rejected","q0","B","{}"\n'
     )
-    found = ballots(written(tmp_path, turk))
+    found = matched(written(tmp_path, turk))
     assert [(v.annotator, v.item.item_id) for v in found.votes] == [("W1", "q0")]
     assert not found.problems
     skipped = {"was_cancelled": True, "completed_by": 3, "result": []}
     given_up = [{"id": 1, "data": {"item_id": "q0"}, "annotations": [skipped]}]
-    found = ballots(written(tmp_path, json.dumps(given_up), "v.json"))
+    found = matched(written(tmp_path, json.dumps(given_up), "v.json"))
     assert not found.votes
     assert found.missing[0].endswith("task 1, annotation 1: no answer to q0")
 
@@ -287,15 +288,22 @@ class TestAgreement:
         assert agreement([], {}, scale=False).alpha is None
 
 
+def accuracy_of(right: Mapping[Any, Sequence[bool]]) -> Estimate | None:
+    """The accuracy of votes that are given by cluster."""
+    said = [(one, name) for name, votes in right.items() for one in votes]
+    table = pd.DataFrame(said, columns=["right", "cluster"])
+    return accuracy(table["right"], table["cluster"])
+
+
 class TestAccuracy:
     @settings(deadline=None, max_examples=100)
     @given(st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=6, max_size=60))
     def test_it_is_what_evaluation_computes(self, said: list[list[bool]]) -> None:
         numpy = pytest.importorskip("numpy")
         pytest.importorskip("scipy", reason="evaluation's intervals need scipy")
-        from evaluation.intervals import quick_accuracy
+        from evaluation.results.intervals import quick_accuracy
 
-        found = accuracy(dict(enumerate(said)))
+        found = accuracy_of(dict(enumerate(said)))
         assert found is not None
         cluster = numpy.repeat(numpy.arange(len(said)), [len(one) for one in said])
         other = quick_accuracy(numpy.concatenate(said), cluster)
@@ -306,13 +314,13 @@ class TestAccuracy:
 
     def test_wilsons_interval_of_independent_rows(self) -> None:
         # 81 of 263: Newcombe (1998), Table I, method 3 (score).
-        found = accuracy({at: [at < 81] for at in range(263)})
+        found = accuracy_of({at: [at < 81] for at in range(263)})
         assert found is not None
         assert (round(found.low, 4), round(found.high, 4)) == (0.2553, 0.3662)
 
     def test_nothing_to_count(self) -> None:
-        assert accuracy({}) is None
-        assert accuracy({"a": []}) is None
+        assert accuracy_of({}) is None
+        assert accuracy_of({"a": []}) is None
 
 
 class TestRules:

@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from builders.engine.arrow_size import arrow_bytes
-from builders.engine.canary import canary_of
 from builders.engine.card import cell
-from builders.engine.front_matter import hub_features, size_category
-from builders.engine.items import arrow_schema, features, plain
-from builders.engine.notices import software_entry
-from kb_cache.command import kbprobe_version
-from kb_cache.errors import UsageError
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import UsageError
+from kbprobe.format.arrow_size import arrow_bytes
+from kbprobe.format.attribution import software_entry
+from kbprobe.format.canary import canary_of
+from kbprobe.format.card import hub_features, size_category
+from kbprobe.format.items import arrow_schema, features, plain
 from release.canary_column import add_canary_column
-from release.card import publication_card
+from release.cards import split_card
 from release.checks.checking import check
 from release.checks.findings import Finding
-from release.markdown import split_card
+from release.publication_card import publication_card
 
 Probe = Callable[[str], Path]
 HYPERNYMY, ANTONYM = "wordnet_hypernymy", "antonym_negation"
@@ -86,8 +86,9 @@ def assert_bytes(counted: int, table: pa.Table) -> None:
 
 
 def test_sizes_of_rows_are_counted_without_laying_them_out() -> None:
-    from builders.engine.pipeline import Request, build
+    from builders.engine.pipeline import build
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
 
     for name in (HYPERNYMY, ANTONYM):
         probe = find_probe(name)

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import release
-from builders.engine.items import arrow_schema, huggingface_metadata
-from kb_cache.errors import UsageError
+from kbprobe.errors import UsageError
+from kbprobe.format.items import arrow_schema, huggingface_metadata
 from release.checks.checking import Report, check
 from release.cli import main
 
@@ -92,8 +92,9 @@ def test_rows_written_again_unchanged_pass(probe_copy: Probe) -> None:
 
 
 def test_json_lines_are_checked_too(tmp_path: Path) -> None:
-    from builders.engine.pipeline import Request, build, write
+    from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
+    from builders.engine.request import Request
 
     probe = find_probe(HYPERNYMY)
     options = probe.options.parse({"limit": 150}, HYPERNYMY)
@@ -115,7 +116,7 @@ def test_a_missing_file_is_named(probe_copy: Probe) -> None:
     (folder / "data" / "test-00000-of-00001.parquet").unlink()
     found = failures(check(folder))
     assert "data/test-00000-of-00001.parquet" in found["files"]
-    assert "not looked at" in found["rows"]
+    assert "not checked" in found["rows"]
 
 
 @pytest.mark.parametrize("how", ["changed", "cut", "empty"])
@@ -261,7 +262,7 @@ def same_row_turned(rows: list[Row]) -> None:
 @pytest.mark.parametrize(
     ("change", "name", "message"),
     [
-        (same_id, "ids", "that of another row"),
+        (same_id, "ids", "not unique"),
         (outside, "answers", "none of the choices"),
         (unlabelled, "answers", "not labelled"),
         (other_key, "answers", "answerKey"),
@@ -395,7 +396,7 @@ def test_a_gold_standard_is_taken_for_what_it_is(probe_copy: Probe) -> None:
     ("old", "new", "name", "message"),
     [
         ("---\n", "", "card", "no front matter"),
-        ("language:\n- en\n", "language: [\n", "card", "no YAML"),
+        ("language:\n- en\n", "language: [\n", "card", "not YAML"),
         ("task_ids:\n", "task_other:\n", "card", "lacks task_ids"),
         ("  default: true\n", "", "card", "none as default"),
         ("path: data/test", "path: data/tset", "card", "data_files"),
@@ -406,9 +407,9 @@ def test_a_gold_standard_is_taken_for_what_it_is(probe_copy: Probe) -> None:
         ("\n## Columns", "\n## Fields", "card", "no section Columns"),
         ("| test | ", "| test | 9", "card", "table of splits"),
         ("| longest choice | most characters | ", "| longest choice | | 9", "card", "audit"),
-        ("# wordnet_hypernymy", "# {{ m.probe }}", "card", "marks of the template"),
-        ("license: other", "license: mit", "licence", "not what its sources demand"),
-        ("Contains text of WordNet", "Has text of WordNet", "licence", "notice"),
+        ("# wordnet_hypernymy", "# {{ m.probe }}", "card", "template syntax"),
+        ("license: other", "license: mit", "licence", "not what its sources require"),
+        ("Contains text of WordNet", "Has text of WordNet", "licence", "attribution"),
         ("canary GUID ", "canary GUID 0", "canary", "lacks its canary"),
     ],
 )

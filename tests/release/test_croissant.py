@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from builders.engine.items import COLUMNS
+from kbprobe.format.items import COLUMNS
 from release.checks.checking import check
 from release.croissant import croissant, croissant_text
 

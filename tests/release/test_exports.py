@@ -6,13 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from evaluation.sources import open_probe
-from kb_cache.errors import KbprobeError, UsageError
+from evaluation.items.sources import open_probe
+from kbprobe.errors import KbprobeError, UsageError
 from release.cli import main
-from release.exports import exporting as exports
-from release.exports.command import TARGETS
 from release.exports.exporting import RECORD, export
-from release.exports.inspect_ai import BLANK
+from release.exports.targets import TARGETS, find_target
+from release.exports.targets.inspect import BLANK
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 
 
@@ -32,7 +31,8 @@ def bytes_of(folder):
 
 
 def test_the_command_knows_every_target():
-    assert tuple(exports.TARGETS) == TARGETS
+    assert set(TARGETS) == {"lm-eval", "lighteval", "inspect", "jsonl-arc"}
+    assert all(find_target(name).title for name in TARGETS)
 
 
 @pytest.mark.parametrize("to", TARGETS)
@@ -96,6 +96,7 @@ def test_inspect_shows_a_blank_for_the_mask(odd, tmp_path):
     assert shown[1]["choices"] == CLOZES[1][1]
     registered = yaml.safe_load((done.folder / "eval.yaml").read_text(encoding="utf-8"))
     assert registered["evaluation_framework"] == "inspect-ai"
+    assert "&id" not in (done.folder / "eval.yaml").read_text(encoding="utf-8")
     assert [task["config"] for task in registered["tasks"]] == ["default", "clozes"]
 
 
@@ -154,7 +155,7 @@ def test_what_is_there_is_not_lost(odd, tmp_path):
     out = tmp_path / "out"
     export(odd, "lm-eval", out)
     before = bytes_of(out)
-    with pytest.raises(UsageError, match="another export"):
+    with pytest.raises(UsageError, match="an export built from another request"):
         export(odd, "inspect", out)
     digits = write_probe(
         tmp_path / "digits", {"default": {"test": rows([("12[MASK]", ["3", "4"])], "mc_mlm")}}
@@ -165,12 +166,12 @@ def test_what_is_there_is_not_lost(odd, tmp_path):
     export(odd, "inspect", out, overwrite=True)
     assert not list(out.glob("kbprobe_*.yaml"))
     (out / "task.py").write_text("changed")
-    with pytest.raises(UsageError, match="was changed"):
+    with pytest.raises(UsageError, match="is damaged"):
         export(odd, "inspect", out)
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="no export"):
+    with pytest.raises(UsageError, match="not an export"):
         export(odd, "inspect", mine, overwrite=True)
     assert (mine / "thesis.txt").exists()
 

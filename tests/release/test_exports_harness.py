@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import evaluation
-from evaluation.models.prompts import Prompt
-from evaluation.sources import open_probe
+from evaluation.items.sources import open_probe
+from evaluation.scorers.causal.prompts import Prompt
+from kbprobe.errors import how_to_install
 from release.exports.exporting import export
 from tests.evaluation import tiny_causal
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 
 lm_eval = pytest.importorskip(
-    "lm_eval", reason="running an export needs lm-evaluation-harness: pip install 'kbprobe[peers]'"
+    "lm_eval", reason=f"running an export needs lm-evaluation-harness: {how_to_install('peers')}"
 )
 
 

@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 import evaluation
-from evaluation.sources import open_probe
+from evaluation.items.sources import open_probe
 from release.exports.exporting import export
-from release.exports.inspect_ai import BLANK
+from release.exports.targets.inspect import BLANK
 from tests.evaluation import tiny_causal
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 

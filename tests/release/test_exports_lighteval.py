@@ -3,8 +3,8 @@
 import pytest
 
 import evaluation
-from evaluation.models.prompts import Prompt
-from evaluation.sources import open_probe
+from evaluation.items.sources import open_probe
+from evaluation.scorers.causal.prompts import Prompt
 from release.exports.exporting import export
 from tests.evaluation import tiny_causal
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe

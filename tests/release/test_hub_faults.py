@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import release
-from tests.release.hub_server import REPO, TOKEN, HubServer, let_through, publish, refusal
+from tests.release.hub_server import REPO, TOKEN, HubServer, publish, refusal
 
 NAME = "wordnet_hypernymy"
 Copy = Callable[[str], Path]
-
-
-@pytest.fixture
-def online(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    return let_through(monkeypatch)
-
-
-@pytest.fixture
-def hub(online: list[float]) -> Iterator[HubServer]:
-    with HubServer() as server:
-        server.account(TOKEN, "me")
-        yield server
 
 
 # Faults.
@@ -72,8 +60,12 @@ FAULTS: dict[str, tuple[tuple[str, str], dict[str, Any], str]] = {
         "the token is wrong or has expired",
     ),
     "gated": (READ, {"status": 403, "code": "GatedRepo"}, "Ask for access on its page"),
-    "no right": (COMMIT, {"status": 403}, "this token must not do that"),
-    "no right to send": (("POST", "/preupload/"), {"status": 403}, "this token must not do that"),
+    "no right": (COMMIT, {"status": 403}, "this token has no right to do that"),
+    "no right to send": (
+        ("POST", "/preupload/"),
+        {"status": 403},
+        "this token has no right to do that",
+    ),
     "full": (
         ("POST", "/objects/batch"),
         {"status": 403, "message": "Private repository storage limit reached"},
@@ -135,7 +127,7 @@ def test_a_repository_of_somebody_elses_says_so(hub: HubServer, probe_copy: Copy
     assert "USER/NAME" in refusal(hub, folder, "hypernyms")
     hub.account("hf_reads", "me", writes=False)
     hub.put(REPO, {"a": b""})
-    assert "this token must not do that" in refusal(hub, folder, token="hf_reads")
+    assert "this token has no right to do that" in refusal(hub, folder, token="hf_reads")
 
 
 def test_offline_is_told(hub: HubServer, probe_copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +159,7 @@ def test_the_token_is_nowhere_but_in_requests(
     monkeypatch.setattr(hub_log, "level", logging.DEBUG)
     folder = probe_copy(NAME)
     told: list[str] = []
-    done = publish(hub, folder, token=None, tag="v1", told=told.append)
+    done = publish(hub, folder, token=None, tag="v1", progress=told.append)
     hub.fail("POST", "/commit/", status=403)
     refusal(hub, folder, token=None, tag="v2")
     assert release.verify(REPO, endpoint=hub.url).passed

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache.errors import UsageError
-from release.hub.card import Published, block, digest, generated, merge_card, sections, unmarked
-from release.hub.front_matter import read_front, split_front, write_front
-from release.hub.merge import ABSENT, Merge, merge_named
+from kbprobe.errors import UsageError
+from release.cards import join_card, parse_header, sections, split_header
+from release.hub.merge import ABSENT, Merge
+from release.hub.repo_card import GeneratedCard, digest, hub_front, marked, merge_card, unmarked
 
 FRONT: dict[str, Any] = {
     "license": "other",
@@ -38,8 +38,8 @@ What it is.
 
 300 rows.
 """
-FIRST = merge_card("default", FRONT, TEXT, None, Published()).text
-BASE = generated(FRONT, TEXT)
+FIRST = merge_card("default", FRONT, TEXT, None, GeneratedCard()).text
+BASE = GeneratedCard.of(FRONT, TEXT)
 
 trees = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["a", "b", "c"]),
@@ -98,8 +98,8 @@ def test_a_conflict_is_named_by_its_place() -> None:
 def test_sections_that_were_deleted_stay_away_until_they_change() -> None:
     base = {"a": digest("A"), "b": digest("B")}
     merge = Merge()
-    assert merge_named(merge, base, {"a": "A", "b": "B"}, {"a": "A"}, digest) == {"a": "A"}
-    assert merge_named(merge, base, {"a": "A", "b": "B2"}, {"a": "A"}, digest) == {
+    assert merge.texts(base, {"a": "A", "b": "B"}, {"a": "A"}, digest) == {"a": "A"}
+    assert merge.texts(base, {"a": "A", "b": "B2"}, {"a": "A"}, digest) == {
         "a": "A",
         "b": "B2",
     }
@@ -110,9 +110,9 @@ def test_sections_that_were_deleted_stay_away_until_they_change() -> None:
 
 
 def test_a_first_card_has_marks_around_all_its_text() -> None:
-    front, rest = split_front(FIRST)
-    assert read_front(front) == FRONT
-    assert rest == "\n" + block("default", TEXT)
+    header, rest = split_header(FIRST)
+    assert parse_header(header) == FRONT
+    assert rest == "\n" + marked("default", TEXT)
     assert unmarked(rest).strip() == TEXT.strip()
 
 
@@ -146,13 +146,13 @@ def test_what_was_written_by_hand_is_kept() -> None:
     assert "What it is, in my words.  \nNext line." in merged.text
     assert "400 rows." in merged.text
     assert "300 rows." not in merged.text
-    assert read_front(split_front(merged.text)[0]) == {
+    assert hub_front(merged.text) == {
         **front,
         "tags": ["probing", "kbprobe", "new", "my-tag"],
         "pretty_name": "Mine",
     }
     assert set(merged.kept) == {"tags", ""}
-    again = merge_card("default", front, new, merged.text, generated(front, new))
+    again = merge_card("default", front, new, merged.text, GeneratedCard.of(front, new))
     assert again.text == merged.text
 
 
@@ -178,7 +178,7 @@ def test_what_both_changed_stops_and_says_where() -> None:
 
 def test_a_card_of_somebody_elses_is_kept_above_ours() -> None:
     hub = "---\nlicense: other\nviewer: false\n---\n# My page\n\n## Counts\n\nMine.\n"
-    merged = merge_card("default", FRONT, TEXT, hub, Published())
+    merged = merge_card("default", FRONT, TEXT, hub, GeneratedCard())
     assert "viewer: false\n" in merged.text
     assert "# My page\n\n## Counts\n\nMine.\n\n<!-- kbprobe:begin default" in merged.text
 
@@ -195,10 +195,10 @@ def test_marks_that_were_removed_come_back_without_doubling_the_text() -> None:
 
 def test_several_probes_have_a_part_each() -> None:
     other = {"license": "other", "configs": [{"config_name": "b", "data_files": []}]}
-    both = merge_card("b", other, "# b\n\n## Counts\n\n7 rows.\n", FIRST, Published()).text
+    both = merge_card("b", other, "# b\n\n## Counts\n\n7 rows.\n", FIRST, GeneratedCard()).text
     assert both.count("kbprobe:begin") == 2
     assert "300 rows." in both
-    names = [one["config_name"] for one in read_front(split_front(both)[0])["configs"]]
+    names = [one["config_name"] for one in hub_front(both)["configs"]]
     assert names == ["default", "b"]
     newer = merge_card("default", FRONT, TEXT.replace("300", "400"), both, BASE).text
     assert "7 rows." in newer
@@ -206,10 +206,10 @@ def test_several_probes_have_a_part_each() -> None:
 
 
 def test_front_matter_that_is_no_yaml_is_not_overwritten() -> None:
-    with pytest.raises(UsageError, match=r"no YAML.*Mend it on the Hub"):
-        merge_card("default", FRONT, TEXT, "---\na: [\n---\n# x\n", Published())
-    with pytest.raises(UsageError, match="no mapping"):
-        merge_card("default", FRONT, TEXT, "---\n- a\n---\n# x\n", Published())
+    with pytest.raises(UsageError, match=r"not YAML.*Mend the lines"):
+        merge_card("default", FRONT, TEXT, "---\na: [\n---\n# x\n", GeneratedCard())
+    with pytest.raises(UsageError, match="not a mapping"):
+        merge_card("default", FRONT, TEXT, "---\n- a\n---\n# x\n", GeneratedCard())
 
 
 def test_windows_line_ends_are_read() -> None:
@@ -219,5 +219,6 @@ def test_windows_line_ends_are_read() -> None:
 
 def test_entries_keep_their_spelling() -> None:
     text = "# head\na: 'x'   # why\nb:\n  - 1\n\n# of c\nc: {d: e}\n"
-    front = {**read_front(text), "b": [1, 2]}
-    assert write_front(front, text) == "# head\na: 'x'   # why\nb:\n- 1\n- 2\n# of c\nc: {d: e}\n"
+    front = {**parse_header(text), "b": [1, 2]}
+    expected = "# head\na: 'x'   # why\nb:\n- 1\n- 2\n# of c\nc: {d: e}\n"
+    assert join_card(front, "", text) == f"---\n{expected}---\n"

@@ -6,10 +6,10 @@ from itertools import combinations, permutations
 
 import pytest
 
-from builders.engine.notices import NOTICES, terms_of
-from kb_cache import conceptnet_fetch, gcide_fetch, wordnet_fetch
-from kb_cache.errors import UsageError
-from kb_cache.licences import LICENCES, combine, parts_of
+from kb_cache.base import KINDS, find_kind
+from kbprobe.errors import UsageError
+from kbprobe.format.attribution import terms_of
+from kbprobe.format.licences import LICENCES, combine, parts_of
 
 WORDNET, CC0, BY = "LicenseRef-WordNet", "CC0-1.0", "CC-BY-4.0"
 BY_SA_3, BY_SA, GPL, GPL_3 = "CC-BY-SA-3.0", "CC-BY-SA-4.0", "GPL-3.0-or-later", "GPL-3.0-only"
@@ -92,10 +92,11 @@ def test_every_pair_is_decided_alike_in_both_orders() -> None:
         assert outcome(one, other, CC0) == outcome(CC0, other, one)
 
 
-def test_our_own_sources_are_declared_and_have_notices() -> None:
-    for module in (wordnet_fetch, conceptnet_fetch, gcide_fetch):
-        assert module.LICENCE in LICENCES
-        assert module.LICENCE in NOTICES
+def test_our_own_sources_are_declared_and_say_whom_to_credit() -> None:
+    for kind in map(find_kind, KINDS):
+        assert kind.licence in LICENCES
+        assert kind.attribution
+        assert kind.citation.startswith("@")
 
 
 def test_a_probe_for_private_use_may_mix_what_it_likes() -> None:
@@ -119,4 +120,3 @@ def test_the_front_matter_names_what_the_hub_has_no_name_for() -> None:
         "WordNet licence",
         "Creative Commons BY-SA 4.0",
     ]
-    assert list(terms.notices) == [NOTICES[WORDNET], NOTICES[BY_SA]]

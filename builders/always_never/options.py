@@ -1,0 +1,80 @@
+"""The options of always_never."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from builders.engine.options import ProbeOptions
+from kbprobe.errors import did_you_mean
+
+FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", "quality")
+"""All template families; the last two are asked for by option."""
+
+
+class AlwaysNeverOptions(ProbeOptions):
+    """Options of always_never."""
+
+    choices: int = Field(5, ge=5, le=5, description="Choices of a question: always five.")
+    split_shares: tuple[float, float, float] = Field(
+        (0.5, 0.15, 0.35),
+        description="Shares of the subjects in train, validation and test, before --train-rows.",
+    )
+    conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
+    wordnet: str = Field("3.0", description="Which WordNet tells kinds and parts of speech.")
+    families: tuple[str, ...] = Field(
+        FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
+    )
+    per_family: int = Field(230, ge=1, description="Candidates of each family.")
+    min_zipf: float = Field(2.8, ge=0, le=8, description="Least frequency of words (Zipf scale).")
+    proposer: str = Field(
+        "",
+        description="A masked LM (folder or Hub id) that proposes the objects, as the paper's did; "
+        "by default all words of the slot's kind are candidates.",
+    )
+    proposer_top_k: int = Field(
+        20, ge=1, description="Completions of the masked LM that are looked at, for each subject."
+    )
+    labels: tuple[str, ...] = Field(
+        (),
+        description="Files of votes, or of labels: make the labelled probe from the candidates "
+        "of the same options and seed.",
+    )
+    min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
+    min_agreement: float = Field(
+        0.5, ge=0, le=1, description="Least share of a row's votes that are for its answer."
+    )
+    max_majority: float = Field(
+        0.23,
+        gt=0,
+        le=1,
+        description="Largest share of an answer among the labelled rows of a family and split; "
+        "others are left out (1: none).",
+    )
+    silver: bool = Field(
+        False,
+        description="Label by what ConceptNet states and denies, and how firmly, instead of by "
+        "people.",
+    )
+
+    @field_validator("families")
+    @classmethod
+    def _known(cls, families: tuple[str, ...]) -> tuple[str, ...]:
+        for name in families:
+            if name not in FAMILIES:
+                raise ValueError(
+                    f"no family {name!r}.{did_you_mean(name, FAMILIES)} There are: "
+                    f"{', '.join(FAMILIES)}"
+                )
+        return tuple(name for name in FAMILIES if name in families)
+
+    @model_validator(mode="after")
+    def _one_kind_of_labels(self) -> Self:
+        if self.silver and (self.labels or self.proposer):
+            other = "--labels" if self.labels else "--proposer"
+            raise ValueError(
+                f"--silver and {other} exclude each other: silver labels are never mixed with "
+                "people's, and are of ConceptNet's own pairs"
+            )
+        return self

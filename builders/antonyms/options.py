@@ -1,0 +1,55 @@
+"""The options of antonym_negation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from builders.engine.options import ProbeOptions
+
+PartOfSpeech = Literal["adjective", "noun", "verb"]
+
+
+class AntonymOptions(ProbeOptions):
+    """Options of antonym_negation."""
+
+    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.2, 0.4),
+        description="Shares of the antonym pairs in train, validation and test, before "
+        "--train-rows.",
+    )
+    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
+    conceptnet: str = Field(
+        "",
+        description="A ConceptNet whose Antonym and Synonym edges are added (see kb-cache list); "
+        "none if empty.",
+    )
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("adjective", "noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
+    intensifier: Literal["really", "very"] = Field(
+        "really",
+        description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
+    )
+    min_zipf: float = Field(
+        2.9, ge=0, le=8, description="Least frequency of either word (Zipf scale)."
+    )
+    indirect: bool = Field(
+        False,
+        description="Add antonyms of similar adjectives (moist and dry, by way of wet).",
+    )
+    look_alikes: bool = Field(
+        False,
+        description="Keep pairs of words that share most of their letters (happy and unhappy): "
+        "their prefixes and suffixes tell antonyms from synonyms.",
+    )
+    pairs_per_word: int = Field(
+        4, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
+    )
+    tokenizer: str = Field(
+        "",
+        description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
+        "by default the frequencies vouch for that.",
+    )

@@ -1,0 +1,88 @@
+"""The options of encyclopedic_composition."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator, model_validator
+
+from builders.compositions.paths import PathSet, load_paths
+from builders.engine.options import ProbeOptions
+
+WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
+
+
+class CompositionOptions(ProbeOptions):
+    """Options of encyclopedic_composition."""
+
+    choices: int = Field(3, ge=2, le=26, description="Choices of a question, the gold included.")
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.2, 0.4),
+        description="Shares in train, validation and test of the entities that bear answers, "
+        "before --train-rows.",
+    )
+    endpoint: str = Field(
+        WIKIDATA_SERVICE,
+        description="The SPARQL endpoint to ask; its answers are kept in the cache.",
+    )
+    dump: str = Field(
+        "",
+        description="A dump to ask instead, in process: the name of what kb-cache fetch wikidata "
+        "--from loaded.",
+    )
+    offline: bool = Field(False, description="Use the answers in the cache alone.")
+    refresh: bool = Field(False, description="Ask the endpoint anew for what is in the cache.")
+    max_requests: int = Field(
+        2000,
+        ge=1,
+        description="Requests to the endpoint after which a build stops; the next one goes on.",
+    )
+    language: str = Field(
+        "en", pattern="^[a-z]{2,3}(-[a-z0-9]+)*$", description="Language of labels and questions."
+    )
+    paths: str = Field("", description="A YAML file of further paths, or of other ones by a name.")
+    only_paths: tuple[str, ...] = Field((), description="Paths to ask about; all if empty.")
+    unambiguous: bool = Field(
+        False, description="Leave out questions that have several valid answers."
+    )
+    min_sitelinks: int = Field(
+        20,
+        ge=0,
+        description="Begin only with entities of so many sitelinks, where the source states them.",
+    )
+    max_listed: int = Field(
+        500,
+        ge=0,
+        description="Begin a path with so many entities, those with most sitelinks, where the "
+        "source states them (0: all, which is too much for the public service).",
+    )
+    max_per_entity: int = Field(
+        4, ge=0, description="Most rows of a path that ask about one entity (0: all)."
+    )
+    max_per_bearer: int = Field(
+        4,
+        ge=0,
+        description="Most rows of a path whose answer one entity bears: an actor, a band (0: all).",
+    )
+    max_per_gold: int = Field(
+        40, ge=0, description="Most rows of a path that have one gold (0: all)."
+    )
+
+    @field_validator("only_paths")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CompositionOptions:
+        if self.dump and (self.offline or self.refresh):
+            raise ValueError(
+                "--offline and --refresh are about an endpoint's answers; a --dump is asked anew "
+                "every time, without a network"
+            )
+        if self.offline and self.refresh:
+            raise ValueError("--offline and --refresh exclude each other")
+        return self
+
+    @property
+    def path_set(self) -> PathSet:
+        """The paths that the options ask for."""
+        return load_paths(self.paths, self.only_paths, self.language)

@@ -1,0 +1,113 @@
+"""Which definitions may not stand side by side, and which give the word they define away."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from builders.engine.audit.ngrams import FUNCTION_WORDS
+from kbprobe.arrays import Ints, sorted_unique
+
+COMMON_CLAUSE = 64
+"""A clause that more definitions share ("esp", "hence") says nothing about their meaning."""
+
+SHARED_WORDS = 1 / 3
+"""Two senses of a word are taken for one where the shorter definition shares so many of its content
+words with the other."""
+
+INNER = 5
+"""Fewest letters of a word that is found inside another (*surmount* in *insurmountable*)."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CLAUSE_ENDS = re.compile(r"[;:.,()]")
+_LEADING = re.compile(r"^(?:(?:also|hence|or|and|esp|especially|the|an?|to)\s+)+")
+_ENDINGS = ("ing", "ed", "es", "s", "e", "y")
+_FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
+
+
+def normalised(text: str) -> str:
+    """Return a text in lower case, without punctuation and runs of spaces."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def clauses(definition: str) -> set[str]:
+    """Return the clauses of a definition, without the small words that they begin with."""
+    parts = _CLAUSE_ENDS.split(definition.lower())
+    return {bare for part in parts if (bare := _LEADING.sub("", " ".join(_WORD.findall(part))))}
+
+
+def content_words(definition: str) -> set[str]:
+    """Return a definition's content words, cut to five letters."""
+    words = _WORD.findall(definition.lower())
+    return {word[:5] for word in words if len(word) > 2 and word not in _FUNCTION_WORDS}
+
+
+def holds_kin(word: str, definition: str) -> bool:
+    """Tell whether a definition holds a word that a headword is formed from, or the reverse.
+
+    >>> holds_kin("vexation", "The act of vexing.")
+    True
+    """
+    heads = [head for head in _WORD.findall(word.lower()) if len(head) > 2]
+    for other in _WORD.findall(definition.lower()):
+        if len(other) > 2 and other not in _FUNCTION_WORDS:
+            bare = _bare(other)
+            for head in heads:
+                if head.startswith(bare) or other.startswith(_bare(head)):
+                    return True
+                if len(bare) >= INNER and bare in head:
+                    return True
+    return False
+
+
+def _bare(word: str) -> str:
+    """Cut the commonest endings off a word; three letters stay."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word[: -len(ending)]
+    return word
+
+
+def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int) -> Ints:
+    """Find senses that may not stand in one row, for both might be right or both are wrong.
+
+    Those are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
+    word the shorter of whose definitions shares a third of its content words with the other.
+
+    Args:
+        senses: the senses that may be shown.
+        definitions: of each of them.
+        word: the headword of each of them.
+        size: number of senses in the dictionary.
+
+    Returns:
+        Sorted keys ``sense * size + other``, both ways.
+    """
+    by_clause: dict[str, list[int]] = defaultdict(list)
+    by_text: dict[str, list[int]] = defaultdict(list)
+    by_word: dict[int, list[int]] = defaultdict(list)
+    for at, definition in enumerate(definitions):
+        by_text[normalised(definition)].append(at)
+        by_word[int(word[at])].append(at)
+        for clause in clauses(definition):
+            by_clause[clause].append(at)
+    shared = [some for some in by_clause.values() if len(some) <= COMMON_CLAUSE]
+    pairs = [pair for some in (*shared, *by_text.values()) for pair in combinations(some, 2)]
+    for some in by_word.values():
+        if len(some) > 1:
+            pairs += _nearly_equal(some, [content_words(definitions[at]) for at in some])
+    if not pairs:
+        return np.empty(0, dtype=np.int64)
+    one, other = senses[np.array(pairs, dtype=np.int64)].T
+    return sorted_unique(np.concatenate([one * size + other, other * size + one]))
+
+
+def _nearly_equal(senses: Sequence[int], words: Sequence[set[str]]) -> Iterable[tuple[int, int]]:
+    for one, other in combinations(range(len(senses)), 2):
+        fewest = min(len(words[one]), len(words[other]))
+        if len(words[one] & words[other]) >= SHARED_WORDS * fewest:
+            yield senses[one], senses[other]

@@ -1,0 +1,51 @@
+"""The options of dictionary_wordsense."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from builders.engine.options import ProbeOptions
+
+PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
+
+
+class WordSenseOptions(ProbeOptions):
+    """Options of dictionary_wordsense."""
+
+    gcide: str = Field(
+        "", description="Which GCIDE (see kb-cache list); if empty, the one that is there."
+    )
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("noun", "verb", "adjective", "adverb"),
+        min_length=1,
+        description="Parts of speech to ask about.",
+    )
+    contexts: tuple[Literal["usage", "quotation"], ...] = Field(
+        ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
+    )
+    max_contexts: int = Field(2, ge=0, description="Contexts for a sense (0: all).")
+    max_same_word: int = Field(
+        4, ge=0, description="Most distractors that are other senses of the word."
+    )
+    other_pos: bool = Field(
+        False,
+        description="Take the word's senses of another part of speech too, where no more of the "
+        "same are left.",
+    )
+    sampling: Literal["balanced", "uniform"] = Field(
+        "balanced",
+        description="balanced: each definition is a distractor as often, for each time that it is "
+        "gold, as a row has distractors; uniform: every candidate alike, as published.",
+    )
+    max_definition: int = Field(240, ge=1, description="Longest definition, in characters.")
+    max_context: int = Field(240, ge=1, description="Longest context, in characters.")
+    stem_overlap: Literal["drop", "keep"] = Field(
+        "drop",
+        description="What to do with questions whose gold is given away by a word that it shares "
+        "with the question.",
+    )
+    controls: bool = Field(
+        False, description="Write the control renderings, no_language and perturbed, as configs."
+    )

@@ -1,0 +1,1 @@
+"""The audit: what can be answered without reading the question."""

@@ -1,0 +1,350 @@
+"""What can be answered without knowing anything: the audit that ends every build.
+
+Each baseline looks at part of a row (its choices, one choice's length, the position) and
+picks a choice. A sound probe holds all of them at chance, over all rows and within each
+distractor family. A baseline far *below* chance is as bad as one above: a trained model
+turns it round.
+
+Where all rows choose among the same few answers (not/really), the choices say nothing. The
+baselines then look at part of the question instead: see :mod:`builders.engine.audit.partial_input`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from builders.engine.audit.choice_model import fit_choice_model
+from builders.engine.audit.ngrams import Tokens, ngram_features, tokenise, weighted_counts
+from builders.engine.audit.partial_input import (
+    AT_CHANCE,
+    WORD_TOLERANCE,
+    Baseline,
+    PartialInput,
+    partial_baselines,
+)
+from builders.engine.splits import first_clusters
+from kbprobe.arrays import Floats, Ints, contains, sorted_unique
+from kbprobe.columns import to_numpy
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AUDITED_ROWS = 20_000
+"""Rows of the test split looked at, whole clusters at a time: enough for half a point."""
+
+FITTED_ROWS = 3_000
+TOLERANCE = AT_CHANCE
+SMALL = 100
+"""Under this many rows no verdict is given."""
+
+BASELINES = {
+    "choice-only model": "a linear model of the choices' words and word pairs, fitted on train",
+    "choice-only model, inverted": "the same model's least likely choice",
+    "longest choice": "most characters",
+    "shortest choice": "fewest characters",
+    "most frequent choice": "most frequent first lemma (Zipf scale, wordfreq)",
+    "most general choice": "most hyponyms below it",
+    "most specific choice": "fewest hyponyms below it",
+    "most like the question": "shares the rarest words with the question",
+    "most like the others": "shares the rarest words with the other choices",
+    "least like the others": "the odd one out by shared words",
+    "majority answer": "most often gold in train",
+    "majority position": "the position most often right in train",
+    "template majority": "the position most often right in train with the same wording",
+}
+"""What each baseline picks, where choices differ from row to row."""
+
+
+@dataclass(frozen=True)
+class AuditRows:
+    """What the audit sees of a build: parallel arrays over all rows.
+
+    Attributes:
+        texts: the distinct choices' texts.
+        choices: (rows, K) index into ``texts``, in the order shown.
+        answer: (rows,) the gold's column.
+        questions, question: the distinct questions, and each row's.
+        split, family, template, concept: (rows,) integer labels.
+        family_names: names of the families.
+        gold: (rows,) the gold node.
+        frequency, generality: of each of ``texts``; None where that means nothing.
+        partial: the parts of the questions, where all rows choose among the same few answers.
+    """
+
+    texts: pa.Array
+    choices: Ints
+    answer: Ints
+    questions: pa.Array
+    question: Ints
+    split: Ints
+    family: Ints
+    family_names: tuple[str, ...]
+    template: Ints
+    concept: Ints
+    gold: Ints
+    frequency: Floats | None
+    generality: Floats | None
+    partial: PartialInput | None = None
+
+
+class Estimate(NamedTuple):
+    """An accuracy with its 95% interval, clusters taken as the units, and its rows."""
+
+    accuracy: float
+    low: float
+    high: float
+    rows: int
+
+    def verdict(self, chance: float) -> str:
+        """``high`` or ``low`` where the whole interval lies off chance by over TOLERANCE."""
+        if self.rows < SMALL:
+            return "few rows"
+        if self.low > chance + TOLERANCE:
+            return "high"
+        return "low" if self.high < chance - TOLERANCE else "ok"
+
+    def against_bar(self, chance: float, tolerance: float) -> str:
+        """``high`` or ``low`` where the accuracy itself is off chance by over ``tolerance``.
+
+        The interval need only leave chance out. Splits of cloze probes hold hundreds of rows:
+        their intervals are too wide to lie beyond a bar as a whole.
+        """
+        if self.rows < SMALL:
+            return "few rows"
+        if self.accuracy > chance + tolerance and self.low > chance:
+            return "high"
+        return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
+
+
+def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
+    """Run every baseline; return a JSON-ready report.
+
+    The report holds ``chance``; ``constant_choices``: whether all rows choose among the same few
+    answers, which decides what the baselines look at; ``baselines``: name -> family (``all`` among
+    them) -> ``{accuracy, low, high, rows, verdict}``; ``picks``: what each of them picks;
+    ``positions``: how often each position is right; ``leakage``: what train and test share;
+    ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
+    """
+    width = rows.choices.shape[1]
+    rng = RandomGenerator.of(seed, "audit")
+    split = _scored_split(rows)
+    scored = np.flatnonzero(rows.split == split)
+    if scored.size > AUDITED_ROWS:
+        scored = scored[first_clusters(rows.concept[scored], AUDITED_ROWS, rng.child("rows"))]
+    # Where train is all there is, nothing is fitted: it would be scored on what it has seen.
+    train = np.flatnonzero((rows.split == 0) & (split != 0))
+    if train.size > FITTED_ROWS:
+        train = train[first_clusters(rows.concept[train], FITTED_ROWS, rng.child("fit"))]
+    chance = 1.0 / width
+    report: dict[str, Any] = {
+        "chance": chance,
+        "constant_choices": rows.partial is not None,
+        "scored_split": SPLITS[split],
+        "scored_rows": int(scored.size),
+        "fitted_rows": int(train.size),
+        "baselines": {},
+        "picks": {},
+        "positions": [
+            float(x) for x in np.bincount(rows.answer, minlength=width) / len(rows.answer)
+        ],
+        "leakage": _leakage(rows),
+        "bar": _bar(rows),
+        "flags": [],
+    }
+    for name, picks, scores, tolerance in _baselines(rows, train, scored):
+        credit = _credit(scores, rows.answer[scored])
+        cells = {"all": _estimate(credit, rows.concept[scored])}
+        for code in np.unique(rows.family[scored]):
+            inside = rows.family[scored] == code
+            family = rows.family_names[int(code)]
+            cells[family] = _estimate(credit[inside], rows.concept[scored][inside])
+        verdicts = {
+            family: cell.verdict(chance)
+            if rows.partial is None
+            else cell.against_bar(chance, tolerance)
+            for family, cell in cells.items()
+        }
+        report["picks"][name] = picks
+        report["baselines"][name] = {
+            family: {**cell._asdict(), "verdict": verdicts[family]}
+            for family, cell in cells.items()
+        }
+        report["flags"] += [
+            f"{name} is {verdicts[family]} on {family}: {cell.accuracy:.1%}"
+            for family, cell in cells.items()
+            # A lone family is all there is.
+            if verdicts[family] in ("high", "low") and (family == "all" or len(cells) > 2)
+        ]
+    return report
+
+
+def missing_baselines(report: Mapping[str, Any]) -> str:
+    """Say why an audit scored no baseline at all; return an empty string where it scored some.
+
+    Baselines of a probe whose rows all choose among the same few answers are fitted on train and
+    scored on another split. A very small build may have one of the two only.
+    """
+    if report["baselines"]:
+        return ""
+    rows, split = report["scored_rows"], report["scored_split"]
+    what = (
+        f"all {rows:,} rows are in the train split"
+        if split == SPLITS[0]
+        else f"the train split has no rows ({split} has {rows:,})"
+    )
+    return (
+        f"No baseline was scored: {what}, and baselines of this probe are fitted on train and "
+        "scored on another split. Build more rows to audit it."
+    )
+
+
+def _bar(rows: AuditRows) -> str:
+    if rows.partial is None:
+        return f"{100 * TOLERANCE:.0f} points"
+    return f"{100 * TOLERANCE:.0f} points ({100 * WORD_TOLERANCE:.0f} for what sees arguments)"
+
+
+def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]:
+    """Yield every baseline that makes sense for the rows."""
+    if rows.partial is not None and train.size:
+        # Codes of the few texts in use, 0 and up.
+        _, answers = np.unique(rows.choices, return_inverse=True)
+        answers = answers.reshape(rows.choices.shape)
+        yield from partial_baselines(rows.partial, answers, rows.answer, train, scored)
+    kinds = [_of_choices] if rows.partial is None else []
+    for kind in (*kinds, _of_majorities):
+        for name, scores in kind(rows, train, scored):
+            yield Baseline(name, BASELINES[name], scores, TOLERANCE)
+
+
+def _scored_split(rows: AuditRows) -> int:
+    present = [code for code in (2, 1, 0) if (rows.split == code).any()]
+    return present[0]
+
+
+def _of_choices(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
+    """Yield what the choices' texts give away: scores of every choice, (scored rows, K)."""
+    choices = rows.choices[scored]
+    shown = sorted_unique(np.concatenate([choices.ravel(), rows.choices[train].ravel()]))
+    texts = rows.texts.take(shown)
+    local = np.searchsorted(shown, choices)
+    fitted = np.searchsorted(shown, rows.choices[train])
+    if train.size:
+        weights = fit_choice_model(features := ngram_features(texts), fitted, rows.answer[train])
+        score = (features @ weights)[local]
+        yield "choice-only model", score
+        yield "choice-only model, inverted", -score
+    import pyarrow.compute as pc
+
+    length = to_numpy(pc.utf8_length(texts)).astype(np.float64)[local]
+    yield "longest choice", length
+    yield "shortest choice", -length
+    if rows.frequency is not None:
+        yield "most frequent choice", rows.frequency[choices]
+    if rows.generality is not None:
+        yield "most general choice", rows.generality[choices]
+        yield "most specific choice", -rows.generality[choices]
+    used = sorted_unique(rows.question[scored])
+    tokens, questions = tokenise(texts, rows.questions.take(used))
+    rarity = _rarity(tokens)
+    yield (
+        "most like the question",
+        _overlap(tokens, questions, rarity, local, np.searchsorted(used, rows.question[scored])),
+    )
+    likeness = _likeness(tokens, rarity, local)
+    yield "most like the others", likeness
+    yield "least like the others", -likeness
+
+
+def _of_majorities(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
+    """Yield what is most often right in train: scores of every choice, (scored rows, K)."""
+    if train.size:
+        gold = rows.choices[train, rows.answer[train]]
+        often = np.bincount(gold, minlength=len(rows.texts)).astype(np.float64)
+        yield "majority answer", often[rows.choices[scored]]
+        yield "majority position", _positions(rows, train, scored, np.zeros_like(rows.template))
+        yield "template majority", _positions(rows, train, scored, rows.template)
+
+
+def _positions(rows: AuditRows, train: Ints, scored: Ints, label: Ints) -> Floats:
+    """How often each position is right in the train rows of the same label."""
+    width = rows.choices.shape[1]
+    counts = np.zeros((int(label.max(initial=0)) + 1, width))
+    np.add.at(counts, (label[train], rows.answer[train]), 1.0)
+    return np.asarray(counts[label[scored]])
+
+
+def _rarity(tokens: Tokens) -> Floats:
+    """Inverse document frequency of every word over the choice texts."""
+    owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+    pairs = sorted_unique(owner * tokens.vocabulary + tokens.ids)
+    held = np.bincount(pairs % tokens.vocabulary, minlength=tokens.vocabulary)
+    return np.asarray(np.log((tokens.lengths.size + 1) / (held + 1)))
+
+
+def _overlap(
+    tokens: Tokens, questions: Tokens, rarity: Floats, choices: Ints, question: Ints
+) -> Floats:
+    """Summed rarity of the words that each choice shares with its question."""
+    question_of, word = questions.of(np.arange(questions.lengths.size, dtype=np.int64))
+    held = sorted_unique(question_of * questions.vocabulary + word)
+    cell, word = tokens.of(choices.ravel())
+    row = cell // choices.shape[1]
+    shared = contains(held, question[row] * questions.vocabulary + word)
+    weights = np.where(shared, rarity[word], 0.0)
+    return weighted_counts(cell, weights, choices.size).reshape(choices.shape)
+
+
+def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
+    """Summed rarity of the words that each choice shares with the row's other choices."""
+    cell, word = tokens.of(choices.ravel())
+    owned = sorted_unique(cell * tokens.vocabulary + word)
+    cell, word = owned // tokens.vocabulary, owned % tokens.vocabulary
+    row = cell // choices.shape[1]
+    _, in_row, times = np.unique(
+        row * tokens.vocabulary + word, return_inverse=True, return_counts=True
+    )
+    weights = rarity[word] * (times[in_row] - 1)
+    summed = np.bincount(cell, weights=weights, minlength=choices.size)
+    norm = np.sqrt(np.bincount(cell, weights=rarity[word] ** 2, minlength=choices.size))
+    return (summed / np.maximum(norm, 1e-9)).reshape(choices.shape)
+
+
+def _credit(scores: Floats, answer: Ints) -> Floats:
+    """1 where the gold alone scores highest, 1 / n where n choices tie for it, else 0."""
+    best = scores >= scores.max(axis=1, keepdims=True)
+    return np.asarray(best[np.arange(answer.size), answer] / best.sum(axis=1))
+
+
+def _estimate(credit: Floats, cluster: Ints) -> Estimate:
+    """Mean and 95% interval from the spread of the clusters' sums (linearised ratio)."""
+    if credit.size == 0:
+        return Estimate(0.0, 0.0, 1.0, 0)
+    mean = float(credit.mean())
+    _, local = np.unique(cluster, return_inverse=True)
+    sums = np.bincount(local, weights=credit - mean)
+    correction = sums.size / max(sums.size - 1, 1)
+    error = float(np.sqrt((sums**2).sum() * correction)) / credit.size
+    return Estimate(mean, max(mean - 1.96 * error, 0.0), min(mean + 1.96 * error, 1.0), credit.size)
+
+
+def _leakage(rows: AuditRows) -> dict[str, int]:
+    """What train shares with validation and test."""
+    train, rest = rows.split == 0, rows.split != 0
+
+    def shared(label: Ints) -> int:
+        return int(np.intersect1d(label[train], label[rest]).size)
+
+    golds = np.isin(rows.gold[rest], rows.gold[train])
+    return {
+        "clusters in train and elsewhere": shared(rows.concept),
+        "questions in train and elsewhere": shared(rows.question),
+        "golds in train and elsewhere": shared(rows.gold),
+        "rows elsewhere whose gold is a gold in train": int(golds.sum()),
+    }

@@ -1,0 +1,301 @@
+"""From questions to rows: every question asked once for each family of distractors.
+
+A family is a pool of nodes for each key (the concept, its gold, or the gold's part of speech).
+Asking the same question again with distractors of another family, or of another distance, is a
+*perturbation* in the sense of Richardson & Sabharwal (TACL 2020, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from builders.engine.draw.balanced import (
+    Candidates,
+    Draw,
+    draw_balanced,
+    draw_uniform,
+    ranks_within,
+    sorted_by,
+)
+from builders.engine.options import RANDOM
+from kb_cache.graph import Graph
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges
+from kbprobe.rng import RandomGenerator
+
+CHUNK_ROWS = 1 << 16
+"""Rows drawn for at a time under uniform sampling: bounds memory whatever the probe's size."""
+
+POOL_SAMPLE = 24
+"""Members looked at in a larger pool under uniform sampling, where a handful will be used."""
+
+BALANCED_POOL_SAMPLE = 96
+FILL_SAMPLE = 16
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Ragged lists of nodes: those of key ``i`` are ``node[indptr[i]:indptr[i + 1]]``."""
+
+    indptr: Ints
+    node: Ints
+    group: Ints | None = None
+
+    @classmethod
+    def of(cls, graph: Graph) -> Pool:
+        """Take each node's neighbours as its pool."""
+        return cls(graph.indptr, graph.indices)
+
+    @classmethod
+    def empty(cls) -> Pool:
+        """Return a pool without keys, for a family that is drawn in another way."""
+        return cls(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def with_empty_key(self) -> Pool:
+        """Add a last key that has no nodes."""
+        return Pool(np.append(self.indptr, self.indptr[-1]), self.node, self.group)
+
+    @classmethod
+    def from_pairs(cls, keys: int, key: Ints, node: Ints, group: Ints | None = None) -> Pool:
+        """Collect pairs (key, node) in any order; ``keys`` is the number of keys."""
+        order = np.argsort(key, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=keys))])
+        return cls(indptr, node[order], None if group is None else group[order])
+
+    def restricted(self, allowed: Bools) -> Pool:
+        """Keep the nodes marked in ``allowed``."""
+        keep = allowed[self.node]
+        indptr = np.concatenate([[0], np.cumsum(keep)])[self.indptr]
+        return Pool(indptr, self.node[keep], None if self.group is None else self.group[keep])
+
+    def candidates(self, keys: Ints, limit: int, rng: RandomGenerator) -> Candidates:
+        """Return each key's pool, or ``limit`` random draws from it where it is much larger.
+
+        Rows of the result are positions in ``keys``; each (row, node) occurs once.
+        """
+        start, length = self.indptr[keys], np.diff(self.indptr)[keys]
+        large = length > 2 * limit
+        rows = np.arange(keys.size, dtype=np.int64)
+        whole = ~large
+        row = np.repeat(rows[whole], length[whole])
+        at = ragged_ranges(start[whole], length[whole])
+        if large.any():
+            drawn = np.repeat(rows[large], limit)
+            nth = np.tile(np.arange(limit, dtype=np.int64), int(large.sum()))
+            offset = rng.below(length[drawn], drawn, nth)
+            row, at = np.concatenate([row, drawn]), np.concatenate([at, start[drawn] + offset])
+        span = int(self.node.max(initial=0)) + 1
+        key = row * span + self.node[at]
+        order = np.argsort(key, kind="stable")
+        order = order[np.concatenate([[True], np.diff(key[order]) > 0])] if order.size else order
+        group = None if self.group is None else self.group[at[order]]
+        return Candidates(row[order], self.node[at[order]], group)
+
+
+def family_label(name: str, distance: int) -> str:
+    """Return ``sister 2`` for a family at a distance, its bare name where that is 0."""
+    return f"{name} {distance}" if distance else name
+
+
+class Family(NamedTuple):
+    """A way of choosing distractors: pools, and the key of each question's pool."""
+
+    name: str
+    distance: int
+    pool: Pool
+    key: Ints
+
+    @property
+    def label(self) -> str:
+        """Name and distance, as counts and tables show them."""
+        return family_label(self.name, self.distance)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What may not stand as a distractor, because it is true or could be taken for true.
+
+    Attributes:
+        size: number of nodes.
+        true_of: sorted keys ``concept * size + node`` of what is true of each concept.
+        alike: sorted keys ``node * size + node`` of nodes that share a name or a text.
+    """
+
+    size: int
+    true_of: Ints
+    alike: Ints
+
+    @cached_property
+    def _has_likes(self) -> Bools:
+        likes = np.zeros(self.size, dtype=np.bool_)
+        likes[self.alike % self.size] = True
+        return likes
+
+    def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:
+        """Tell for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
+        false = (node != gold) & (node != concept)
+        false &= ~contains(self.true_of, concept * self.size + node)
+        # Few nodes are like any other: only those need the search.
+        doubtful = np.flatnonzero(false & self._has_likes[node])
+        asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
+        false[doubtful] = ~contains(self.alike, asked).any(axis=0)
+        return np.asarray(false)
+
+
+@dataclass(frozen=True)
+class QuestionBatch:
+    """The questions to draw distractors for: parallel arrays, one line each."""
+
+    concept: Ints
+    gold: Ints
+    split: Ints
+    kind: Ints
+    """Part of speech: fills and random distractors are of the gold's kind."""
+
+    def take(self, rows: Ints) -> QuestionBatch:
+        """Return some of the questions."""
+        return QuestionBatch(self.concept[rows], self.gold[rows], self.split[rows], self.kind[rows])
+
+
+class Perturbation(NamedTuple):
+    """One family's rows: ``rows`` index the questions; ``filled`` marks random fills."""
+
+    family: Family
+    rows: Ints
+    nodes: Ints
+    filled: Bools
+
+
+def perturb(
+    asked: QuestionBatch,
+    families: Sequence[Family],
+    truth: Truth,
+    node_kind: Ints,
+    *,
+    distractors: int,
+    max_fill: int,
+    sampling: str,
+    repeats: int,
+    rng: RandomGenerator,
+) -> Iterator[Perturbation]:
+    """Draw distractors for every question and family.
+
+    Args:
+        asked: the questions.
+        families: the families to draw from; a pool of kind-wide random nodes is made here for
+            a family whose name is ``random``.
+        truth: which nodes are wrong answers to which question.
+        node_kind: part of speech of every node; -1 for nodes never to be drawn at random.
+        distractors: how many each row needs.
+        max_fill: how many of them may be random where a family runs short.
+        sampling: ``uniform`` or ``balanced`` (see :mod:`builders.engine.draw.balanced`).
+        repeats: rows for each question, family and distance.
+        rng: the random generator.
+    """
+    anywhere = Pool.from_pairs(
+        int(node_kind.max(initial=0)) + 1,
+        node_kind[node_kind >= 0],
+        np.flatnonzero(node_kind >= 0),
+    )
+    jobs = _balanced_jobs if sampling == "balanced" else _uniform_jobs
+    draws = [
+        job
+        for family in families
+        for repeat in range(repeats)
+        for job in jobs(asked, family, anywhere, rng.child(family.name, family.distance, repeat))
+    ]
+    # Draws depend on nothing but their rng, so they may run side by side: NumPy sorts and
+    # gathers without holding the interpreter's lock.
+    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+        yield from pool.map(lambda draw: draw(truth, distractors, max_fill), draws)
+
+
+Job = Callable[[Truth, int, int], Perturbation]
+
+
+def _uniform_jobs(
+    asked: QuestionBatch, family: Family, anywhere: Pool, rng: RandomGenerator
+) -> Iterator[Job]:
+    """Draw for a bounded number of rows at a time, from all of the knowledge base."""
+    pool, key = (anywhere, asked.kind) if family.name == RANDOM else (family.pool, family.key)
+
+    def draw(
+        rows: Ints, chance: RandomGenerator, truth: Truth, count: int, max_fill: int
+    ) -> Perturbation:
+        some = asked.take(rows)
+        found = _false_only(pool.candidates(key[rows], POOL_SAMPLE, chance), some, truth)
+        drawn = draw_uniform(found, np.arange(rows.size, dtype=np.int64), count, chance)
+        drawn, filled = _fill(drawn, some, anywhere, truth, max_fill, chance.child("fill"))
+        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+
+    for start in range(0, asked.gold.size, CHUNK_ROWS):
+        rows = np.arange(start, min(start + CHUNK_ROWS, asked.gold.size), dtype=np.int64)
+        yield partial(draw, rows, rng.child("rows", start))
+
+
+def _balanced_jobs(
+    asked: QuestionBatch, family: Family, anywhere: Pool, rng: RandomGenerator
+) -> Iterator[Job]:
+    """Draw for a split at a time, from that split's golds."""
+
+    def draw(
+        rows: Ints, chance: RandomGenerator, truth: Truth, count: int, max_fill: int
+    ) -> Perturbation:
+        some = asked.take(rows)
+        golds = np.bincount(some.gold, minlength=truth.size)
+        # Random distractors are drawn from the golds of the split, each as often as it is gold.
+        payable = Pool.from_pairs(anywhere.indptr.size - 1, some.kind, some.gold)
+        if family.name == RANDOM:
+            pool, key, sample = payable, some.kind, 4 * count
+        else:
+            pool, key = family.pool.restricted(golds > 0), family.key[rows]
+            sample = BALANCED_POOL_SAMPLE
+        found = _false_only(pool.candidates(key, sample, chance), some, truth)
+        drawn = draw_balanced(found, some.gold, truth.size, count, max_fill, chance)
+        drawn, filled = _fill(drawn, some, payable, truth, max_fill, chance.child("fill"))
+        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+
+    for split in np.unique(asked.split):
+        rows = np.flatnonzero(asked.split == split)
+        yield partial(draw, rows, rng.child("split", int(split)))
+
+
+def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:
+    row, node = candidates.row, candidates.node
+    return candidates.take(truth.is_false(asked.concept[row], asked.gold[row], node))
+
+
+def _fill(
+    draw: Draw, asked: QuestionBatch, pool: Pool, truth: Truth, max_fill: int, rng: RandomGenerator
+) -> tuple[Draw, Bools]:
+    """Fill gaps (-1) with random nodes of the gold's kind; drop rows with too many gaps."""
+    gaps = (draw.nodes < 0).sum(axis=1)
+    usable = (gaps <= max_fill) & (gaps < draw.nodes.shape[1])
+    rows, nodes = draw.rows[usable], draw.nodes[usable]
+    filled = nodes < 0
+    short = np.flatnonzero(filled.any(axis=1))
+    if short.size == 0:
+        return Draw(rows, nodes), filled
+    some = asked.take(rows[short])
+    found = _false_only(pool.candidates(some.kind, FILL_SAMPLE, rng), some, truth)
+    fresh = ~(nodes[short][found.row] == found.node[:, None]).any(axis=1)
+    found = found.take(np.asarray(fresh))
+    order = sorted_by(found.row, rng.uniform(found.row, found.node))
+    found = found.take(order)
+    wanted = filled[short].sum(axis=1)
+    keep = ranks_within(found.row) < wanted[found.row]
+    found = found.take(keep)
+    complete = np.bincount(found.row, minlength=short.size) == wanted
+    found = found.take(complete[found.row])
+    whole = np.ones(rows.size, dtype=np.bool_)
+    whole[short[~complete]] = False
+    # Gaps stand at the end of a line, so the nth fill goes to the nth gap.
+    column = (nodes.shape[1] - wanted)[found.row] + ranks_within(found.row)
+    nodes[short[found.row], column] = found.node
+    return Draw(rows[whole], nodes[whole]), filled[whole]

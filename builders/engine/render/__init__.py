@@ -1,0 +1,1 @@
+"""Rendering: from a plan and its wordings to texts."""

@@ -1,0 +1,384 @@
+"""From a plan to items: wordings chosen, texts rendered once each, choices shuffled.
+
+Nothing here is done row by row: each question is rendered once, and a choice's text once
+for each node, and rows gather them by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.partial_input import PartialInput, has_constant_choices
+from builders.engine.audit.report import AuditRows
+from builders.engine.plan import Plan
+from builders.engine.render.controls import render_controls
+from builders.engine.render.jinja import check_source, render_batch
+from builders.engine.render.questions import QuestionBatch
+from builders.engine.render.rewrites import BlankArguments
+from builders.engine.render.shape import RowShape
+from kbprobe.arrays import Bools, Ints, UInts, ragged_ranges
+from kbprobe.columns import to_numpy
+from kbprobe.errors import KbprobeError
+from kbprobe.format.items import LABELS, SCHEMA_VERSION, UNKNOWN, Coded, Items, Ragged
+from kbprobe.format.setups import CLOZE
+from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.engine.render.template_file import Template
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """All rows of a build, rendered, in the order in which they are written.
+
+    Attributes:
+        plan: the plan in that order.
+        columns: the items' columns over all rows; ``Items`` slices them.
+        choices: (rows, K) index of each choice's text among the distinct ones, as shown.
+        template: (rows,) index of the wording.
+        controls: config -> those of the columns that are other in it.
+        partial: the parts of questions, where all rows choose among the same few answers.
+    """
+
+    plan: Plan
+    columns: dict[str, Any]
+    choices: Coded
+    answer: Ints
+    questions: Coded
+    template: Ints
+    shown: Ints
+    """The node behind each of the distinct choice texts."""
+
+    controls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    partial: PartialInput | None = None
+
+    def items(self, rows: Ints, control: str | None = None) -> Items:
+        """Return some of the rows as items to lay out, as they are or as a control shows them."""
+        columns = self.columns if control is None else {**self.columns, **self.controls[control]}
+        return Items(rows.size, {name: _taken(column, rows) for name, column in columns.items()})
+
+    def _of(self, rows: Ints) -> Assembled:
+        """Return some of the rows, for the audit."""
+        partial = self.partial
+        return replace(
+            self,
+            plan=self.plan.take(rows),
+            columns={},
+            choices=_taken(self.choices, rows),
+            answer=self.answer[rows],
+            questions=_taken(self.questions, rows),
+            template=self.template[rows],
+            controls={},
+            partial=None
+            if partial is None
+            else replace(partial, carrier=partial.carrier[rows], question=partial.question[rows]),
+        )
+
+    def audit_rows(self) -> AuditRows:
+        """Return what the audit looks at: all rows that have an answer, if there are any."""
+        if not self.plan.known.all():
+            return self._of(np.flatnonzero(self.plan.known)).audit_rows()
+        nodes = self.plan.choices
+        general = None if nodes.generality is None else nodes.generality[self.shown]
+        return AuditRows(
+            texts=self.choices.values,
+            choices=self.choices.codes,
+            answer=self.answer,
+            questions=self.questions.values,
+            question=self.questions.codes,
+            split=self.plan.split,
+            family=self.plan.family.codes,
+            family_names=tuple(self.plan.family.values.to_pylist()),
+            template=self.template,
+            concept=self.plan.cluster.codes,
+            gold=self.plan.nodes[:, 0],
+            frequency=None if nodes.frequency is None else nodes.frequency(self.shown),
+            generality=general,
+            partial=self.partial,
+        )
+
+
+def row_identity(probe: str, knowledge: str) -> RandomGenerator:
+    """Return the generator of a probe's row ids, given its name and its knowledge base's."""
+    return RandomGenerator.of(0, "row id", probe, knowledge)
+
+
+def row_ids(plan: Plan, identity: RandomGenerator) -> UInts:
+    """Hash each row's question, gold and set of distractors: 64 bits, independent of wording.
+
+    Where answers do not come from the knowledge base, the gold counts among the choices.
+    """
+    choices = plan.answers.identity(plan.choices.keys(plan.nodes))
+    return identity.bits(plan.question_keys, *choices)
+
+
+def assemble(
+    plan: Plan,
+    shape: RowShape,
+    template: Template,
+    identity: RandomGenerator,
+    rng: RandomGenerator,
+    controls: Collection[str] = (),
+    sub_questions: Iterable[Assembled] = (),
+    like: Assembled | None = None,
+) -> Assembled:
+    """Order, deduplicate and render a plan.
+
+    Args:
+        plan: what to ask.
+        shape: how the rows are asked.
+        template: the wordings.
+        identity: the generator of row ids: the same for every seed.
+        rng: draws the order of rows and choices, for wordings and controls.
+        controls: the control renderings to make.
+        sub_questions: the further configs that ask for single facts.
+        like: the rows that this plan is a variant of, cut by :func:`variant_of`: it has their ids
+            and wordings and, given the same ``rng``, their order.
+
+    Raises:
+        TemplateError: the template fails on its data, or a cloze question shows no mask, or two.
+    """
+    if like is None:
+        plan, ids = _distinct(plan, row_ids(plan, identity))
+    else:
+        ids = row_ids(like.plan, identity)
+        ids = ids[_rows_of(like.plan, plan.question_keys)[0]]
+    shown, node_codes = _compact(plan.nodes, len(plan.choices.names))
+    texts = _choice_texts(plan, template, shape.choice_fields, shown)
+    plan, ids, node_codes = _without_repeats(plan, ids, node_codes, texts)
+    order = _row_order(plan, ids, rng.child("order"))
+    plan, ids, node_codes = plan.take(order), ids[order], node_codes[order]
+
+    used, question = _compact(plan.question, plan.questions.key.size)
+    if like is None:
+        wording = plan.questions.wordings.choose(
+            used,
+            plan.questions.key[used],
+            # Questions are numbered in the order of `used`; a question's rows share its gold.
+            lambda: plan.nodes[np.unique(plan.question, return_index=True)[1], 0],
+            len(template.questions),
+            rng.child("wording"),
+        )
+    else:
+        wording = like.template[_rows_of(like.plan, plan.questions.key[used])[0]]
+    keys = plan.choices.keys(plan.nodes)
+    shuffle = plan.order.order(ids, plan.nodes, keys, rng.child("choices"))
+    line = np.arange(len(plan))[:, None]
+    gold = np.argmax(shuffle == 0, axis=1).astype(np.int64)
+    answer = np.where(plan.known, gold, UNKNOWN)
+    choices = Coded(texts, node_codes[line, shuffle])
+    batch = QuestionBatch(template, plan.questions.fields, used, wording)
+    question_texts = batch.render()
+    if shape.setup == CLOZE:
+        batch.check_masks(question_texts, "text")
+    questions = Coded(question_texts, question)
+    origin = plan.provenance
+    choice_family = origin.choice_family.copy()
+    choice_family[plan.known, 0] = 0
+    columns: dict[str, Any] = {
+        "id": id_texts(ids),
+        "question": questions,
+        "choice_text": choices,
+        "answer": answer,
+        "answerKey": Coded(pa.array([*LABELS, ""]), np.where(plan.known, gold, len(LABELS))),
+        "setup": shape.setup,
+        "cluster": plan.cluster,
+        "concept": origin.concept,
+        "relation": origin.relation
+        if isinstance(origin.relation, str)
+        else Coded(origin.relation, origin.fact),
+        "hops": origin.hops,
+        "distractor_family": plan.family,
+        "distractor_hops": origin.distance,
+        "choice_nodes": Coded(plan.choices.names.take(pa.array(shown)), choices.codes),
+        "choice_families": Coded(plan.family.values, choice_family[line, shuffle]),
+        "choice_hops": origin.choice_hops[line, shuffle],
+        **{name: Coded(texts, plan.question) for name, texts in plan.questions.columns.items()},
+        "template": Coded(pa.array([w.id for w in template.questions]), wording[question]),
+        "arguments": _arguments(batch, question),
+        "triples": Ragged(
+            origin.fact,
+            origin.facts.indptr,
+            {name: getattr(origin.facts, name) for name in ("subject", "relation", "object")},
+        ),
+        "fact_ids": _fact_ids(plan, sub_questions),
+        "schema_version": SCHEMA_VERSION,
+    }
+    columns = {name: _compacted(column) for name, column in columns.items()}
+    done = Assembled(plan, columns, choices, answer, questions, wording[question], shown)
+    return replace(
+        done,
+        controls=_controls(done, controls, batch, shape.setup, rng.child("controls")),
+        partial=_partial_input(batch, question, shape.arguments_decide)
+        if like is None and has_constant_choices(choices.codes)
+        else None,
+    )
+
+
+def _controls(
+    done: Assembled,
+    controls: Collection[str],
+    batch: QuestionBatch,
+    setup: str,
+    rng: RandomGenerator,
+) -> dict[str, dict[str, Any]]:
+    """Render the controls as the columns in which they differ from the rest."""
+    keys = done.plan.questions.key[batch.used]
+    rendered = render_controls(tuple(controls), batch, keys, done.choices, setup, rng)
+    return {
+        name: {
+            "question": _compacted(Coded(made.questions, done.questions.codes)),
+            "choice_text": _compacted(made.choices),
+        }
+        for name, made in rendered.items()
+    }
+
+
+def _partial_input(batch: QuestionBatch, question: Ints, decided: bool) -> PartialInput:
+    blank = BlankArguments(frozenset(batch.template.arguments))
+    carriers = batch.render(lambda _: blank).dictionary_encode().indices
+    carrier = to_numpy(carriers).astype(np.int64)[question]
+    return PartialInput(carrier, question, batch.arguments(), decided)
+
+
+def _fact_ids(plan: Plan, sub_questions: Iterable[Assembled]) -> Ragged:
+    """For each row the ids of the sub-questions that ask for its triples; "" for none."""
+    sub_question = plan.provenance.facts.sub_question
+    if sub_question is None:
+        none = Coded(pa.array([], pa.string()), np.empty(0, dtype=np.int64))
+        return Ragged(np.zeros_like(plan.question), np.zeros(2, dtype=np.int64), {"": none})
+    parts = [done.plan.question_keys for done in sub_questions]
+    keys = np.concatenate([*parts, np.empty(0, dtype=np.int64)])
+    ids = pa.concat_arrays([*(done.columns["id"] for done in sub_questions), pa.array([""])])
+    known, first = np.unique(keys, return_index=True)
+    at = np.searchsorted(known, sub_question)
+    found = np.append(known, -1)[at] == sub_question
+    code = np.where(found, np.append(first, 0)[at], keys.size)
+    return Ragged(plan.provenance.fact, plan.provenance.facts.indptr, {"": Coded(ids, code)})
+
+
+def _distinct(plan: Plan, ids: UInts) -> tuple[Plan, UInts]:
+    """Drop rows that ask the same of the same choices (families may draw alike)."""
+    _, first = np.unique(ids, return_index=True)
+    if first.size == ids.size:
+        return plan, ids
+    first.sort()
+    dropped = ids.size - first.size
+    return plan.take(first).with_dropped("same question with the same choices", dropped), ids[first]
+
+
+def variant_of(variant: Plan, done: Assembled) -> Plan:
+    """Cut a variant to the questions of the rows that it varies: there may be none.
+
+    Raises:
+        KbprobeError: a question has several rows, so that none can be told from it.
+    """
+    return variant.take(_rows_of(done.plan, variant.question_keys)[1])
+
+
+def _rows_of(plan: Plan, keys: Ints) -> tuple[Ints, Bools]:
+    """Return the row of each question, given by its key, and whether there is one."""
+    own = plan.question_keys
+    order = np.argsort(own, kind="stable")
+    known = own[order]
+    if (known[1:] == known[:-1]).any():
+        raise KbprobeError("a plan with variants has one row for each of its questions")
+    at = np.minimum(np.searchsorted(known, keys), known.size - 1)
+    return order[at], known[at] == keys
+
+
+def _without_repeats(
+    plan: Plan, ids: UInts, codes: Ints, texts: pa.Array
+) -> tuple[Plan, UInts, Ints]:
+    """Drop rows in which two choices read the same but for case."""
+    text = to_numpy(pc.utf8_lower(texts).dictionary_encode().indices)
+    ordered = np.sort(text[codes], axis=1)
+    clean: Bools = ~(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if clean.all():
+        return plan, ids, codes
+    dropped = int((~clean).sum())
+    kept = plan.take(clean).with_dropped("two choices read the same", dropped)
+    return kept, ids[clean], codes[clean]
+
+
+def _row_order(plan: Plan, ids: UInts, rng: RandomGenerator) -> Ints:
+    """Clusters in seeded order, each in one piece; within one by question, then by id."""
+    cluster = plan.cluster.codes
+    concept = plan.provenance.concept.codes
+    keys = (ids, plan.question_keys, concept, cluster, rng.bits(cluster))
+    return np.lexsort((*keys, plan.split))
+
+
+def _compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the codes in use, ascending, and the codes renumbered by them."""
+    used = np.zeros(size, dtype=np.bool_)
+    used[codes.ravel()] = True
+    number = np.cumsum(used) - 1
+    return np.flatnonzero(used), number[codes]
+
+
+def _compacted(column: Any) -> Any:
+    """Keep only the values in use, each once.
+
+    Columns point into tables that are much larger, or that hold a text several times; Parquet's
+    writer takes an index over as it is only where all its values differ.
+    """
+    if isinstance(column, Coded):
+        used, codes = _compact(column.codes, len(column.values))
+        distinct = column.values.take(pa.array(used)).dictionary_encode()
+        return Coded(distinct.dictionary, to_numpy(distinct.indices).astype(np.int64)[codes])
+    if isinstance(column, Ragged):
+        lines, line = _compact(column.line, column.indptr.size - 1)
+        lengths = np.diff(column.indptr)[lines]
+        entries = ragged_ranges(column.indptr[lines], lengths)
+        parts = {
+            name: _compacted(replace(part, codes=part.codes[entries]))
+            for name, part in column.parts.items()
+        }
+        return Ragged(line, np.concatenate([[0], np.cumsum(lengths)]), parts)
+    return column
+
+
+def _taken(column: Any, rows: Ints) -> Any:
+    if isinstance(column, Coded):
+        return Coded(column.values, column.codes[rows])
+    if isinstance(column, Ragged):
+        return replace(column, line=column.line[rows])
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return column if isinstance(column, str) else column.take(pa.array(rows))
+
+
+def _choice_texts(
+    plan: Plan, template: Template, allowed: Collection[str], shown: Ints
+) -> pa.Array:
+    fields = plan.choices.fields(shown, check_source(template.choice, allowed).fields)
+    return pa.array(render_batch(template.choice, fields, f"{template.probe}: choice"), pa.string())
+
+
+def _arguments(batch: QuestionBatch, question: Ints) -> Ragged:
+    """List the question's arguments by name, one line a question."""
+    arguments = batch.arguments()
+    names, lines = list(arguments), batch.used.size
+    entry = np.arange(lines * len(names), dtype=np.int64)
+    # Entry e belongs to line e // len(names) and to argument e % len(names).
+    argument, line = entry % max(len(names), 1), entry // max(len(names), 1)
+    joined = pa.concat_arrays([*arguments.values(), pa.array([], pa.string())])
+    parts = {
+        "name": Coded(pa.array(names, pa.string()), argument),
+        "value": Coded(joined, argument * lines + line),
+    }
+    return Ragged(question, np.arange(lines + 1, dtype=np.int64) * len(names), parts)
+
+
+def id_texts(ids: UInts) -> pa.Array:
+    """Spell 64-bit ids out as 16 hexadecimal digits, without a Python string for each."""
+    digits = ids.astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(ids.size + 1, dtype=np.int32) * 16
+    return pa.StringArray.from_buffers(ids.size, pa.py_buffer(offsets), pa.py_buffer(digits))

@@ -1,0 +1,335 @@
+"""Reading of template files: one YAML file a probe, with its wordings.
+
+A file is read as YAML nodes rather than as values, since nodes know their lines: every message
+names the file, the line and the key. See ``docs/add-a-template.md`` for the format.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from builders.engine.render.jinja import Checked, TemplateError, check_source
+from kbprobe.errors import did_you_mean
+
+if TYPE_CHECKING:
+    import yaml
+
+__all__ = ["Template", "TemplateError", "Wording", "load_template", "names"]
+
+MAX_BYTES = 1 << 18
+_KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
+_WORDING_KEYS = ("id", "key_words", "text")
+_STRING = "tag:yaml.org,2002:str"
+_BOOLEAN = "tag:yaml.org,2002:bool"
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One way to ask a probe's question.
+
+    Attributes:
+        id: unique within the probe; it ends up in the items' ``template`` column.
+        text: Jinja text.
+        key_words: the words that carry the question's meaning, as they stand in ``text``.
+        line: where ``text`` starts in its file, from 1.
+    """
+
+    id: str
+    text: str
+    key_words: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Template:
+    """All texts of a probe.
+
+    Attributes:
+        probe: the probe's name.
+        about: what the probe asks, in a sentence.
+        questions: the wordings, at least one.
+        choice: Jinja text of a choice; empty for a probe whose choices have no template.
+        arguments: the question fields that a No-Language control keeps.
+        digest: sha256 of the content, whatever its layout and comments.
+        sources: the files that it came from, the built-in one first.
+    """
+
+    probe: str
+    about: str
+    questions: tuple[Wording, ...]
+    choice: str
+    arguments: tuple[str, ...]
+    digest: str
+    sources: tuple[str, ...]
+
+
+def names() -> list[str]:
+    """Return the names of the built-in templates, sorted, without reading any."""
+    entries = (entry.name for entry in resources.files("templates").iterdir())
+    return sorted(name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
+
+
+def load_template(
+    probe: str,
+    *,
+    question_fields: Collection[str],
+    choice_fields: Collection[str],
+    override: Path | None = None,
+    builtin: Path | None = None,
+) -> Template:
+    """Load a probe's template and check all of it.
+
+    Args:
+        probe: a name among ``names()``, unless ``builtin`` is given.
+        question_fields: the fields that a question may use.
+        choice_fields: the fields that a choice may use; if there are none, no choice is needed.
+        override: a user's file. It replaces what it gives, key by key; with ``extends: true``
+            its questions are added to the built-in ones, where one with the id of a built-in
+            question takes that one's place.
+        builtin: the probe's own file, for a probe that another package defines.
+
+    Raises:
+        TemplateError: an unknown probe, a file that cannot be read, or anything wrong in it.
+    """
+    if builtin is None and probe not in (known := names()):
+        hint = did_you_mean(probe, known) or f" Known: {', '.join(known)}"
+        raise TemplateError(f"no template for a probe named {probe!r}.{hint}")
+    source = f"templates/{probe}.yaml" if builtin is None else str(builtin)
+    path = Path(str(resources.files("templates"))) / f"{probe}.yaml"
+    reader = _Reader(source, question_fields, choice_fields)
+    base = reader.read(builtin or path)
+    for key in ("probe", "about", "question", "arguments", *(["choice"] if choice_fields else [])):
+        if key not in base:
+            raise TemplateError(f"the key {key!r} is missing", where=f"{source}:1")
+    sources: tuple[str, ...] = (source,)
+    reader.check_probe(base, probe)
+    if override is not None:
+        reader = _Reader(str(override), question_fields, choice_fields)
+        given = reader.read(override)
+        reader.check_probe(given, probe)
+        if given.get("extends") and "question" in given:
+            given["question"] = _merge(base["question"], given["question"])
+        base |= given
+        sources = (*sources, str(override))
+    template = Template(
+        probe=probe,
+        about=base["about"],
+        questions=base["question"],
+        choice=base.get("choice", ""),
+        arguments=base["arguments"],
+        digest="",
+        sources=sources,
+    )
+    return dataclasses.replace(template, digest=_digest(template))
+
+
+def _merge(old: Iterable[Wording], new: Iterable[Wording]) -> tuple[Wording, ...]:
+    by_id = {wording.id: wording for wording in old}
+    by_id |= {wording.id: wording for wording in new}
+    return tuple(by_id.values())
+
+
+def _digest(template: Template) -> str:
+    content = dataclasses.asdict(template)
+    del content["digest"], content["sources"]
+    for question in content["questions"]:
+        del question["line"]
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Reader:
+    """Reads one file into a dict with those of ``_KEYS`` that the file gives."""
+
+    def __init__(
+        self, source: str, question_fields: Collection[str], choice_fields: Collection[str]
+    ) -> None:
+        self.source = source
+        self.question_fields = question_fields
+        self.choice_fields = choice_fields
+        self.text = ""
+        self.lines: dict[str, int] = {}
+
+    def error(self, problem: str, line: int, key: str = "") -> TemplateError:
+        where = f"{self.source}:{line}" + (f": {key}" if key else "")
+        return TemplateError(problem, where=where, line=line)
+
+    def read(self, path: Path) -> dict[str, Any]:
+        self.text = self._decode(path)
+        root = self._compose()
+        given = self._mapping(root, "", _KEYS)
+        readers = {
+            "about": self._string,
+            "arguments": self._arguments,
+            "choice": self._choice,
+            "extends": self._boolean,
+            "probe": self._string,
+            "question": self._questions,
+        }
+        self.lines = {key: _line(node) for key, node in given.items()}
+        return {key: readers[key](node, key) for key, node in given.items()}
+
+    def check_probe(self, content: Mapping[str, Any], probe: str) -> None:
+        if content.get("probe", probe) != probe:
+            problem = f"this file is for the probe {content['probe']!r}, not for {probe!r}"
+            raise self.error(problem, self.lines["probe"], "probe")
+
+    def _decode(self, path: Path) -> str:
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror or error}"
+            raise TemplateError(problem, where=self.source) from error
+        if len(raw) > MAX_BYTES:
+            problem = f"larger than {MAX_BYTES >> 10} KiB: not a template file"
+            raise TemplateError(problem, where=self.source)
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = raw.count(b"\n", 0, error.start) + 1
+            raise self.error("not UTF-8 text; save the file as UTF-8", line) from error
+
+    def _compose(self) -> yaml.Node:
+        import yaml
+
+        try:
+            # Composing makes nodes only: no tag can construct an object.
+            root = yaml.compose(self.text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            problem = f"not valid YAML: {error.problem or error.context}"
+            raise self.error(problem, mark.line + 1 if mark else 1) from error
+        except yaml.reader.ReaderError as error:
+            line = self.text.count("\n", 0, error.position) + 1
+            raise self.error(f"not valid YAML: {error.reason}", line) from error
+        except RecursionError as error:
+            raise self.error("not valid YAML: nested too deep", 1) from error
+        if root is None:
+            raise self.error("the file is empty", 1)
+        return root
+
+    def _mapping(self, node: yaml.Node, key: str, known: Collection[str]) -> dict[str, yaml.Node]:
+        import yaml
+
+        if not isinstance(node, yaml.MappingNode):
+            raise self.error(f"expected the keys {', '.join(known)}", _line(node), key)
+        found: dict[str, yaml.Node] = {}
+        for name_node, value in node.value:
+            name = name_node.value if isinstance(name_node, yaml.ScalarNode) else "?"
+            line = _line(name_node)
+            if name not in known:
+                hint = did_you_mean(name, known)
+                problem = f"unknown key {name!r}.{hint} Known keys: {', '.join(known)}"
+                raise self.error(problem, line, key)
+            if name in found:
+                raise self.error(f"the key {name!r} is given twice", line, key)
+            found[name] = value
+        return found
+
+    def _sequence(self, node: yaml.Node, key: str, what: str) -> list[yaml.Node]:
+        import yaml
+
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.error(f"expected a list of {what}", _line(node), key)
+        return list(node.value)
+
+    def _string(self, node: yaml.Node, key: str) -> str:
+        if node.tag != _STRING or not isinstance(node.value, str):
+            problem = "expected a text; put quotes around what YAML reads as something else"
+            raise self.error(problem, _line(node), key)
+        if not node.value.strip():
+            raise self.error("the text is empty", _line(node), key)
+        return node.value
+
+    def _boolean(self, node: yaml.Node, key: str) -> bool:
+        if node.tag != _BOOLEAN:
+            raise self.error("expected true or false", _line(node), key)
+        return str(node.value).lower() in ("true", "yes", "on")
+
+    def _strings(self, node: yaml.Node, key: str, what: str) -> tuple[str, ...]:
+        items = self._sequence(node, key, what)
+        texts = [self._string(item, f"{key}[{i}]") for i, item in enumerate(items)]
+        for i, text in enumerate(texts):
+            if text in texts[:i]:
+                raise self.error(f"{text!r} is given twice", _line(items[i]), f"{key}[{i}]")
+        return tuple(texts)
+
+    def _jinja(self, node: yaml.Node, key: str, fields: Collection[str]) -> tuple[str, Checked]:
+        text = self._string(node, key)
+        try:
+            return text, check_source(text, fields)
+        except TemplateError as error:
+            line = self._jinja_line(node, fields)
+            raise self.error(error.problem, line, key) from error
+
+    def _jinja_line(self, node: yaml.Node, fields: Collection[str]) -> int:
+        """Find the file's line of an error in a scalar.
+
+        YAML may have folded the line breaks away. To Jinja a line break is as good as a space,
+        so the scalar as it stands in the file has the same error, and on the right line.
+        """
+        start = _line(node)
+        try:
+            check_source(self.text[node.start_mark.index : node.end_mark.index], fields)
+        except TemplateError as error:
+            return start + max(error.line - 1, 0)
+        return start
+
+    def _choice(self, node: yaml.Node, key: str) -> str:
+        return self._jinja(node, key, self.choice_fields)[0]
+
+    def _arguments(self, node: yaml.Node, key: str) -> tuple[str, ...]:
+        arguments = self._strings(node, key, "question fields")
+        for i, name in enumerate(arguments):
+            if name not in self.question_fields:
+                known = ", ".join(sorted(self.question_fields)) or "none"
+                hint = did_you_mean(name, self.question_fields)
+                problem = f"unknown field {name!r}.{hint} Known fields: {known}"
+                raise self.error(problem, _line(node.value[i]), f"{key}[{i}]")
+        return arguments
+
+    def _questions(self, node: yaml.Node, key: str) -> tuple[Wording, ...]:
+        items = self._sequence(node, key, "questions")
+        if not items:
+            raise self.error("at least one question is needed", _line(node), key)
+        wordings: list[Wording] = []
+        for i, item in enumerate(items):
+            wording = self._wording(item, f"{key}[{i}]")
+            if any(wording.id == other.id for other in wordings):
+                problem = f"the id {wording.id!r} is given twice"
+                raise self.error(problem, _line(item), f"{key}[{i}].id")
+            wordings.append(wording)
+        return tuple(wordings)
+
+    def _wording(self, node: yaml.Node, key: str) -> Wording:
+        given = self._mapping(node, key, _WORDING_KEYS)
+        for name in _WORDING_KEYS:
+            if name not in given:
+                raise self.error(f"the key {name!r} is missing", _line(node), key)
+        identifier = self._string(given["id"], f"{key}.id")
+        if not _ID.fullmatch(identifier):
+            problem = f"{identifier!r} is no id: use a-z, 0-9, '_' and '-'"
+            raise self.error(problem, _line(given["id"]), f"{key}.id")
+        text, checked = self._jinja(given["text"], f"{key}.text", self.question_fields)
+        words = self._strings(given["key_words"], f"{key}.key_words", "words")
+        for i, word in enumerate(words):
+            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+            if not any(whole.search(literal) for literal in checked.literals):
+                problem = f"{word!r} does not occur in the text outside of {{{{ }}}} and {{% %}}"
+                line = _line(given["key_words"].value[i])
+                raise self.error(problem, line, f"{key}.key_words[{i}]")
+        return Wording(identifier, text, words, _line(given["text"]))
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

@@ -1,0 +1,236 @@
+"""Making plans: from arrays, and from questions that distractors are drawn for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.draw.balanced import first_of_each
+from builders.engine.draw.families import Family, QuestionBatch, Truth, perturb
+from builders.engine.drops import DropLog
+from builders.engine.options import RANDOM, DrawOptions
+from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
+from builders.engine.splits import assign_splits
+from builders.engine.strategies import FromKnowledgeBase, Shuffled
+from kbprobe.arrays import Bools, Ints
+from kbprobe.format.items import Coded
+from kbprobe.rng import RandomGenerator
+
+
+def plan_rows(
+    *,
+    questions: Questions,
+    choices: Nodes,
+    nodes: Ints,
+    split: Ints,
+    families: Sequence[str],
+    concept: Ints,
+    facts: Facts,
+    relation: str | pa.Array,
+    question: Ints | None = None,
+    fact: Ints | None = None,
+    family: int | Ints = 1,
+    hops: int | Ints = 1,
+    distance: int | Ints = 0,
+    choice_family: Ints | None = None,
+    choice_hops: int | Ints = 0,
+    concepts: pa.Array | None = None,
+    cluster: Coded | None = None,
+    order: Shuffled | None = None,
+    answers: FromKnowledgeBase | None = None,
+    sub_questions: Mapping[str, Plan] | None = None,
+    variants: Mapping[str, Plan] | None = None,
+    dropped: Mapping[str, int] | None = None,
+) -> Plan:
+    """Make a plan from arrays; what is the same in all rows may be one number.
+
+    Args:
+        questions: the distinct questions.
+        choices: the table of nodes.
+        nodes: (rows, K) indices into ``choices``, the gold first.
+        split: (rows,) index into SPLITS.
+        families: the names of the distractor families.
+        concept: (rows,) the node asked about, an index into ``concepts``.
+        facts: the triples that make golds true.
+        relation: see :class:`builders.engine.plan.Provenance`.
+        question: (rows,) index into ``questions``; None: row ``i`` asks question ``i``.
+        fact: (rows,) index into ``facts``; None: row ``i`` rests on fact ``i``.
+        family: index into ``(GOLD, *families)``: 1 is the first.
+        hops: edges between concept and gold.
+        distance: the distractors' distance within their family.
+        choice_family: (rows, K) the family of each choice; None: the row's.
+        choice_hops: distance of each choice; as one number, that of the distractors.
+        concepts: the names of concepts; None: those of ``choices``.
+        cluster: (rows,) semantic cluster; None: rows of one concept form a cluster.
+        order: how choices are ordered; None: shuffled.
+        answers: where answers come from; None: from the knowledge base.
+        sub_questions: see :class:`builders.engine.plan.Plan`.
+        variants: see :class:`builders.engine.plan.Plan`.
+        dropped: what was left out.
+    """
+    rows = np.arange(len(nodes), dtype=np.int64)
+    code, gold_hops = np.zeros_like(rows) + family, np.zeros_like(rows) + hops
+    if choice_family is None:
+        choice_family = np.repeat(code[:, None], nodes.shape[1], axis=1)
+    if isinstance(choice_hops, int):
+        choice_hops = np.full(nodes.shape, choice_hops, dtype=np.int64)
+        choice_hops[:, 0] = gold_hops
+    named = Coded(choices.names if concepts is None else concepts, concept)
+    return Plan(
+        questions=questions,
+        choices=choices,
+        question=rows if question is None else question,
+        nodes=nodes,
+        split=split,
+        family=Coded(pa.array([GOLD, *families]), code),
+        cluster=named if cluster is None else cluster,
+        provenance=Provenance(
+            concept=named,
+            relation=relation,
+            facts=facts,
+            fact=rows if fact is None else fact,
+            hops=gold_hops,
+            distance=np.zeros_like(rows) + distance,
+            choice_family=choice_family,
+            choice_hops=choice_hops,
+        ),
+        order=order or Shuffled(),
+        answers=answers or FromKnowledgeBase(),
+        sub_questions=sub_questions or {},
+        variants=variants or {},
+        dropped=dropped or {},
+    )
+
+
+def named_clusters(labels: Sequence[str]) -> Coded:
+    """Return clusters given by the name of each row's, names in alphabetical order."""
+    names = sorted(set(labels))
+    number = {name: at for at, name in enumerate(names)}
+    codes = np.array([number[label] for label in labels], dtype=np.int64)
+    return Coded(pa.array(names, pa.string()), codes)
+
+
+class Asking(NamedTuple):
+    """Questions before distractors: parallel arrays, a line for each (question, gold).
+
+    Attributes:
+        question: index into the plan's questions.
+        fact: index into the plan's facts.
+        concept: the node asked about.
+        gold: the right answer.
+        hops: edges between the two.
+    """
+
+    question: Ints
+    fact: Ints
+    concept: Ints
+    gold: Ints
+    hops: Ints
+
+    def take(self, rows: Ints | Bools) -> Asking:
+        """Return some of the questions."""
+        return Asking(*(array[rows] for array in self))
+
+
+def draw_plan(
+    asking: Asking,
+    families: Callable[[Asking], Iterable[Family]],
+    *,
+    questions: Questions,
+    choices: Nodes,
+    facts: Facts,
+    relation: str | pa.Array,
+    truth: Truth,
+    kinds: Ints,
+    options: DrawOptions,
+    rng: RandomGenerator,
+    dropped: DropLog,
+) -> Plan:
+    """Split and cap the questions, then ask each with the distractors of every family.
+
+    Args:
+        asking: the questions; concepts and golds are indices into ``choices``.
+        families: makes the distractor families of the questions that are asked.
+        questions: what ``asking`` points to.
+        choices: what it points to.
+        facts: what it points to.
+        relation: the name of the relation between concept and gold; where facts differ in it, an
+            array of one for each.
+        truth: which nodes are true of which concept: never a distractor.
+        kinds: (nodes,) distractors are of the gold's kind (a part of speech).
+        options: how many choices, how they are drawn, and the shares of the splits.
+        rng: the random generator.
+        dropped: what was left out so far; what is left out here is added.
+
+    Raises:
+        UsageError: nothing is left to ask.
+    """
+    split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
+    if options.cap_per_gold:
+        keep = dropped.keep(
+            "beyond --cap-per-gold",
+            first_of_each(
+                asking.gold * 3 + split,
+                options.cap_per_gold,
+                rng.child("cap"),
+                asking.question * 64 + asking.hops,
+            ),
+        )
+        asking, split = asking.take(keep), split[keep]
+    dropped.require(asking.gold.size)
+    wanted = list(families(asking))
+    parts = list(
+        perturb(
+            QuestionBatch(asking.concept, asking.gold, split, kinds[asking.gold]),
+            wanted,
+            truth,
+            kinds,
+            distractors=options.choices - 1,
+            max_fill=min(options.fills, options.choices - 2),
+            sampling=options.sampling,
+            repeats=options.perturbations,
+            rng=rng.child("distractors"),
+        )
+    )
+    for label in dict.fromkeys(family.label for family in wanted):
+        made = sum(part.rows.size for part in parts if part.family.label == label)
+        missing = asking.gold.size * options.perturbations - made
+        dropped[f"{label}: too few distractors, or they cannot pay back the gold"] += missing
+    parts = [part for part in parts if part.rows.size]
+    dropped.require(len(parts))
+    names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
+    rows = np.concatenate([part.rows for part in parts])
+    sizes = [part.rows.size for part in parts]
+    family = np.repeat([1 + names.index(part.family.name) for part in parts], sizes)
+    distance = np.repeat([part.family.distance for part in parts], sizes)
+    filled = np.concatenate([part.filled for part in parts])
+    some = asking.take(rows)
+    gold = some.gold[:, None]
+    # The widest arrays of a plan, and the ones that are copied most, are kept narrow.
+    random = np.int8(1 + names.index(RANDOM))
+    of_family, of_distance = family.astype(np.int8)[:, None], distance.astype(np.int8)[:, None]
+    return plan_rows(
+        questions=questions,
+        choices=choices,
+        nodes=np.concatenate(
+            [gold, np.concatenate([part.nodes for part in parts])], axis=1, dtype=np.int32
+        ),
+        split=split[rows],
+        families=names,
+        concept=some.concept,
+        facts=facts,
+        relation=relation,
+        question=some.question,
+        fact=some.fact,
+        family=family,
+        hops=some.hops,
+        distance=distance,
+        choice_family=np.concatenate([of_family, np.where(filled, random, of_family)], axis=1),
+        choice_hops=np.concatenate(
+            [some.hops.astype(np.int8)[:, None], np.where(filled, np.int8(0), of_distance)], axis=1
+        ),
+        dropped=dropped,
+    )

@@ -1,0 +1,175 @@
+"""How a plan's choices are ordered, how wordings are chosen, and where answers come from.
+
+Most probes use the defaults: choices shuffled row by row, any wording for any question, answers
+from the knowledge base. A plan that needs another strategy holds one of the objects here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from builders.engine.draw.balanced import ranks_within
+from kbprobe.arrays import Bools, Ints, UInts
+from kbprobe.rng import RandomGenerator
+
+Golds = Callable[[], Ints]
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Each row's choices are shuffled, whatever other rows show."""
+
+    def take(self, rows: Ints | Bools) -> Shuffled:
+        """Return the order of some rows."""
+        return self
+
+    def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
+        """Return for each row and position, (rows, K), which of the plan's choices stands there.
+
+        Args:
+            ids: (rows,) the rows' ids.
+            nodes: (rows, K) the choices, gold first.
+            keys: (rows, K) their identities in the knowledge base.
+            rng: the random generator.
+        """
+        cell = np.arange(nodes.shape[1], dtype=np.int64)
+        return np.argsort(rng.bits(ids[:, None], cell[None, :]), axis=1)
+
+
+@dataclass(frozen=True)
+class FixedScale(Shuffled):
+    """Choices are the steps of a scale: they stand in the order of their nodes in every row."""
+
+    def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
+        """Return the order of the scale."""
+        return np.argsort(nodes, axis=1)
+
+
+@dataclass(frozen=True)
+class ByChoiceGroup(Shuffled):
+    """Rows of one group have the same choices in the same order, each of them gold once.
+
+    Each position then holds the gold equally often.
+
+    Attributes:
+        group: (rows,) the number of each row's group.
+    """
+
+    group: Ints
+
+    def take(self, rows: Ints | Bools) -> ByChoiceGroup:
+        """Return the groups of some rows."""
+        return ByChoiceGroup(self.group[rows])
+
+    def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
+        """Return one random order for each group."""
+        return np.argsort(rng.bits(self.group[:, None], keys), axis=1)
+
+
+@dataclass(frozen=True)
+class AnyWording:
+    """Every wording of the template fits every question; one is drawn for each."""
+
+    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
+        """Return the index of each question's wording.
+
+        Args:
+            used: (questions,) lines of the plan's questions.
+            key: (questions,) their identities.
+            gold: returns a gold of each, (questions,).
+            count: how many wordings the template has.
+            rng: the random generator.
+        """
+        return rng.below(count, key)
+
+
+@dataclass(frozen=True)
+class WordingRange(AnyWording):
+    """Each question has wordings of its own among the template's.
+
+    Attributes:
+        bounds: (questions, 2) the first wording that fits, and the one after the last.
+    """
+
+    bounds: Ints
+
+    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
+        """Draw one of each question's own wordings."""
+        first, end = self.bounds[used].T
+        return np.asarray(first + rng.below(end - first, key))
+
+
+@dataclass(frozen=True)
+class BalancedWordings(AnyWording):
+    """Questions with one carrier sentence and gold use all wordings equally often.
+
+    The wording then says nothing about the gold.
+
+    Attributes:
+        carrier: (questions,) number of all that a question shows beside its arguments (a part of
+            speech, an article).
+    """
+
+    carrier: Ints
+
+    def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
+        """Deal the wordings out in turn, within each carrier and gold in random order."""
+        carrier, golds = self.carrier[used], gold()
+        order = np.lexsort((rng.bits(key), golds, carrier))
+        _, group = np.unique(np.stack([carrier, golds])[:, order], axis=1, return_inverse=True)
+        wording = np.empty_like(order)
+        # Every gold of a carrier begins with the same wording: what does not divide evenly
+        # cancels out.
+        first = rng.child("first").below(count, carrier[order])
+        wording[order] = (ranks_within(group) + first) % count
+        return wording
+
+
+@dataclass(frozen=True)
+class FromKnowledgeBase:
+    """A row's answer is what the knowledge base says; its id depends on it."""
+
+    def known(self, rows: int) -> Bools:
+        """(rows,) whether a row has an answer yet."""
+        return np.ones(rows, dtype=np.bool_)
+
+    def identity(self, nodes: Ints) -> Ints:
+        """(K, rows) what a row's id is made of, of its choices: the gold, then the others."""
+        return np.concatenate([nodes[:, :1], np.sort(nodes[:, 1:], axis=1)], axis=1).T
+
+    def take(self, rows: Ints | Bools) -> FromKnowledgeBase:
+        """Return the source of some rows' answers."""
+        return self
+
+
+@dataclass(frozen=True)
+class FromAnnotators(FromKnowledgeBase):
+    """People, or a rule in their place, tell the answers; the ids do not depend on them.
+
+    Attributes:
+        labelled: (rows,) whether the row has an answer yet; in a row that has none, column 0 of
+            the plan's ``nodes`` is a choice like any other.
+        about: what the manifest and the card say of the answers, JSON-ready; ``source`` among it,
+            in words ("votes of annotators").
+        lines: what was said of each row, JSON-ready: the lines of the probe's labels file.
+    """
+
+    labelled: Bools
+    about: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]] = ()
+
+    def known(self, rows: int) -> Bools:
+        """(rows,) whether a row has an answer yet."""
+        return self.labelled
+
+    def identity(self, nodes: Ints) -> Ints:
+        """(K, rows) the choices in order: a row is the same before and after it is labelled."""
+        return np.sort(nodes, axis=1).T
+
+    def take(self, rows: Ints | Bools) -> FromAnnotators:
+        """Return the source of some rows' answers."""
+        return replace(self, labelled=self.labelled[rows])

@@ -1,0 +1,39 @@
+"""Word lists: the text files in ``data/``, one or more words a line, ``#`` before a comment.
+
+Within a multi-word entry words are joined by hyphens.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+
+def _lines(name: str) -> list[str]:
+    text = resources.files("builders.english").joinpath("data", f"{name}.txt").read_text("utf-8")
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """Return the words of ``data/NAME.txt``.
+
+    >>> "kitchen" in word_list("places_on"), "table" in word_list("places_on")
+    (False, True)
+    """
+    return frozenset(word for line in _lines(name) for word in line.split())
+
+
+@cache
+def word_pairs(name: str) -> dict[str, str]:
+    """Return the pairs of ``data/NAME.txt``, one pair a line.
+
+    >>> word_pairs("irregular_plurals")["hoof"]
+    'hooves'
+    """
+    pairs = {}
+    for line in _lines(name):
+        one, other = line.split()
+        pairs[one] = other
+    return pairs

@@ -1,0 +1,111 @@
+"""The options of the property probes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from builders.engine.options import ProbeOptions
+from kbprobe.errors import did_you_mean
+
+ASKED = (
+    "Antonym",
+    "AtLocation",
+    "CapableOf",
+    "Causes",
+    "CausesDesire",
+    "CreatedBy",
+    "Desires",
+    "HasA",
+    "HasFirstSubevent",
+    "HasLastSubevent",
+    "HasPrerequisite",
+    "HasProperty",
+    "HasSubevent",
+    "IsA",
+    "LocatedNear",
+    "MadeOf",
+    "MotivatedByGoal",
+    "PartOf",
+    "ReceivesAction",
+    "SymbolOf",
+    "UsedFor",
+)
+"""The relations asked about by default, and their negations."""
+
+WORDED = (*ASKED, "DefinedAs", "DistinctFrom", "RelatedTo")
+"""All relations that the templates have phrases for."""
+
+
+class PropertyOptions(ProbeOptions):
+    """Options of property_conjunction."""
+
+    choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
+    train_rows: int = Field(
+        4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+    )
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.25, 0.35),
+        description="Shares of the concepts in train, validation and test, before --train-rows.",
+    )
+    conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
+    wordnet: str = Field("3.0", description="Which WordNet tells kinds and parts of speech.")
+    relations: tuple[str, ...] = Field(
+        ASKED, min_length=1, description="Relations to ask about, and their negations."
+    )
+    min_weight: float = Field(
+        2.0, ge=0, description="Least weight of an edge that makes a gold true (CN-100K: 1)."
+    )
+    min_weight_loose: float = Field(
+        3.0,
+        ge=0,
+        description="Edges of less weight do not count for IsA and HasProperty, the noisiest; for "
+        "others, only if something alike has the same property, and not for two places at once.",
+    )
+    min_weight_firm: float = Field(
+        4.0,
+        ge=0,
+        description="Least weight of edges that stand alone: that of a gold of "
+        "property_conjunction_but_not, and of IsA where WordNet does not agree.",
+    )
+    contrast: Literal["kind", "none"] = Field(
+        "kind",
+        description="What may be denied. kind: nothing that resembles what is known; none: "
+        "whatever ConceptNet does not say.",
+    )
+    max_holders: int = Field(
+        400,
+        ge=1,
+        description="Properties of more concepts are never denied: what is so common may be "
+        "anyone's.",
+    )
+    sampling: Literal["balanced", "uniform"] = Field(
+        "balanced",
+        description="balanced: concepts of the same frequency, length and generality are "
+        "distractors in proportion to how often they are gold; uniform: every candidate alike.",
+    )
+    perturbations: int = Field(
+        10, ge=1, le=50, description="Times that a question is asked, with other distractors."
+    )
+    cap_per_gold: int = Field(60, ge=0, description="Most rows with the same gold (0: no cap).")
+
+    @field_validator("relations")
+    @classmethod
+    def _worded(cls, relations: tuple[str, ...]) -> tuple[str, ...]:
+        for name in relations:
+            if name not in WORDED:
+                raise ValueError(
+                    f"no relation {name!r}.{did_you_mean(name, WORDED)} There are phrases for: "
+                    f"{', '.join(WORDED)}; a negation is asked about as its relation is"
+                )
+        return tuple(dict.fromkeys(relations))
+
+
+class ExceptionOptions(PropertyOptions):
+    """Options of property_conjunction_but_not, of which there are more questions."""
+
+    perturbations: int = Field(
+        5, ge=1, le=50, description="Times that a question is asked, with other distractors."
+    )
+    cap_per_gold: int = Field(40, ge=0, description="Most rows with the same gold (0: no cap).")

@@ -1,0 +1,192 @@
+"""Property conjunction: what has both of two properties, and what has one but not the other?
+
+Two probes over ConceptNet after Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section
+4.4). Where ours differ, and why: docs/probes/property_conjunction.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from builders.engine.draw.balanced import first_of_each
+from builders.engine.drops import DropLog
+from builders.engine.plan import Plan
+from builders.engine.probe import probe
+from builders.engine.rows import plan_rows
+from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
+from kb_cache.base import Combined
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Ints
+from kbprobe.format.setups import SPLITS
+from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.properties.facts import Evidence, Rules
+    from builders.properties.rows import Askable, Drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Sources(Combined):
+    """ConceptNet, and the WordNet that tells kinds and parts of speech."""
+
+    conceptnet: ConceptNet
+    wordnet: WordNet
+
+    @property
+    def sources(self) -> list[ConceptNet | WordNet]:
+        """ConceptNet first."""
+        return [self.conceptnet, self.wordnet]
+
+
+@lru_cache(maxsize=2)
+def _load(conceptnet: str, wordnet: str) -> Sources:
+    return Sources(load_conceptnet(conceptnet), load_wordnet(wordnet))
+
+
+def open_sources(options: PropertyOptions) -> Sources:
+    """Load the knowledge bases that the options name, once for a process."""
+    return _load(options.conceptnet, options.wordnet)
+
+
+_DECLARED: dict[str, Any] = {
+    "open": open_sources,
+    "question_fields": ("properties", "relation_1", "object_1", "relation_2", "object_2"),
+    "choice_fields": ("concept",),
+    "paper": "olmpics",
+}
+
+
+@probe("property_conjunction", options=PropertyOptions, **_DECLARED)
+def property_conjunction(sources: Sources, options: PropertyOptions, rng: RandomGenerator) -> Plan:
+    """Which of three things has both of two properties?"""
+    from builders.properties.rows import conjunctions
+
+    evidence = _evidence(sources, options)
+    askable = conjunctions(evidence)
+    return _plan(sources, options, evidence, askable, both=True, rng=rng)
+
+
+@probe("property_conjunction_but_not", options=ExceptionOptions, **_DECLARED)
+def property_conjunction_but_not(
+    sources: Sources, options: PropertyOptions, rng: RandomGenerator
+) -> Plan:
+    """Which of three things has one property but not another?"""
+    from builders.properties.rows import exceptions
+
+    evidence = _evidence(sources, options)
+    askable = exceptions(evidence, options.cap_per_gold, rng.child("questions"))
+    return _plan(sources, options, evidence, askable, both=False, rng=rng)
+
+
+@lru_cache(maxsize=1)
+def _gathered(sources: Sources, rules: Rules) -> Evidence:
+    from builders.properties.facts import gather
+
+    return gather(sources.conceptnet, sources.wordnet, rules)
+
+
+def _evidence(sources: Sources, options: PropertyOptions) -> Evidence:
+    from builders.properties.facts import Rules
+
+    contrast = options.contrast == "kind"
+    weights = options.min_weight, options.min_weight_loose, options.min_weight_firm
+    return _gathered(sources, Rules(options.relations, *weights, options.max_holders, contrast))
+
+
+def _plan(
+    sources: Sources,
+    options: PropertyOptions,
+    evidence: Evidence,
+    askable: Askable,
+    both: bool,
+    rng: RandomGenerator,
+) -> Plan:
+    """Split, draw, and lay out what can be asked."""
+    from builders.properties.items import Layout
+    from builders.properties.rows import Asking
+
+    rows, split, dropped = _drawn(sources.conceptnet, options, evidence, askable, rng)
+    log = DropLog({**evidence.dropped, **dropped})
+    log.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
+    lines, fact = np.unique(rows.line, return_inverse=True)
+    asking = askable.asking.take(lines)
+    if both:  # Either property may come first in the question, for all golds alike.
+        swapped = asking._replace(first=asking.second, second=asking.first)
+        swap = rng.child("order").below(2, asking.first, asking.second) == 1
+        asking = Asking(*(np.where(swap, *pair) for pair in zip(swapped, asking, strict=True)))
+    layout = Layout(sources.conceptnet, sources.wordnet, evidence, asking, WORDED, negate=not both)
+    gold = asking.gold[fact]
+    nodes = evidence.concept[np.concatenate([gold[:, None], rows.nodes], axis=1)]
+    return plan_rows(
+        questions=layout.questions,
+        choices=layout.choices,
+        nodes=nodes,
+        split=split,
+        families=(options.contrast,),
+        relation=layout.relation,
+        concept=nodes[:, 0],
+        facts=layout.facts,
+        question=layout.question[fact],
+        fact=fact,
+        choice_hops=1,
+        dropped=log,
+    )
+
+
+def _drawn(
+    conceptnet: ConceptNet,
+    options: PropertyOptions,
+    evidence: Evidence,
+    askable: Askable,
+    rng: RandomGenerator,
+) -> tuple[Drawn, Ints, dict[str, int]]:
+    """Draw all rows, split by split; return them, their splits, and what was left out."""
+    from builders.properties.items import look_classes
+    from builders.properties.rows import Drawn, draw, repeated, split_concepts, with_both
+
+    asking, sides = askable.asking, askable.sides
+    possible = with_both(sides, asking.gold.size)
+    dropped = {"questions without two kinds of distractors": int((~possible).sum())}
+    splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
+    near = sides.take(splits[asking.gold[sides.row]] == splits[sides.node])
+    left = with_both(near, asking.gold.size)
+    dropped["questions whose distractors are in another split"] = int((possible & ~left).sum())
+    row, near = repeated(
+        near.take(left[near.row]),
+        options.perturbations,
+        options.choices // 2,
+        rng.child("copies"),
+    )
+    gold = asking.gold[row]
+    lines = np.arange(row.size, dtype=np.int64)
+    if options.cap_per_gold:
+        lines = np.flatnonzero(first_of_each(gold, options.cap_per_gold, rng.child("cap"), lines))
+    classes = look_classes(conceptnet, evidence.concept) if options.sampling == "balanced" else None
+    parts = [
+        draw(
+            gold,
+            lines[splits[gold[lines]] == split],
+            near,
+            options.choices - 1,
+            classes,
+            rng.child("split", split),
+        )
+        for split in range(len(SPLITS))
+    ]
+    drawn = Drawn(
+        row[np.concatenate([part.line for part in parts])],
+        np.concatenate([part.nodes for part in parts]),
+    )
+    asked, made = np.zeros((2, asking.gold.size), dtype=np.bool_)
+    asked[row[lines]] = True
+    made[drawn.line] = True
+    dropped["questions beyond --cap-per-gold"] = int((left & ~asked).sum())
+    dropped["questions whose distractors cannot pay back the gold"] = int((asked & ~made).sum())
+    return drawn, splits[asking.gold[drawn.line]], dropped

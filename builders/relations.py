@@ -1,0 +1,193 @@
+"""Graph probes: which of these nodes stands in relation X to that one?
+
+A probe of this kind names the edges to ask about, what else is true, and a template; the rest is
+here. A :class:`NodeSource` says how the nodes of a knowledge base are shown and which
+distractor families there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.draw.families import Family, Truth
+from builders.engine.drops import DropLog
+from builders.engine.options import DrawOptions
+from builders.engine.plan import Facts, Nodes, Plan, Questions
+from builders.engine.rows import Asking, draw_plan
+from kb_cache.graph import Graph
+from kbprobe.arrays import Bools, Ints, sorted_unique
+from kbprobe.rng import RandomGenerator
+
+QUESTION_FIELDS = ("word", "gloss", "pos", "relation")
+"""What the template of a graph probe may show of a question."""
+
+SHORTEST_SHARED = 3
+"""Letters at the beginning by which one word gives the other away, where they are half of the
+shorter one (joyous, joyless); so does a word within the other (happy, unhappy)."""
+
+
+@dataclass(frozen=True)
+class NodeSource:
+    """The nodes of a knowledge base, as questions and as choices.
+
+    Attributes:
+        choices: how nodes are shown as choices.
+        words: (nodes,) the word by which a question names a node.
+        glosses: (nodes,) what says which sense is meant.
+        pos: (nodes,) part of speech, in words.
+        kinds: (nodes,) distractors are of the gold's kind.
+        alike: nodes that may be taken for one another, such as two senses of a word.
+        near: nodes next to one another in the taxonomy: what is true of one may be of the other.
+        families: makes the distractor families of some questions.
+    """
+
+    choices: Nodes
+    words: pa.Array
+    glosses: pa.Array
+    pos: pa.Array
+    kinds: Ints
+    alike: Graph
+    near: Graph
+    families: Callable[[Asking], Iterable[Family]]
+
+
+NONE: Ints = np.empty(0, dtype=np.int64)
+
+Edges = tuple[Ints, Ints]
+"""The concept and the gold of each question: parallel arrays of nodes."""
+
+
+def relation_plan(
+    source: NodeSource,
+    edges: Mapping[str, Edges],
+    true: Graph,
+    options: DrawOptions,
+    rng: RandomGenerator,
+    dropped: DropLog,
+    min_zipf: float = 0.0,
+    stop: Ints = NONE,
+) -> Plan:
+    """Ask for each concept which node it has a relation to.
+
+    Args:
+        source: the nodes.
+        edges: relation -> what is asked; the template tells relations apart by ``relation``.
+        true: concept -> all nodes that are true of it, asked about or not. They, what is near or
+            alike to them, and the concept itself are no distractors.
+        options: the build's.
+        rng: the random generator.
+        dropped: what was left out so far; what is left out here is added.
+        min_zipf: least word frequency of a gold and of a concept.
+        stop: concepts that are not asked about: too much is true of them.
+
+    Raises:
+        UsageError: nothing is left to ask.
+    """
+    names = list(edges)
+    concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
+    relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
+    keep = dropped.drop("a shared word gives the gold away", _given_away(source, concept, gold))
+    if stop.size:
+        keep &= dropped.drop("the concept is on the stop list", np.isin(concept, stop) & keep)
+    if min_zipf and source.choices.frequency is not None:
+        used, local = np.unique(np.concatenate([concept, gold]), return_inverse=True)
+        rare = (source.choices.frequency(used) < min_zipf)[local].reshape(2, -1).any(axis=0)
+        keep &= dropped.drop("a word is too rare", rare & keep)
+    concept, gold, relation = concept[keep], gold[keep], relation[keep]
+    key, question = np.unique(concept * len(names) + relation, return_inverse=True)
+    asked, code = key // len(names), key % len(names)
+    questions = Questions.from_columns(
+        key,
+        {
+            "word": source.words.take(pa.array(asked)),
+            "gloss": source.glosses.take(pa.array(asked)),
+            "pos": source.pos.take(pa.array(asked)),
+            "relation": pa.array(names).take(pa.array(code)),
+        },
+        pos="pos",
+    )
+    line = np.arange(concept.size, dtype=np.int64)
+    return draw_plan(
+        Asking(question, line, concept, gold, np.ones_like(line)),
+        source.families,
+        questions=questions,
+        choices=source.choices,
+        facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
+        relation=pa.array(names, pa.string()).take(pa.array(relation)),
+        truth=_truth(source, true, sorted_unique(concept)),
+        kinds=source.kinds,
+        options=options,
+        rng=rng,
+        dropped=dropped,
+    )
+
+
+def _truth(source: NodeSource, true: Graph, concepts: Ints) -> Truth:
+    """The concept, what is true of it, what is near to that, and what is alike to any of these."""
+    owner, member = np.concatenate([[concepts, concepts], _pairs(true, concepts)], axis=1)
+    for graph in (source.near, source.alike):
+        position, node = graph.expand(member)
+        owner = np.concatenate([owner, owner[position]])
+        member = np.concatenate([member, node])
+        owner, member = np.divmod(sorted_unique(owner * len(graph) + member), len(graph))
+    alike = np.repeat(np.arange(len(source.alike)), source.alike.degrees)
+    size = len(source.kinds)
+    return Truth(size, owner * size + member, alike * size + source.alike.indices)
+
+
+def _pairs(graph: Graph, nodes: Ints) -> Ints:
+    """(2, edges) the edges that lead away from some nodes."""
+    position, node = graph.expand(nodes)
+    return np.stack([nodes[position], node])
+
+
+def _given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
+    """Tell for each pair whether its texts share a word, or the words look alike."""
+    nodes, at = np.unique(np.concatenate([concept, gold]), return_inverse=True)
+    left, right = at[: concept.size], at[concept.size :]
+    words = source.words.take(pa.array(nodes))
+    lemmas = source.choices.fields(nodes, ["lemma", "others"])
+    shown = [" ".join([one, *more]) for one, more in zip(*lemmas.values(), strict=True)]
+    asked = pc.binary_join_element_wise(words, source.glosses.take(pa.array(nodes)), " ")
+    shared = shares_a_word(asked, left, pa.array(shown, pa.string()), right)
+    plain = pc.utf8_lower(words).to_pylist()
+    inside = (
+        _look_alike(plain[a], plain[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True)
+    )
+    return shared | np.fromiter(inside, np.bool_, count=left.size)
+
+
+def _look_alike(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    same = next(
+        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+    )
+    within = len(short) > 1 and short in long
+    return within or (same >= SHORTEST_SHARED and 2 * same >= len(short))
+
+
+def closure(graph: Graph, hops: int | None = None) -> Graph:
+    """Return the graph of all nodes that are reached in one hop or more, each once."""
+    walk = graph.walk(np.arange(len(graph), dtype=np.int64), hops)
+    return Graph.from_edges(len(graph), walk.source, walk.node)
+
+
+def union(*graphs: Graph) -> Graph:
+    """Return the graph of the edges of several."""
+    ends = [(np.repeat(np.arange(len(one)), one.degrees), one.indices) for one in graphs]
+    source, target = (np.concatenate([pair[at] for pair in ends]) for at in (0, 1))
+    return Graph.from_edges(len(graphs[0]), source, target)
+
+
+def then(first: Graph, second: Graph) -> Graph:
+    """Return the graph of paths of an edge of the first and an edge of the second."""
+    source = np.repeat(np.arange(len(first), dtype=np.int64), first.degrees)
+    position, node = second.expand(first.indices)
+    keys = sorted_unique(source[position] * len(first) + node)
+    return Graph.from_edges(len(first), *np.divmod(keys, len(first)))

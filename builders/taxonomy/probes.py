@@ -1,0 +1,202 @@
+"""Taxonomy conjunction: what are two things both a type of?
+
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.4). Where ours differs, and
+why: docs/probes/taxonomy_conjunction.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.draw.balanced import draw_uniform
+from builders.engine.drops import DropLog
+from builders.engine.plan import Facts, Nodes, Plan, Questions
+from builders.engine.probe import probe
+from builders.engine.rows import plan_rows
+from builders.english.nouns import Nouns
+from builders.taxonomy.options import MATCHED, PAPER, TaxonomyOptions
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.wordnet.load import load_wordnet
+from kbprobe.arrays import Ints, ragged_ranges, sorted_unique
+from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
+from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.taxonomy.questions import AskableTaxonomy, WordPairs
+    from builders.taxonomy.words import Taxonomy
+
+OVERSAMPLING = 20
+"""Pairs of words looked at for a gold, in multiples of its cap."""
+
+
+@lru_cache(maxsize=2)
+def _load(wordnet: str, conceptnet: str) -> Taxonomy:
+    from builders.taxonomy.words import Taxonomy
+
+    return Taxonomy(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
+
+
+def open_taxonomy(options: TaxonomyOptions) -> Taxonomy:
+    """Load the knowledge bases that the options name, once in a process."""
+    return _load(options.wordnet, options.conceptnet)
+
+
+@probe(
+    "taxonomy_conjunction",
+    options=TaxonomyOptions,
+    open=open_taxonomy,
+    question_fields=("x", "x_mass", "y", "y_mass"),
+    choice_fields=("word",),
+    setup=CLOZE,
+    controls=(NO_LANGUAGE, PERTURBED),
+    paper="olmpics",
+)
+def taxonomy_conjunction(
+    taxonomy: Taxonomy, options: TaxonomyOptions, rng: RandomGenerator
+) -> Plan:
+    """What are two things both a type of?"""
+    from builders.taxonomy.questions import AskableTaxonomy
+
+    askable = AskableTaxonomy.of(taxonomy, options)
+    dropped = DropLog()
+    drawn = []
+    for family in dict.fromkeys(options.families):
+        chance = rng.child(family)
+        asked = askable.word_pairs(family, OVERSAMPLING, chance.child("pairs"))
+        drawn.append(_draw(asked, askable, family, chance, dropped))
+    rows = Drawn.concatenate(drawn)
+    dropped.require(rows.x.size)
+    return _plan(rows, askable, dropped)
+
+
+class Drawn(NamedTuple):
+    """Questions with distractors: ``x``, ``y`` and the (rows, 2) distractors are pairs' rows."""
+
+    x: Ints
+    y: Ints
+    others: Ints
+    family: Ints
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Drawn]) -> Drawn:
+        """Join several."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _draw(
+    asked: WordPairs, askable: AskableTaxonomy, family: str, rng: RandomGenerator, dropped: DropLog
+) -> Drawn:
+    """Choose a distractor on each side: matched ones as often as the golds of the split allow."""
+    from builders.engine.draw.priced import draw_priced
+
+    pairs, size = askable.pairs, len(askable.taxonomy)
+    rows, nodes = [], []
+    split = askable.split[pairs.word[asked.x]]
+    for code in range(len(SPLITS)):
+        here = np.flatnonzero(split == code)
+        some = asked.take(split == code)
+        gold, chance = pairs.answer[some.x], rng.child("draw", code)
+        if family == PAPER:
+            drawn = draw_uniform(some.candidates, np.arange(here.size), 2, chance)
+        else:
+            drawn = draw_priced(
+                some.candidates, gold, askable.general, 2, askable.caps[code], chance
+            )
+        rows.append(here[drawn.rows])
+        nodes.append(drawn.nodes)
+    row, node = np.concatenate(rows), np.concatenate(nodes)
+    lost = asked.x.size - row.size
+    dropped[f"{family}: the distractors cannot pay back the gold"] = lost
+    x, y = asked.x[row], asked.y[row]
+    swapped = (rng.child("order").bits(x, y) & np.uint64(1)).astype(np.bool_)
+    x, y = np.where(swapped, y, x), np.where(swapped, x, y)
+    # A distractor is what x alone or y alone is.
+    key = pairs.word * size + pairs.answer
+    of_x = ~askable.deniable(pairs.word[x][:, None], node)
+    owner = np.where(of_x, pairs.word[x][:, None], pairs.word[y][:, None])
+    others = np.searchsorted(key, owner * size + node)
+    family_code = (MATCHED, PAPER).index(family) + 1
+    return Drawn(x, y, others, np.full(row.size, family_code, dtype=np.int64))
+
+
+def _plan(rows: Drawn, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
+    pairs, taxonomy = askable.pairs, askable.taxonomy
+    x, y, size = pairs.word[rows.x], pairs.word[rows.y], len(taxonomy)
+    keys, question = np.unique(x * size + y, return_inverse=True)
+    columns = np.concatenate([rows.x[:, None], rows.others], axis=1)
+    return plan_rows(
+        questions=_questions(taxonomy, keys),
+        choices=Nodes.from_columns(
+            taxonomy.words,
+            field="word",
+            generality=askable.general,
+            frequency=lambda nodes: taxonomy.zipf[nodes],
+        ),
+        nodes=pairs.answer[columns],
+        split=askable.split[x],
+        families=(MATCHED, PAPER),
+        family=rows.family,
+        relation="hypernym",
+        concept=x,
+        facts=_facts(rows, askable),
+        question=question,
+        hops=pairs.hops[rows.x],
+        choice_hops=pairs.hops[columns],
+        dropped=dropped,
+    )
+
+
+def _questions(taxonomy: Taxonomy, keys: Ints) -> Questions:
+    size = len(taxonomy)
+    fields = {}
+    for name, word in (("x", keys // size), ("y", keys % size)):
+        fields[name] = taxonomy.words.take(pa.array(word))
+        texts = fields[name].to_pylist()
+        nouns = Nouns(taxonomy.wordnet, texts)
+        fields[f"{name}_mass"] = pa.array(["" if nouns.is_counted(x) else "yes" for x in texts])
+    return Questions.from_columns(keys, {**fields, "pos": "noun"}, pos="pos")
+
+
+def _facts(rows: Drawn, askable: AskableTaxonomy) -> Facts:
+    """For each row the edges from x, then from y, up to the gold.
+
+    In WordNet from the word to a sense, from synset to synset, and to the answer as a lemma.
+    """
+    from builders.wordnet.synsets import path_facts
+
+    wordnet, words = askable.taxonomy.wordnet, askable.taxonomy.words
+    used = sorted_unique(np.concatenate([rows.x, rows.y]))
+    legs = askable.pairs.take(used)
+    walked = legs.top >= 0
+    some = legs.take(walked)
+    names = wordnet.synsets["name"].combine_chunks()
+    path = path_facts(askable.taxonomy.trusted, some.sense, some.top, some.hops, "hypernym", names)
+    lengths = np.where(walked, legs.hops + 2, 1)
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    subject, relation, target = (np.empty(start[-1], dtype=np.int64) for _ in range(3))
+    # The ends of a leg are words; a leg of one edge is ConceptNet's.
+    relation[start[:-1]] = np.where(walked, 1, 3)
+    subject[start[:-1]] = legs.word
+    target[start[:-1]] = np.where(walked, legs.sense + len(words), legs.answer)
+    last = start[1:][walked] - 1
+    relation[last], target[last] = 2, some.answer
+    subject[last] = some.top + len(words)
+    middle = ragged_ranges(start[:-1][walked] + 1, some.hops)
+    relation[middle] = 0
+    subject[middle] = path.subject.codes + len(words)
+    target[middle] = path.object.codes + len(words)
+    line = np.searchsorted(used, np.stack([rows.x, rows.y], axis=1))
+    cells = ragged_ranges(start[line.ravel()], lengths[line.ravel()])
+    return Facts.from_codes(
+        subject[cells],
+        relation[cells],
+        target[cells],
+        pa.concat_arrays([words, names]),
+        ("hypernym", "sense", "lemma", "IsA"),
+        lengths[line].sum(axis=1),
+    )

@@ -1,0 +1,167 @@
+"""The options of the WordNet probes."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from builders.engine.options import RANDOM, DrawOptions
+from kbprobe.errors import did_you_mean
+
+ABSTRACTIONS = (
+    "entity.n.01",
+    "physical_entity.n.01",
+    "abstraction.n.06",
+    "object.n.01",
+    "thing.n.12",
+    "matter.n.03",
+    "whole.n.02",
+    "causal_agent.n.01",
+    "psychological_feature.n.01",
+    "attribute.n.02",
+    "relation.n.01",
+    "group.n.01",
+    "measure.n.02",
+    "part.n.01",
+    "unit.n.03",
+    "state.n.02",
+    "event.n.01",
+)
+"""Golds that say next to nothing: true of too much to be asked."""
+
+PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
+KIND_NAMES = ("noun", "verb", "adjective", "adverb")
+
+
+class WordNetOptions(DrawOptions):
+    """Options of all WordNet probes."""
+
+    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
+
+    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
+    families: tuple[str, ...] = Field(
+        ("level",),
+        min_length=1,
+        description="Distractor families, or the sets 'level' (at the gold's level) and 'paper' "
+        "(those of the published probes).",
+    )
+    sister_depth: int = Field(2, ge=1, le=6, description="Deepest sisters (1: siblings).")
+    max_distance: int = Field(
+        4, ge=1, le=20, description="Farthest hyponym and hypernym distractors, in hops."
+    )
+    max_contexts: int = Field(1, ge=0, description="Example sentences for a concept (0: all).")
+    min_depth: int = Field(0, ge=0, description="Least depth of a gold below its root, in hops.")
+    min_zipf: float = Field(
+        0.0, ge=0, le=8, description="Least word frequency of a gold's first lemma (Zipf scale)."
+    )
+    stem_overlap: Literal["drop", "keep"] = Field(
+        "drop",
+        description="What to do with questions whose gold is given away by a word that it shares "
+        "with the question.",
+    )
+
+    controls: bool = Field(
+        False, description="Write the control renderings, no_language and perturbed, as configs."
+    )
+
+    @field_validator("families")
+    @classmethod
+    def _known_families(cls, families: tuple[str, ...]) -> tuple[str, ...]:
+        known = dict.fromkeys((*cls.LEVEL, *cls.PAPER))
+        for family in families:
+            if family not in known and family not in ("level", "paper"):
+                raise ValueError(
+                    f"no distractor family {family!r}.{did_you_mean(family, known)} "
+                    f"There are: {', '.join(known)}, and the sets level and paper"
+                )
+        return families
+
+    @property
+    def family_list(self) -> tuple[str, ...]:
+        """The families asked for, with the named sets spelled out."""
+        sets = {"level": self.LEVEL, "paper": self.PAPER}
+        spelled = [name for family in self.families for name in sets.get(family, (family,))]
+        return tuple(dict.fromkeys(spelled))
+
+
+class DefinitionsOptions(WordNetOptions):
+    """Options of wordnet_definitions."""
+
+    max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
+
+
+class SynonymyOptions(WordNetOptions):
+    """Options of wordnet_synonymy."""
+
+    min_lemmas: int = Field(2, ge=1, description="Fewest lemmas of a concept asked about.")
+    require_example: bool = Field(
+        False, description="Ask only about concepts with an example sentence, as published."
+    )
+
+
+class IsaOptions(WordNetOptions):
+    """Options of the probes that walk the hypernym graph."""
+
+    pos: tuple[Literal["noun", "verb"], ...] = Field(
+        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
+    )
+    max_hops: int = Field(4, ge=1, le=20, description="Farthest gold, in hops.")
+    stop_golds: tuple[str, ...] = Field(
+        ABSTRACTIONS, description="Synsets never asked for, being true of too much."
+    )
+
+
+class HypernymyOptions(IsaOptions):
+    """Options of wordnet_hypernymy."""
+
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym")
+
+
+class HyponymyOptions(IsaOptions):
+    """Options of wordnet_hyponymy."""
+
+    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling_branch", "cousin_branch")
+    PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
+
+    golds_per_hop: int = Field(
+        3, ge=0, description="Golds of a concept at each number of hops (0: all)."
+    )
+
+
+class MeronymyOptions(WordNetOptions):
+    """Options of wordnet_meronymy."""
+
+    pos: tuple[Literal["noun"], ...] = Field(
+        ("noun",), min_length=1, description="Parts of speech to ask about."
+    )
+    relations: tuple[Literal["part", "member", "substance"], ...] = Field(
+        ("part", "member", "substance"), min_length=1, description="Relations to ask about."
+    )
+    stop_concepts: tuple[str, ...] = Field(
+        ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01"),
+        description="Synsets never asked about: they have many more parts than WordNet lists.",
+    )
+    min_zipf: float = Field(
+        2.0, ge=0, le=8, description="Least word frequency of both words (Zipf scale)."
+    )
+
+
+class AntonymyOptions(WordNetOptions):
+    """Options of wordnet_antonymy."""
+
+    pos: tuple[PartOfSpeech, ...] = Field(
+        ("noun", "verb", "adjective", "adverb"),
+        min_length=1,
+        description="Parts of speech to ask about.",
+    )
+    families: tuple[str, ...] = Field(
+        (RANDOM,), min_length=1, description="Distractor families (see wordnet_hypernymy)."
+    )
+    min_zipf: float = Field(
+        2.0, ge=0, le=8, description="Least word frequency of both words (Zipf scale)."
+    )

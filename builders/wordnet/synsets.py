@@ -1,0 +1,334 @@
+"""What the WordNet probes need to know of synsets: contexts, likeness, paths, texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.ngrams import shares_a_word, weighted_counts
+from builders.engine.draw.balanced import first_of_each
+from builders.engine.plan import Facts, Nodes, Questions
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.rng import RandomGenerator
+
+POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
+"""Part of speech in words, by the codes of :attr:`WordNet.pos_codes`."""
+
+KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
+"""Codes that merge adjectives and their satellites."""
+
+OTHER_LEMMAS_SHOWN = 2
+
+
+class Contexts(NamedTuple):
+    """Example sentences with the concept's word located in them: parallel arrays."""
+
+    concept: Ints
+    example: Ints
+    start: Ints
+    end: Ints
+
+    def take(self, rows: Ints | Bools) -> Contexts:
+        """Return some of the contexts."""
+        return Contexts(*(array[rows] for array in self))
+
+
+def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerator) -> Contexts:
+    """Locate the contexts of the concepts marked, at most ``most`` of each (0: all).
+
+    An example in which several of the concept's lemmas occur is one context, with the lemma
+    that WordNet lists first. Examples that hold nothing beside the word are left out.
+    """
+    mentions = wordnet.mentions
+    example = to_numpy(mentions["example"]).astype(np.int64)
+    first = np.concatenate([[True], example[1:] != example[:-1]])
+    example = example[first]
+    found = Contexts(
+        to_numpy(wordnet.examples["synset"]).astype(np.int64)[example],
+        example,
+        to_numpy(mentions["start"]).astype(np.int64)[first],
+        to_numpy(mentions["end"]).astype(np.int64)[first],
+    )
+    length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
+    # Two more words of two letters and their spaces: less than that is no context.
+    found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
+    if most:
+        found = found.take(first_of_each(found.concept, most, rng, found.example))
+    return found
+
+
+@lru_cache(maxsize=2)
+def lemma_texts(wordnet: WordNet) -> pa.Array:
+    """Return every sense's lemma as people write it."""
+    return wordnet.lemma_texts()
+
+
+_GLOSS_REPAIRS = (
+    # The rest of an example whose opening or closing quotation mark is missing.
+    (r';[^;"]*"[^;"]*$|"', ""),
+    # Who said what stood here: "; - John Milton".
+    (r";\s*--?\s*\p{Lu}[^;()]*", ""),
+    # What is left between and behind examples that were taken out.
+    (r"\s*;(?:[\s;,]*;)+", ";"),
+    (r"[\s;,:]+$", ""),
+    (r"\s{2,}", " "),
+    (r"\s+([;,])", r"\1"),
+)
+
+
+@lru_cache(maxsize=2)
+def shown_glosses(wordnet: WordNet) -> pa.Array:
+    """Return every synset's gloss without what examples left behind in it.
+
+    WordNet's files keep examples, with their sources, inside the gloss. Taking them out leaves
+    "; - John Milton" or half an example in about 800 glosses of WordNet 3.0.
+    """
+    glosses = single_chunk(wordnet.synsets["gloss"])
+    for pattern, replacement in _GLOSS_REPAIRS:
+        glosses = pc.replace_substring_regex(glosses, pattern, replacement)
+    return glosses
+
+
+def normalised_lemmas(wordnet: WordNet) -> Ints:
+    """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
+    plain = pc.replace_substring_regex(pc.utf8_lower(lemma_texts(wordnet)), r"[^\pL\pN]+", "")
+    codes = plain.dictionary_encode().indices
+    return to_numpy(codes).astype(np.int64)
+
+
+@lru_cache(maxsize=2)
+def alike(wordnet: WordNet) -> Graph:
+    """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    gloss_id = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
+    lemma_id = normalised_lemmas(wordnet)
+    label = np.concatenate([lemma_id, gloss_id + lemma_id.max() + 1])
+    owner = np.concatenate([synset, np.arange(len(wordnet), dtype=np.int64)])
+    order = np.argsort(label, kind="stable")
+    label, owner = label[order], owner[order]
+    starts = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
+    sizes = np.diff(np.append(starts, label.size))
+    shared = np.repeat(sizes, sizes) > 1
+    lengths = np.repeat(sizes, sizes)[shared]
+    members = ragged_ranges(np.repeat(starts, sizes)[shared], lengths)
+    source, target = np.repeat(owner[shared], lengths), owner[members]
+    different = source != target
+    return Graph.from_edges(len(wordnet), source[different], target[different])
+
+
+def keys_of(graph: Graph) -> Ints:
+    """Return the sorted keys ``source * size + target`` of a graph's edges."""
+    return np.repeat(np.arange(len(graph), dtype=np.int64), graph.degrees) * len(graph) + (
+        graph.indices
+    )
+
+
+def parents_for_levels(wordnet: WordNet) -> Graph:
+    """What puts a synset on a level: its (instance) hypernyms; a satellite's head adjective."""
+    source, target = wordnet.edges("similar_to")
+    satellite = wordnet.pos_codes[source] == POS.index("s")
+    isa_source, isa_target = (
+        np.concatenate(pair)
+        for pair in zip(wordnet.edges("hypernym"), wordnet.edges("instance_hypernym"), strict=True)
+    )
+    return Graph.from_edges(
+        len(wordnet),
+        np.concatenate([isa_source, source[satellite]]),
+        np.concatenate([isa_target, target[satellite]]),
+    )
+
+
+@lru_cache(maxsize=2)
+def generality(wordnet: WordNet) -> Floats:
+    """How general each synset is: the logarithm of the number of paths leading down from it."""
+    source = np.repeat(np.arange(len(wordnet), dtype=np.int64), wordnet.isa.degrees)
+    reach = np.ones(len(wordnet))
+    total = np.zeros(len(wordnet))
+    # One edge further at each step; WordNet is about 20 deep, and its cycles end here too.
+    for _ in range(24):
+        reach = weighted_counts(wordnet.isa.indices, reach[source], len(wordnet))
+        total += reach
+    return np.asarray(np.log1p(total))
+
+
+def gives_away(
+    wordnet: WordNet,
+    questions: Questions,
+    question: Ints,
+    gold: Ints,
+    *,
+    names_shown: bool,
+    gloss_shown: bool,
+) -> Bools:
+    """Tell for each pair (question, gold) whether a shared word gives the gold away.
+
+    That is: the question holds a word of the gold's lemmas where these are shown ("a glass of wheat
+    beer" and beer), or the gold's text holds the word asked about ("dog" and "corgi, defined as
+    a Welsh dog"). Endings are ignored ("dogs" holds "dog"); function words do not count.
+    """
+    used, local = np.unique(gold, return_inverse=True)
+    asked, question = np.unique(question, return_inverse=True)
+    in_context = "sentence" in questions.fields
+    shown = np.minimum(np.diff(wordnet.sense_start)[used], 1 + OTHER_LEMMAS_SHOWN)
+    members = ragged_ranges(wordnet.sense_start[used], shown)
+    names = _joined(lemma_texts(wordnet), members, shown)
+    found = np.zeros(gold.size, dtype=np.bool_)
+    if names_shown:
+        question_text = questions.fields["sentence" if in_context else "gloss"].take(
+            pa.array(asked)
+        )
+        found |= shares_a_word(names, local, question_text, question)
+    if gloss_shown and in_context:
+        text = shown_glosses(wordnet).take(pa.array(used))
+        if names_shown:
+            text = pc.binary_join_element_wise(names, text, " ")
+        word = questions.columns["surface_form"].take(pa.array(asked))
+        found |= shares_a_word(word, question, text, local)
+    return found
+
+
+def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
+    """Join each run of ``lengths`` members into one text."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts.take(pa.array(members))), " ")
+
+
+def path_facts(
+    graph: Graph, concept: Ints, gold: Ints, hops: Ints, relation: str, names: pa.Array
+) -> Facts:
+    """Spell out a shortest path from each concept to its gold, an edge a triple.
+
+    Of several shortest paths the one through the lowest ids is taken.
+
+    Args:
+        graph: the graph walked.
+        concept: (facts,) where each path begins.
+        gold: (facts,) where it ends.
+        hops: (facts,) its length in edges.
+        relation: the name of the graph's edges.
+        names: the name of every node.
+    """
+    size = len(graph)
+    goals, goal = np.unique(gold, return_inverse=True)
+    # Distances to each gold, walking back from it: they tell which edges lead closer.
+    back = graph.reversed.walk(goals, int(hops.max(initial=1)))
+    key = back.source * size + back.node
+    order = np.argsort(key)
+    key, distance = key[order], back.hops[order]
+    line = np.arange(concept.size, dtype=np.int64)
+    at, left = concept, hops
+    steps: list[tuple[Ints, Ints, Ints]] = []
+    while line.size:
+        position, node = graph.expand(at)
+        remaining = left[position] - 1
+        wanted = goal[line[position]] * size + node
+        found = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+        arrives = (remaining == 0) & (node == goals[goal[line[position]]])
+        onward = (key[found] == wanted) & (distance[found] == remaining) & (remaining > 0)
+        usable = np.flatnonzero(arrives | onward)
+        first = usable[np.unique(position[usable], return_index=True)[1]]
+        steps.append((line, at, node[first]))
+        moving = remaining[first] > 0
+        line, at, left = line[moving], node[first][moving], remaining[first][moving]
+    row = np.concatenate([step[0] for step in steps])
+    nth = np.concatenate([np.full(step[0].size, i) for i, step in enumerate(steps)])
+    order = np.lexsort((nth, row))
+    subject = np.concatenate([step[1] for step in steps])[order]
+    target = np.concatenate([step[2] for step in steps])[order]
+    return Facts.from_codes(subject, 0, target, names, (relation,), hops)
+
+
+def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
+    """Triples that tie each node to its gloss, and to its lemmas where asked."""
+    gloss = wordnet.synsets["gloss"].combine_chunks()
+    terms = pa.concat_arrays(
+        [wordnet.synsets["name"].combine_chunks(), gloss, lemma_texts(wordnet)]
+    )
+    size = len(wordnet)
+    counts = np.diff(wordnet.sense_start)[nodes] if lemmas else np.zeros_like(nodes)
+    indptr = np.concatenate([[0], np.cumsum(counts + 1)])
+    subject = np.repeat(nodes, counts + 1)
+    relation = np.ones(subject.size, dtype=np.int64)
+    target = np.empty(subject.size, dtype=np.int64)
+    relation[indptr[:-1]] = 0
+    target[indptr[:-1]] = size + nodes
+    if lemmas:
+        cells = ragged_ranges(indptr[:-1] + 1, counts)
+        target[cells] = 2 * size + ragged_ranges(wordnet.sense_start[nodes], counts)
+    return Facts.from_codes(subject, relation, target, terms, ("definition", "lemma"), counts + 1)
+
+
+def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
+    """The questions that show an example sentence and the word in it."""
+    sentence = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
+    texts = sentence.to_pylist()
+    spans = zip(texts, contexts.start.tolist(), contexts.end.tolist(), strict=True)
+    word = pa.array([text[start:end] for text, start, end in spans], pa.string())
+    fields = {"sentence": sentence, "word": word}
+    return _questions(wordnet, contexts.example, contexts.concept, fields)
+
+
+def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
+    """The questions that show a definition and no context."""
+    return _questions(wordnet, nodes, nodes, {})
+
+
+def _questions(
+    wordnet: WordNet, key: Ints, concept: Ints, fields: Mapping[str, pa.Array]
+) -> Questions:
+    pos = pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes[concept]))
+    gloss = shown_glosses(wordnet).take(pa.array(concept))
+    columns = {"pos": "pos", **({"context": "sentence", "surface_form": "word"} if fields else {})}
+    return Questions.from_columns(key, {**fields, "gloss": gloss, "pos": pos}, None, **columns)
+
+
+def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
+    """How synsets appear as choices."""
+    lemmas = lemma_texts(wordnet)
+
+    def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
+        values: dict[str, Sequence[Any]] = {}
+        if not {"lemma", "others", "lemmas"}.isdisjoint(wanted):
+            counts = np.diff(wordnet.sense_start)[nodes]
+            members = ragged_ranges(wordnet.sense_start[nodes], counts)
+            names = pa.ListArray.from_arrays(
+                np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+                lemmas.take(pa.array(members)),
+            ).to_pylist()
+            values["lemma"] = [some[0] for some in names]
+            values["others"] = [some[1 : 1 + OTHER_LEMMAS_SHOWN] for some in names]
+            values["lemmas"] = names
+        if "pos" in wanted:
+            values["pos"] = [POS_NAMES[code] for code in wordnet.pos_codes[nodes].tolist()]
+        if "gloss" in wanted:
+            values["gloss"] = shown_glosses(wordnet).take(pa.array(nodes)).to_pylist()
+        return {name: values[name] for name in wanted}
+
+    def frequency(nodes: Ints) -> Floats:
+        from kb_cache.frequency import zipf_frequencies
+
+        return zipf_frequencies(lemmas.take(pa.array(wordnet.sense_start[nodes])).to_pylist())
+
+    return Nodes(wordnet.synsets["name"].combine_chunks(), fields, general, frequency)
+
+
+def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:
+    """Return the ids of those of some synsets ("slang.n.02") that this WordNet has."""
+    at = pc.index_in(pa.array(list(names)), single_chunk(wordnet.synsets["name"]))
+    return np.asarray(to_numpy(at.drop_null()), dtype=np.int64)
+
+
+def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
+    """Mark the synsets that belong to some usage domains with some or all of their lemmas."""
+    source, domain = wordnet.edges("usage_domain")
+    marked = np.zeros(len(wordnet), dtype=np.bool_)
+    marked[source[np.isin(domain, known_synsets(wordnet, domains))]] = True
+    return marked

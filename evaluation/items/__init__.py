@@ -1,0 +1,1 @@
+"""Items: the questions of a probe, wherever they are read from."""

@@ -1,0 +1,384 @@
+"""Where questions come from: a built probe, published files, the Hub, or a dataset in memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from evaluation.items.published import row_questions
+from evaluation.items.questions import Questions
+from evaluation.items.rows import read_json
+from evaluation.items.tables import read_parquet, table_questions
+from evaluation.items.types import ProbeSplit, fingerprint
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, damaged_files
+from kbprobe.format.manifest import MANIFEST, read_manifest
+
+if TYPE_CHECKING:
+    import datasets
+
+ProbeSource: TypeAlias = "str | Path | datasets.DatasetDict | datasets.Dataset"
+"""What a probe is read from: a folder, a file, a Hub id, or what ``kbprobe.build`` returned."""
+
+DEFAULT_SPLIT = "test"
+WHOLE = "all"
+"""The split of a file whose name contains no split."""
+
+_SPLIT_WORDS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+_SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
+_Files = dict[str, dict[str, Any]]
+"""A manifest's entries, by split."""
+
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+
+
+def open_probe(
+    source: ProbeSource, *, split: str = DEFAULT_SPLIT, config: str | None = None
+) -> ProbeSplit:
+    """Read one split of a probe, wherever it is. What exists here wins over the Hub.
+
+    Args:
+        source: a folder that ``build-probe`` wrote; a file of rows as oLMpics, WordNetQA,
+            DictionaryQA or ARC publish them (JSON lines or a JSON list, gzipped or not, or
+            Parquet); a folder of such files, one a split; a dataset's Hub id, ``org/name``; or a
+            ``datasets.DatasetDict`` or ``Dataset`` in memory.
+        split: its name there; ``dev`` and ``validation`` are one. A single file is one split: its
+            name tells which, and the default stands for it.
+        config: a dataset's config, a folder within the folder, or, in a folder of several probes'
+            files, the name that a probe's files share: ``age_comparison`` of
+            ``age_comparison_dev.jsonl``.
+
+    Returns:
+        All rows of the split. Rows that published files repeat are scored as often.
+
+    Raises:
+        UsageError: there is no such source, config or split; the message names those that exist.
+        KbprobeError: a file is damaged, the Hub cannot be reached, or any row is malformed or has
+            no answer; the message gives file, line and field.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return _open_in_memory(source, split, config)
+    source = str(source)
+    if os.path.isfile(source):
+        path = Path(source)
+        if path.name == MANIFEST:
+            return _open_built(path.parent, source, split, config)
+        if config is not None:
+            raise UsageError(f"{source} is a file and has no configs. Leave {config!r} out.")
+        return _open_file(path, source, split)
+    if source and os.path.isdir(source):
+        if os.path.isfile(os.path.join(source, MANIFEST)):
+            return _open_built(Path(source), source, split, config)
+        return _open_folder(Path(source), source, split, config)
+    return _open_hub(source, split, config)
+
+
+def _open_in_memory(
+    source: datasets.DatasetDict | datasets.Dataset, split: str, config: str | None
+) -> ProbeSplit:
+    """Read a split of a dataset in memory; its rows' fingerprint identifies it."""
+    if config not in (None, DEFAULT_CONFIG):
+        raise UsageError(
+            f"a dataset in memory has no config {config!r}: build or load that config, and pass it"
+        )
+    if isinstance(source, Mapping):
+        own = _choose(split, source, "the dataset")
+        source = source[own]
+    else:
+        own = WHOLE if source.split is None else str(source.split)
+        _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
+    found = table_questions(source.with_format("arrow")[:], f"the dataset's split {own}")
+    opened = _probe_split(source.info.dataset_name or "dataset", "memory", own, found, None)
+    return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
+
+
+def _open_built(folder: Path, source: str, split: str, config: str | None) -> ProbeSplit:
+    """Read a probe that ``build-probe`` wrote, checksum first."""
+    if config is not None and (folder / config / MANIFEST).is_file():
+        return _named(_open_built(folder / config, source, split, None), config)
+    manifest = read_manifest(folder)
+    configs = _manifest_files(folder, manifest)
+    configs = {DEFAULT_CONFIG: configs.pop(DATA, {}), **configs}
+    config = config or DEFAULT_CONFIG
+    if config not in configs:
+        raise UsageError(_unknown(source, "config", config, configs))
+    entry = configs[config][_choose(split, configs[config], source)]
+    if damage := damaged_files(folder, {"files": [entry]}):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    found = _read([folder / entry["path"]])
+    opened = _probe_split(str(manifest["probe"]), source, entry["split"], found, manifest)
+    return _named(opened, config)
+
+
+def _manifest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, _Files]:
+    """Group a manifest's files by config (the folder they are in) and split."""
+    files: dict[str, _Files] = {}
+    for entry in manifest.get("files") or ():
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(name), str) for name in ("path", "split", "sha256")
+        ):
+            raise UsageError(f"{folder / MANIFEST} lists a file without path, split or sha256.")
+        config = entry["path"].split("/")[0]
+        files.setdefault(config, {})[entry["split"]] = entry
+    return files
+
+
+def _open_file(path: Path, source: str, split: str) -> ProbeSplit:
+    own = _split_of(path)
+    remedy = "Name the file of that split, or the folder that holds both."
+    _check_lone_split(split, own, source, remedy)
+    return _probe_split(_file_name(path), source, own, _read([path]), None)
+
+
+def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
+    """Refuse another split than the one there is; the default selects whichever that is."""
+    if split not in (DEFAULT_SPLIT, own) and _canonical(split) != _canonical(own):
+        raise UsageError(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
+
+
+def _open_folder(folder: Path, source: str, split: str, config: str | None) -> ProbeSplit:
+    """Read a folder that ``build-probe`` did not write."""
+    if _has_configs(folder):
+        return _open_dataset(source, split, config)
+    if config is not None and (folder / config).is_dir():
+        inner = _open_built if (folder / config / MANIFEST).is_file() else _open_folder
+        return _named(inner(folder / config, source, split, None), config)
+    probes: dict[str, list[Path]] = {}
+    for path in sorted([*folder.iterdir(), *(folder / DATA).glob("*")]):
+        if path.is_file() and path.name.endswith(_SUFFIXES):
+            probes.setdefault(_file_name(path), []).append(path)
+    if not probes:
+        raise UsageError(
+            f"{source} holds no probe: neither {MANIFEST} nor files of rows "
+            f"({', '.join(_SUFFIXES)}). Build one with: build-probe NAME -o DIR"
+        )
+    if config is not None and config not in probes:
+        raise UsageError(_unknown(source, "config", config, probes))
+    files = [path for name in ([config] if config else probes) for path in probes[name]]
+    if len(files) == 1 and _split_of(files[0]) == WHOLE:
+        return _open_file(files[0], source, split)
+    own = _choose(split, {_split_of(path) for path in files} - {WHOLE}, source)
+    files = [path for path in files if _split_of(path) == own]
+    names = sorted({_file_name(path) for path in files})
+    if len(names) > 1:
+        raise UsageError(f"{source} holds several probes. Name one as config: {', '.join(names)}")
+    if len({_SHARD.sub("", _base_name(path)) + path.suffix for path in files}) > 1:
+        paths = ", ".join(str(path) for path in files)
+        raise UsageError(f"Several files hold the split {own}. Name one of them: {paths}")
+    return _probe_split(names[0], source, own, _read(files), None)
+
+
+def _has_configs(folder: Path) -> bool:
+    """Whether the folder's card lists configs, as ``datasets`` reads them."""
+    import yaml
+
+    try:
+        card = (folder / CARD).read_text(encoding="utf-8")
+        head = yaml.safe_load(card.split("---\n")[1]) if card.startswith("---\n") else None
+    except (OSError, ValueError, IndexError, yaml.YAMLError):
+        return False
+    return isinstance(head, dict) and bool(head.get("configs"))
+
+
+def _read(paths: Sequence[Path]) -> Questions:
+    """Read a split's one file, or its Parquet shards."""
+    source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    if not paths[0].name.endswith(_SUFFIXES):
+        known = ", ".join(_SUFFIXES)
+        raise UsageError(f"{source} is no file of rows: its name must end in one of {known}.")
+    if paths[0].suffix == ".parquet":
+        return table_questions(read_parquet(paths), source)
+    return row_questions(read_json(paths[0]), source)
+
+
+def _open_hub(source: str, split: str, config: str | None) -> ProbeSplit:
+    if not _HUB_ID.fullmatch(source) or source.endswith(_SUFFIXES):
+        raise UsageError(
+            f"There is no file or folder {source!r}. {_hint(source)}"
+            "A dataset on the Hub is named org/name."
+        )
+    return _open_dataset(source, split, config)
+
+
+def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
+    """Read a split through ``datasets``: of a Hub id, or of a folder with a card."""
+    import datasets
+
+    is_folder = os.path.isdir(source)
+    # Absolute, since datasets takes some names, such as "json", for formats.
+    place = os.path.realpath(source) if is_folder else source
+    try:
+        builder = _builder(place, source, config)
+        known = builder.info.splits or builder.config.data_files or ()
+        own = _choose(split, [str(name) for name in known], source)
+        builder.download_and_prepare()
+        table = builder.as_dataset(split=own).with_format("arrow")[:]
+        manifest = None if is_folder else _hub_manifest(source)
+    except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
+        raise _not_loaded(source, error) from None
+    found = table_questions(table, f"{source}, split {own}")
+    name = os.path.basename(place) if manifest is None else str(manifest["probe"])
+    return _named(_probe_split(name, source, own, found, manifest), config)
+
+
+def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBuilder:
+    import datasets
+
+    try:
+        return datasets.load_dataset_builder(place, config)
+    except ValueError:
+        # Raised for an unknown or missing config, but also for what cannot be read at all.
+        known = datasets.get_dataset_config_names(place)
+        if config is not None and config not in known:
+            raise UsageError(_unknown(source, "config", config, known)) from None
+        if config is None and len(known) > 1:
+            names = ", ".join(known)
+            raise UsageError(f"{source} has several configs. Name one of: {names}") from None
+        raise
+
+
+def _hub_manifest(source: str) -> dict[str, Any] | None:
+    """Fetch the manifest of a probe on the Hub, for its audit; None where there is none."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return read_manifest(Path(hf_hub_download(source, MANIFEST, repo_type="dataset")))
+    except (EntryNotFoundError, ConnectionError, UsageError):
+        return None
+
+
+def _not_loaded(source: str, error: Exception) -> KbprobeError:
+    import datasets
+
+    reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+    if os.path.isdir(source):
+        return KbprobeError(f"{source} could not be loaded: {reason}. Name one of its files.")
+    kind: type[KbprobeError] = KbprobeError
+    if isinstance(error, datasets.exceptions.DatasetNotFoundError):
+        kind = UsageError
+    elif datasets.config.HF_HUB_OFFLINE:
+        reason = "offline mode is on (HF_HUB_OFFLINE), and it has not been loaded before"
+    return kind(
+        f"There is no file or folder {source!r}. {_hint(source)}"
+        f"Nor could it be loaded as a dataset from the Hub: {reason}."
+    )
+
+
+def _hint(source: str) -> str:
+    """Suggest what may have been meant by a path that does not exist, or how to make it."""
+    folder, name = os.path.split(source.rstrip("/"))
+    near = os.path.join("probes", name)
+    if not folder and os.path.isdir(near):
+        return f"Did you mean {near!r}? "
+    try:
+        siblings = [os.path.join(folder, entry) for entry in os.listdir(folder or ".")]
+    except (OSError, ValueError):
+        return ""
+    if meant := did_you_mean(source, siblings):
+        return f"{meant.strip()} "
+    return (
+        f"If it is a probe that you want to build: build-probe {name} -o {source}. "
+        if folder
+        else ""
+    )
+
+
+def _probe_split(
+    name: str,
+    source: str,
+    split: str,
+    found: Questions,
+    manifest: Mapping[str, Any] | None,
+) -> ProbeSplit:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not found.items:
+        raise KbprobeError(f"{source}, split {split}, holds no rows. Nothing can be scored.")
+    cluster = found.about["cluster"]
+    ids = pa.array([item.id for item in found.items], pa.string())
+    at = found.about.schema.get_field_index("cluster")
+    about = found.about.set_column(at, "cluster", pc.coalesce(cluster, ids))
+    clustered = cluster.null_count < len(cluster)
+    return ProbeSplit(
+        name=name,
+        source=source,
+        split=split,
+        items=found.items,
+        about=about,
+        clustered=clustered,
+        fingerprint=fingerprint(found.items),
+        manifest=manifest,
+        links=found.links,
+        arguments=found.arguments,
+    )
+
+
+def _named(opened: ProbeSplit, config: str | None) -> ProbeSplit:
+    """Add a config to the probe's name: results of two configs are not to be mixed up.
+
+    The probe's audit is of its default config, and says nothing of others.
+    """
+    if config in (None, DEFAULT_CONFIG):
+        return opened
+    return replace(opened, name=f"{opened.name}-{config}", manifest=None)
+
+
+def _choose(split: str, known: Iterable[str], source: str) -> str:
+    """Return the known split that is meant: the very name, or another word for it."""
+    known = list(known)
+    if split in known:
+        return split
+    same = [name for name in known if _canonical(name) == _canonical(split)]
+    if len(same) == 1:
+        return same[0]
+    raise UsageError(_unknown(source, "split", split, known))
+
+
+def _unknown(source: str, what: str, name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    rest = f"It has: {', '.join(names)}." if names else "It has none."
+    return f"{source} has no {what} {name!r}. {rest}{did_you_mean(name, names)}"
+
+
+def _canonical(split: str) -> str:
+    return _SPLIT_WORDS.get(split.lower(), split)
+
+
+def _base_name(path: Path) -> str:
+    """A file's name without the endings of its format."""
+    return path.name.removesuffix(".gz").rpartition(".")[0]
+
+
+def _split_of(path: Path) -> str:
+    """Return the word of a file's name that names its split: ``dev`` stays ``dev``."""
+    words = [
+        word for word in re.split(r"[^A-Za-z]+", _base_name(path)) if word.lower() in _SPLIT_WORDS
+    ]
+    return words[-1].lower() if words else WHOLE
+
+
+def _file_name(path: Path) -> str:
+    """Name a probe after its file, without the split: of ``hypernymy/dev.jsonl``, the folder."""
+    split = _split_of(path)
+    name = _SHARD.sub("", _base_name(path))
+    if split != WHOLE:
+        name = re.sub(rf"(?i)(?<![a-z]){split}(?![a-z])", "", name).strip("-_. ")
+    if name:
+        return name
+    folder = path.resolve().parent
+    return folder.parent.name if folder.name == DATA else folder.name

@@ -1,0 +1,162 @@
+"""What is scored: the questions of one split of a probe, wherever they were read from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import CLOZE
+from kbprobe.format.setups import MASK as MASK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCORED_SETUPS = (CLOZE, "mc_qa")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question: its text, its choices in the order shown, and the index of the gold.
+
+    In an ``mc_mlm`` item ``question`` holds exactly one :data:`MASK`, for which each choice
+    stands; in an ``mc_qa`` item each choice follows the question.
+    """
+
+    id: str
+    setup: str
+    question: str
+    choices: tuple[str, ...]
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The single facts that each question rests on, and what it asks for.
+
+    Attributes:
+        fact_ids: for each question the ids of the rows of another config that ask for its facts;
+            "" where none does. Empty where the question names no facts.
+        relations: what holds between concept and gold; "" where it is not known.
+    """
+
+    fact_ids: tuple[tuple[str, ...], ...]
+    relations: tuple[str, ...]
+
+    def take(self, rows: Sequence[int]) -> Links:
+        """Return the links of some questions, in the order given."""
+        return Links(
+            tuple(self.fact_ids[row] for row in rows), tuple(self.relations[row] for row in rows)
+        )
+
+
+@dataclass(frozen=True)
+class ProbeSplit:
+    """One split of a probe, ready to be scored.
+
+    Attributes:
+        name: the probe's name, as results call it.
+        source: the folder, file or Hub id it was read from; of a dataset in memory
+            ``memory:`` and the start of its fingerprint.
+        split: the split's name.
+        items: the questions, in the order of the source.
+        about: what is known of each item, a row each, as columns named as in the item schema:
+            always ``cluster`` (string), ``hops`` (int32, null: unknown), ``distractor_family``
+            (string or null), ``distractor_hops`` (int32 or null), ``pos``, ``template`` and
+            ``concept`` (string or null).
+        clustered: whether ``cluster`` says anything; if not, it repeats the item's id and rows
+            are taken to be independent.
+        fingerprint: sha256 of everything a score depends upon, in order.
+        manifest: the built probe's manifest, for its audit's baselines; None where there is none.
+        links: the facts that the questions rest on; None where no question names any.
+        arguments: what fills each question's template, of :func:`arguments_type`; None where no
+            question has any.
+    """
+
+    name: str
+    source: str
+    split: str
+    items: tuple[Item, ...]
+    about: pa.Table
+    clustered: bool
+    fingerprint: str
+    manifest: Mapping[str, Any] | None = field(default=None, repr=False)
+    links: Links | None = field(default=None, repr=False)
+    arguments: pa.Array | None = field(default=None, repr=False)
+
+    def take(self, rows: Sequence[int]) -> ProbeSplit:
+        """Return the split cut down to some of its rows, in the order given."""
+        items = tuple(self.items[row] for row in rows)
+        about = self.about.take(rows)
+        links = None if self.links is None else self.links.take(rows)
+        filled = None if self.arguments is None else self.arguments.take(rows)
+        return replace(
+            self,
+            items=items,
+            about=about,
+            fingerprint=fingerprint(items),
+            links=links,
+            arguments=filled,
+        )
+
+
+def arguments_type() -> pa.DataType:
+    """Return the Arrow type of a column of arguments: lists of name and value, both text."""
+    import pyarrow as pa
+
+    return pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+
+
+def fingerprint(items: Sequence[Item]) -> str:
+    """Hash the items: ids, setups, questions, choices and answers, in order."""
+    digest = hashlib.sha256()
+    for item in items:
+        parts = (item.id, item.setup, item.question, str(item.answer), *item.choices)
+        for part in parts:
+            encoded = part.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        digest.update(b"\xff")
+    return digest.hexdigest()
+
+
+def choice_starts(items: Sequence[Item]) -> Ints:
+    """Number all choices of all items: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
+    return np.concatenate([[0], np.cumsum([len(item.choices) for item in items])]).astype(np.int64)
+
+
+def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
+    """Keep at most ``limit`` rows: whole clusters, in an order that only the seed decides.
+
+    Whole clusters, because strict cluster accuracy of part of a cluster would flatter the model.
+    Drawing ends at the first cluster that does not fit: to pass it over would favour small ones.
+    The rows kept stay in the order of the source. If the first cluster alone is too large it is
+    cut, and the rows count as having no clusters.
+
+    Raises:
+        UsageError: ``limit`` is below 1.
+    """
+    if limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {limit}")
+    if limit >= len(split.items):
+        return split
+    rows_of: dict[str, list[int]] = {}
+    for row, cluster in enumerate(split.about["cluster"].to_pylist()):
+        rows_of.setdefault(cluster, []).append(row)
+
+    def draw(cluster: str) -> bytes:
+        return hashlib.sha256(f"{seed}\0{cluster}".encode()).digest()
+
+    kept: list[int] = []
+    for cluster in sorted(rows_of, key=draw):
+        if len(kept) + len(rows_of[cluster]) > limit:
+            break
+        kept += rows_of[cluster]
+    if kept:
+        return split.take(sorted(kept))
+    first = rows_of[min(rows_of, key=draw)][:limit]
+    return replace(split.take(first), clustered=False)

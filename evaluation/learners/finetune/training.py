@@ -1,0 +1,308 @@
+"""Fine-tuning a multiple-choice model on a probe's train split: the whole network and its head.
+
+Sources: [O] Talmor et al. 2020 (oLMpics), [W] Richardson and Sabharwal 2020 (WordNetQA and
+DictionaryQA).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+
+from evaluation.items.types import Item, choice_starts, fingerprint
+from evaluation.learners.finetune.options import FinetuneOptions
+from evaluation.models.fresh_parameters import draw_fresh
+from evaluation.scorers.batching import free_memory, out_of_memory
+from evaluation.scorers.multiple_choice.scorer import EncodedPairs, MultipleChoiceScorer
+from kbprobe.arrays import Ints, ragged_ranges
+from kbprobe.errors import KbprobeError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_BATCHES_SORTED_TOGETHER = 50
+
+StepProgress = Callable[[int, int, float], None]
+"""Called after each step with (steps done, steps in all, loss)."""
+
+
+@dataclass(frozen=True)
+class FinetuneReport:
+    """What a fine-tuning was.
+
+    Attributes:
+        options: what was asked for.
+        seed: decided the rows' order, a fresh head and dropout.
+        losses: mean cross-entropy of each step (nats).
+        steps: steps taken.
+        rows: rows trained on.
+        train_fingerprint: hash of these rows, see :func:`evaluation.items.types.fingerprint`.
+        rows_at_once: rows of a forward pass; fewer than a step has if memory ran out.
+        fresh: parameters that the checkpoint did not hold.
+        notes: counts worth telling, such as rows whose question was cut to fit.
+        seconds: wall-clock time.
+    """
+
+    options: FinetuneOptions
+    seed: int
+    losses: tuple[float, ...]
+    steps: int
+    rows: int
+    train_fingerprint: str
+    rows_at_once: int
+    fresh: tuple[str, ...]
+    notes: Mapping[str, int]
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as JSON values, with the versions that it was trained with."""
+        return {
+            **asdict(self),
+            "options": self.options.model_dump(mode="json"),
+            "seconds": round(self.seconds, 3),
+            "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        }
+
+
+def finetune(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[Item],
+    options: FinetuneOptions,
+    seed: int,
+    progress: StepProgress | None = None,
+    *,
+    fresh: Sequence[str] = (),
+) -> FinetuneReport:
+    """Train the whole network and its head by cross-entropy over the choices of each row.
+
+    On a CPU the trained weights are a pure function of checkpoint, rows, options and number of
+    threads. torch's and NumPy's global random states are left as they were. If memory runs out,
+    a step's rows go through the network a half, a quarter ... at a time and their gradients are
+    added up: the same step, but for the units that dropout happens to draw.
+
+    Args:
+        model: an ``AutoModelForMultipleChoice`` on its device; changed in place, left in
+            evaluation mode and in float32 (on a GPU the forward pass runs in bfloat16).
+        tokenizer: the checkpoint's fast tokenizer.
+        items: the rows to train on.
+        options: see :class:`~evaluation.learners.finetune.options.FinetuneOptions`.
+        seed: decides the rows' order, a fresh head and dropout.
+        progress: see :data:`StepProgress`.
+        fresh: parameters that the checkpoint did not hold
+            (:func:`evaluation.models.fresh_parameters`); drawn again from the seed.
+
+    Raises:
+        UsageError: an item cannot be encoded.
+        KbprobeError: the loss is no number any more, or one row does not fit into memory.
+    """
+    begun = time.perf_counter()
+    model.float()
+    draw_fresh(model, fresh, seed)
+    scorer = MultipleChoiceScorer(model, tokenizer)
+    encoded = scorer.encode(items)
+    model.train()
+    try:
+        with _own_random_state(model.device):
+            training = _Training(scorer, encoded, items, options, seed)
+            losses = training.run(progress)
+    finally:
+        model.eval()
+        model.zero_grad(set_to_none=True)
+    return FinetuneReport(
+        options=options,
+        seed=seed,
+        losses=tuple(losses),
+        steps=len(losses),
+        rows=len(items),
+        train_fingerprint=fingerprint(items),
+        rows_at_once=training.rows_at_once,
+        fresh=tuple(fresh),
+        notes=encoded.notes,
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def slanted_triangle(step: int, steps: int, warmup: float) -> float:
+    """Return the share of the peak learning rate at a step (from 0): up fast, then down slowly.
+
+    Howard and Ruder 2018 (ULMFiT), section 3.2, with their ratio of 32 between peak and bottom.
+
+    >>> [round(slanted_triangle(step, 10, 0.2), 2) for step in (0, 1, 2, 6, 9)]
+    [0.03, 0.52, 1.0, 0.52, 0.15]
+    """
+    ratio = 32
+    peak = math.floor(steps * warmup)
+    height = step / peak if step < peak else 1 - (step - peak) / (steps - peak)
+    return (1 + height * (ratio - 1)) / ratio
+
+
+class _Training:
+    """One run: the optimizer, the rows as sequences, and how many fit into memory at once."""
+
+    def __init__(
+        self,
+        scorer: MultipleChoiceScorer,
+        encoded: EncodedPairs,
+        items: Sequence[Item],
+        options: FinetuneOptions,
+        seed: int,
+    ) -> None:
+        self.rows_at_once = options.train_batch
+        self._seed = seed
+        self._scorer = scorer
+        self._encoded = encoded
+        self._options = options
+        self._device = scorer.model.device
+        self._answers = np.array([item.answer for item in items], dtype=np.int64)
+        self._starts = choice_starts(items)
+        self._sequence_of_choice = np.empty(self._starts[-1], dtype=np.int64)
+        slots = np.diff(encoded.slot_starts)
+        self._sequence_of_choice[encoded.slot_choice] = np.repeat(np.arange(len(slots)), slots)
+        self._optimizer = self._make_optimizer()
+
+    def run(self, progress: StepProgress | None) -> list[float]:
+        """Take all steps; return the loss of each."""
+        options = self._options
+        batches = [batch for epoch in range(options.epochs) for batch in self._batches(epoch)]
+        losses: list[float] = []
+        for step, batch in enumerate(batches):
+            share = slanted_triangle(step, len(batches), options.warmup)
+            for group in self._optimizer.param_groups:
+                group["lr"] = options.learning_rate * share
+            loss = self._accumulate(batch, step)
+            if not math.isfinite(loss):
+                raise KbprobeError(
+                    f"the loss of step {step + 1} of {len(batches)} is {loss}: training diverged. "
+                    "Use a lower learning rate."
+                )
+            torch.nn.utils.clip_grad_norm_(self._scorer.model.parameters(), options.max_grad_norm)
+            self._update()
+            losses.append(loss)
+            if progress is not None:
+                progress(step + 1, len(batches), loss)
+        return losses
+
+    def _make_optimizer(self) -> torch.optim.AdamW:
+        # The head's bias, its one number, is the same for all choices and cancels out: its
+        # gradient is rounding noise, which Adam would blow up to steps of full size.
+        parameters = [
+            each
+            for each in self._scorer.model.parameters()
+            if each.requires_grad and each.numel() > 1
+        ]
+        groups = [
+            {
+                "params": [each for each in parameters if each.dim() > 1],
+                "weight_decay": self._options.weight_decay,
+            },
+            {"params": [each for each in parameters if each.dim() <= 1], "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW(groups, lr=self._options.learning_rate, betas=self._options.betas)
+
+    def _batches(self, epoch: int) -> list[Ints]:
+        """Shuffle the rows and cut them into steps, rows of like length together.
+
+        Sorted within stretches of many batches only, so that each epoch's batches differ.
+        """
+        random = np.random.default_rng([self._seed, epoch])
+        order = random.permutation(len(self._answers))
+        lengths = np.maximum.reduceat(
+            self._encoded.lengths[self._sequence_of_choice], self._starts[:-1]
+        )
+        size = self._options.train_batch
+        stretch = size * _BATCHES_SORTED_TOGETHER
+        batches: list[Ints] = []
+        for start in range(0, len(order), stretch):
+            rows = order[start : start + stretch]
+            rows = rows[np.argsort(-lengths[rows], kind="stable")]
+            batches += [rows[at : at + size] for at in range(0, len(rows), size)]
+        return [batches[at] for at in random.permutation(len(batches))]
+
+    def _accumulate(self, batch: Ints, step: int) -> float:
+        """Compute a step's gradients and mean loss, in as many parts as memory asks for.
+
+        Raises:
+            KbprobeError: not even one row fits into memory.
+        """
+        while True:
+            try:
+                return self._backward(batch, step)
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                message = str(error).strip().splitlines()[0]
+            # Outside the handler: its traceback would keep the failed pass's tensors alive.
+            self._optimizer.zero_grad(set_to_none=True)
+            free_memory()
+            if self.rows_at_once == 1:
+                raise _too_large(message)
+            self.rows_at_once = max(1, min(self.rows_at_once, len(batch)) // 2)
+
+    def _backward(self, batch: Ints, step: int) -> float:
+        self._optimizer.zero_grad(set_to_none=True)
+        # Each step is seeded by itself, so that one that is repeated draws the same.
+        _seed_dropout(self._device, self._seed, step)
+        total = torch.zeros((), device=self._device)
+        for at in range(0, len(batch), self.rows_at_once):
+            loss = self._summed_loss(batch[at : at + self.rows_at_once]) / len(batch)
+            loss.backward()
+            total += loss.detach()
+        return float(total)
+
+    def _summed_loss(self, rows: Ints) -> torch.Tensor:
+        counts = np.diff(self._starts)[rows]
+        choices = ragged_ranges(self._starts[rows], counts)
+        with torch.autocast(
+            self._device.type, dtype=torch.bfloat16, enabled=self._device.type == "cuda"
+        ):
+            logits = self._scorer.logits(self._encoded, self._sequence_of_choice[choices])
+        place = ragged_ranges(np.arange(len(rows)) * counts.max(), counts)
+        # Rows with fewer choices than others are filled up with impossible ones.
+        table = logits.new_full((len(rows) * int(counts.max()),), -math.inf)
+        table = table.scatter(0, torch.from_numpy(place).to(self._device), logits)
+        return torch.nn.functional.cross_entropy(
+            table.view(len(rows), -1),
+            torch.from_numpy(self._answers[rows]).to(self._device),
+            reduction="sum",
+        )
+
+    def _update(self) -> None:
+        try:
+            self._optimizer.step()
+        except (RuntimeError, MemoryError) as error:
+            # Some weights may have moved already: the step cannot be repeated.
+            if not out_of_memory(error):
+                raise
+            raise _too_large("the optimizer's state: 8 bytes a parameter") from error
+
+
+def _too_large(what: str) -> KbprobeError:
+    return KbprobeError(
+        f"fine-tuning does not fit into memory, one row at a time ({what}). "
+        "Use a smaller model, shorter questions or another --device."
+    )
+
+
+@contextmanager
+def _own_random_state(device: torch.device) -> Iterator[None]:
+    """Leave torch's global generators as they were."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+def _seed_dropout(device: torch.device, seed: int, step: int) -> None:
+    number = int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0])
+    torch.default_generator.manual_seed(number)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(number)

@@ -1,0 +1,36 @@
+"""The registered learners, and which of them a checkpoint is fitted with."""
+
+from __future__ import annotations
+
+from evaluation.learners.base import LearnerEntry
+from evaluation.models.checkpoint import Checkpoint
+from evaluation.registry import Registry
+from kbprobe.errors import UsageError
+
+LEARNERS = Registry[LearnerEntry](
+    "learner", "kbprobe.learners", LearnerEntry, ["evaluation.learners.finetune:FINETUNE"]
+)
+"""All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""
+
+
+def choose_learner(checkpoint: Checkpoint, name: str | None, scorer: str | None) -> LearnerEntry:
+    """Return the learner by its name, or the first that a checkpoint of this kind can be used with.
+
+    Raises:
+        UsageError: there is no such learner, the checkpoint lacks what it needs, or what it fits
+            is not scored by the scorer that was asked for.
+    """
+    named = list(LEARNERS) if name is None else [LEARNERS.get(name)]
+    fitting = [entry for entry in named if entry.needs in checkpoint.capabilities]
+    if not fitting:
+        what = f"--learner {name}" if name else "--train"
+        raise UsageError(
+            f"{what}: {checkpoint.id} ({checkpoint.architecture}) is not a checkpoint that it can "
+            "be fitted on. Leave it out, or name another checkpoint."
+        )
+    if scorer is not None and scorer != fitting[0].scorer:
+        raise UsageError(
+            f"--train with {fitting[0].label} makes a {fitting[0].scorer} model; it does not go "
+            f"with --scorer {scorer}"
+        )
+    return fitting[0]

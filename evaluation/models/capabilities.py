@@ -1,0 +1,135 @@
+"""What a checkpoint can do, by the head it was trained with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Any
+
+from evaluation.registry import Registry
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+
+class Capability(Flag):
+    """What a scorer or learner may need of a model, and what a model's head gives."""
+
+    NOTHING = 0
+    MASKED_SCORES = auto()
+    """Scores of vocabulary entries at a mask."""
+    CAUSAL_SCORES = auto()
+    """Log-likelihoods of tokens after a text."""
+    CHOICE_HEAD = auto()
+    """One score for a question with a choice."""
+    HIDDEN_STATES = auto()
+    """Vectors of the tokens."""
+    TRAINABLE = auto()
+    """Weights that can be fine-tuned, with a new head where the checkpoint has another one."""
+
+
+_NETWORK = Capability.HIDDEN_STATES | Capability.TRAINABLE
+
+
+@dataclass(frozen=True)
+class Head:
+    """A head that checkpoints are loaded with, and what a model with it can do.
+
+    Attributes:
+        name: as in results and on the command line.
+        label: in messages: ``masked LM``.
+        gives: capabilities of a model with this head.
+        auto_class: transformers' class that loads it, also as remote code names it.
+        architectures: transformers' mapping (in ``modeling_auto``) of the architectures that
+            have it; None: no checkpoint is taken to have it by its architecture.
+        missing: what a checkpoint lacks that was not trained with this head.
+        remedy: what to do about that.
+        uses_pooler: whether its scores depend on the pooler.
+        pretraining: whether ``...ForPreTraining`` checkpoints hold it among others.
+    """
+
+    name: str
+    label: str
+    gives: Capability
+    auto_class: str
+    architectures: str | None
+    missing: str = ""
+    remedy: str = ""
+    uses_pooler: bool = False
+    pretraining: bool = False
+
+    def fits(self, architecture: str, config: PretrainedConfig) -> bool:
+        """Tell whether checkpoints of an architecture hold this head."""
+        from transformers.models.auto import modeling_auto
+
+        if self.pretraining and architecture.endswith("ForPreTraining"):
+            # ELECTRA's is a discriminator: it tells replaced tokens from original ones.
+            return bool(config.model_type != "electra")
+        if self.architectures is None or getattr(config, "is_encoder_decoder", False):
+            return False
+        mapping: Mapping[str, Any] = getattr(modeling_auto, self.architectures)
+        return any(
+            architecture == names if isinstance(names, str) else architecture in names
+            for names in mapping.values()
+        )
+
+
+MASKED_LM = Head(
+    "masked_lm",
+    "masked LM",
+    Capability.MASKED_SCORES | _NETWORK,
+    "AutoModelForMaskedLM",
+    "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
+    missing="masked-LM head",
+    remedy="It may be an encoder for sentence embeddings, a classifier or a discriminator: give "
+    "the checkpoint that was pretrained as a masked LM, or fine-tune this one for multiple choice "
+    "with --train N",
+    pretraining=True,
+)
+CAUSAL_LM = Head(
+    "causal_lm",
+    "causal LM",
+    Capability.CAUSAL_SCORES | _NETWORK,
+    "AutoModelForCausalLM",
+    "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
+    missing="language-model head",
+    remedy="It may be an encoder or a classifier: give a checkpoint that was trained as a causal "
+    "LM",
+)
+MULTIPLE_CHOICE = Head(
+    "multiple_choice",
+    "multiple-choice model",
+    Capability.CHOICE_HEAD | _NETWORK,
+    "AutoModelForMultipleChoice",
+    "MODEL_FOR_MULTIPLE_CHOICE_MAPPING_NAMES",
+    missing="trained multiple-choice head",
+    remedy="Train it here with --train N, or give a checkpoint that was trained for multiple "
+    "choice",
+    uses_pooler=True,
+)
+ENCODER = Head(
+    "encoder",
+    "encoder without a head",
+    _NETWORK,
+    "AutoModel",
+    None,
+    missing="whole encoder",
+    remedy="Check that config.json and the weights belong together",
+)
+"""The network alone: what every checkpoint has, whatever else it holds."""
+
+_HERE = "evaluation.models.capabilities"
+HEADS = Registry[Head](
+    "head",
+    "kbprobe.heads",
+    Head,
+    [f"{_HERE}:{name}" for name in ("MASKED_LM", "MULTIPLE_CHOICE", "CAUSAL_LM", "ENCODER")],
+)
+"""All heads; of an architecture that several fit, the first is taken."""
+
+
+def head_that_gives(needs: Capability) -> Head:
+    """Return the head whose models can do what is needed, and as little else as possible."""
+    fitting = (head for head in HEADS if needs & head.gives == needs)
+    return min(fitting, key=lambda head: head.gives.value.bit_count())

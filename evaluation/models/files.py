@@ -1,0 +1,110 @@
+"""The files of a checkpoint: found here or fetched from the Hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kbprobe.errors import KbprobeError, UsageError
+
+_CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
+_TOKENIZER_FILES = (
+    "tokenizer*",
+    "vocab*",
+    "merges*",
+    "special_tokens*",
+    "added_tokens*",
+    "chat_template*",
+    "*.model",
+)
+
+
+def find_checkpoint(
+    model: str, revision: str | None, loading: Mapping[str, Any]
+) -> tuple[Path, str | None]:
+    """Return the folder that holds a checkpoint, and the commit of one from the Hub.
+
+    Raises:
+        UsageError: there is no such checkpoint.
+        KbprobeError: it cannot be fetched.
+    """
+    path = Path(model)
+    if path.exists() and revision is not None:
+        raise UsageError(f"--revision is of a checkpoint on the Hub; {model} is here and has none")
+    if path.is_dir():
+        return path, None
+    if path.is_file():
+        if path.suffix == ".gguf":
+            return path.parent, None
+        raise UsageError(
+            f"{model} is a file. Name the checkpoint's folder, a .gguf file or a Hub id."
+        )
+    if model.startswith((".", "/", "~")) or model.count("/") > 1 or model.endswith(".gguf"):
+        raise UsageError(f"no checkpoint at {model}: no such file or folder")
+    return _fetch(model, revision, loading)
+
+
+def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tuple[Path, str]:
+    """Fetch a Hub checkpoint's files, safetensors where it has them, and return its commit."""
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    def snapshot(patterns: Iterable[str]) -> Path:
+        wanted = list(patterns)
+        return Path(
+            huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted)
+        )
+
+    patterns = [*_CONFIG_FILES, *(["*.py"] if loading["trust_remote_code"] else [])]
+    if "gguf_file" in loading:
+        patterns.append(loading["gguf_file"])
+    try:
+        folder = snapshot([*patterns, "model*.safetensors"])
+        if "gguf_file" not in loading and not any(folder.glob("model*.safetensors")):
+            folder = snapshot([*patterns, "pytorch_model*.bin"])
+    except errors.RevisionNotFoundError as error:
+        raise UsageError(f"{model} has no revision {revision!r} on the Hub") from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise UsageError(
+            f"{model} is neither a folder here nor a checkpoint on the Hub that you may read. "
+            "Check the spelling; a private one needs `hf auth login`."
+        ) from error
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+        offline = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE")
+        why = "offline mode is on" if offline else "the Hub cannot be reached"
+        raise KbprobeError(
+            f"{model} is neither a folder here nor in the local Hub cache, and {why}: "
+            f"{first_line(error)}"
+        ) from error
+    # The folder of a snapshot is named by its commit.
+    return folder, folder.name
+
+
+def weight_files(model: str, folder: Path, loading: Mapping[str, Any]) -> list[Path]:
+    """List the files that hold a checkpoint's weights.
+
+    Raises:
+        KbprobeError: there are none.
+    """
+    if "gguf_file" in loading:
+        return [folder / loading["gguf_file"]]
+    for pattern in ("model*.safetensors", "pytorch_model*.bin"):
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise KbprobeError(
+        f"{model} holds no weights (no model.safetensors, no pytorch_model.bin in {folder})"
+    )
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """List the files that a checkpoint's tokenizer is made of."""
+    found = {file for mask in _TOKENIZER_FILES for file in folder.glob(mask)}
+    return sorted(file for file in found if file.is_file())
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its type where it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

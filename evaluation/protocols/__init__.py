@@ -1,1 +1,0 @@
-"""Protocols: what is done with a probe and a model, from start to results."""

@@ -1,0 +1,1 @@
+"""The report: a page made from result files."""

@@ -1,0 +1,180 @@
+"""Parts of the metrics arranged to be seen: the heat map, cluster sizes, breakdowns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.results.intervals import wilson
+from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
+
+SMALL = 50
+"""Fewer rows are greyed: at 50 the 95% interval is up to 14 points either way."""
+
+JOINED_CLUSTERS = 20
+"""Cluster sizes are joined until a point of the curve stands on this many clusters."""
+
+LENGTH_OF = {
+    "sum": "not divided by length",
+    "char": "divided by the choice's characters",
+    "byte": "divided by the choice's bytes",
+    "token": "divided by the choice's tokens",
+}
+"""What happens to a choice's score before choices are compared, by normalization."""
+
+_PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """A row of the heat map; a cell is None where the probe has no such questions."""
+
+    hops: str
+    cells: tuple[Cell | None, ...]
+    total: tuple[float, int]
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Hops x distractor family and distance.
+
+    Attributes:
+        families: the upper heads: a family's name and the number of its columns.
+        distances: the lower heads.
+        rows: one for each number of hops.
+        totals: accuracy and rows of each column.
+        total: accuracy and rows of all cells.
+    """
+
+    families: tuple[tuple[str, int], ...]
+    distances: tuple[str, ...]
+    rows: tuple[HeatRow, ...]
+    totals: tuple[tuple[float, int], ...]
+    total: tuple[float, int]
+
+
+def heat_map(table: Sequence[Cell]) -> HeatMap | None:
+    """Arrange the cells ([W] Figure 3); None where they do not differ in hops or distractors.
+
+    Random distractors, the easiest, come first; families follow by name, distances ascending.
+    """
+    if len(table) < 2:
+        return None
+
+    def column(cell: Cell) -> tuple[bool, bool, str, float]:
+        family, distance = cell.family, cell.distractor_hops
+        far = float("inf") if distance is None else distance
+        return family is None, family != "random", family or "", far
+
+    def level(cell: Cell) -> float:
+        return float("inf") if cell.hops is None else cell.hops
+
+    heads = {column(cell): cell for cell in table}
+    columns = sorted(heads)
+    families: dict[str, int] = {}
+    for key in columns:
+        name = _named(heads[key].family)
+        families[name] = families.get(name, 0) + 1
+    at = {(level(cell), column(cell)): cell for cell in table}
+    rows = tuple(
+        HeatRow(
+            hops=_named(None if hops == float("inf") else int(hops)),
+            cells=tuple(at.get((hops, key)) for key in columns),
+            total=_pooled([cell for cell in table if level(cell) == hops]),
+        )
+        for hops in sorted({level(cell) for cell in table})
+    )
+    return HeatMap(
+        families=tuple(families.items()),
+        distances=tuple(_named(heads[key].distractor_hops) for key in columns),
+        rows=rows,
+        totals=tuple(_pooled([cell for cell in table if column(cell) == key]) for key in columns),
+        total=_pooled(table),
+    )
+
+
+def _named(value: str | int | None) -> str:
+    return "not given" if value is None else str(value)
+
+
+def _pooled(cells: Sequence[Cell]) -> tuple[float, int]:
+    rows = sum(cell.accuracy.n for cell in cells)
+    return sum(cell.accuracy.value * cell.accuracy.n for cell in cells) / max(rows, 1), rows
+
+
+@dataclass(frozen=True)
+class JoinedSizes:
+    """Clusters of neighbouring sizes taken together.
+
+    Attributes:
+        label: the sizes, such as ``7`` or ``31 to 40``.
+        size: mean questions of a cluster.
+        clusters: how many there are.
+        accuracy: of their rows.
+        strict: share with every question right; ``low`` and ``high`` its 95% Wilson interval
+            (clusters are taken to be independent of each other).
+        independent: the strict accuracy to expect of independent rows.
+    """
+
+    label: str
+    size: float
+    clusters: int
+    accuracy: float
+    strict: float
+    low: float
+    high: float
+    independent: float
+
+
+def joined_sizes(metrics: Metrics) -> list[JoinedSizes]:
+    """Join neighbouring cluster sizes until each point stands on enough clusters.
+
+    The last point takes what is left over.
+    """
+    groups: list[list[ClusterSize]] = []
+    held = JOINED_CLUSTERS
+    for entry in sorted(metrics.cluster_sizes, key=lambda entry: entry.size):
+        if held >= JOINED_CLUSTERS:
+            groups.append([])
+            held = 0
+        groups[-1].append(entry)
+        held += entry.clusters
+    if len(groups) > 1 and held < JOINED_CLUSTERS:
+        last = groups.pop()
+        groups[-1] += last
+    return [_joined(group) for group in groups]
+
+
+def _joined(group: Sequence[ClusterSize]) -> JoinedSizes:
+    clusters = sum(entry.clusters for entry in group)
+    questions = sum(entry.clusters * entry.size for entry in group)
+    strict = sum(entry.strict * entry.clusters for entry in group) / clusters
+    low, high = wilson(strict, clusters)
+    first, last = group[0].size, group[-1].size
+    return JoinedSizes(
+        label=f"{first}" if first == last else f"{first} to {last}",
+        size=questions / clusters,
+        clusters=clusters,
+        accuracy=sum(e.accuracy * e.clusters * e.size for e in group) / questions,
+        strict=strict,
+        low=low,
+        high=high,
+        independent=sum(entry.independent * entry.clusters for entry in group) / clusters,
+    )
+
+
+def normalizations(metrics: Metrics) -> list[tuple[str, Estimate]]:
+    """Name each accuracy by what is compared, the one that predictions were made with marked."""
+    rows = []
+    for normalization, name in METRIC_OF.items():
+        if name in metrics.accuracies:
+            used = " (used here)" if normalization == metrics.normalization else ""
+            label = f"{name}, {_PER[normalization]}{used}"
+            rows.append((label, metrics.accuracies[name]))
+    return rows
+
+
+def largest_first(groups: Sequence[Group]) -> list[tuple[str, Estimate]]:
+    """Order groups by their rows, the most first, then by name."""
+    ordered = sorted(groups, key=lambda group: (-group.accuracy.n, group.name))
+    return [(group.name, group.accuracy) for group in ordered]

@@ -1,0 +1,220 @@
+"""Figures of the report: drawn by matplotlib, written as SVG in the page's own colours.
+
+Each of their colours (:mod:`evaluation.results.analyses.inks`) becomes a variable of the page's
+style sheet, so that figures follow the reader's light or dark scheme.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from evaluation.report.breakdowns import SMALL, JoinedSizes
+from evaluation.results.analyses.inks import (
+    INKS,
+    LINE,
+    MODEL,
+    REFERENCE,
+    SOFT,
+    TYPE,
+    colour,
+    pair_colours,
+)
+from evaluation.results.types import Bin
+from evaluation.results.words import printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHADES = 20
+"""Steps of the heat map's palette: one for every 5 points of accuracy."""
+
+_STYLE: dict[Any, Any] = {
+    "font.size": 11,
+    "font.family": "sans-serif",
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "xtick.minor.size": 0,
+    "legend.frameon": False,
+    "legend.labelcolor": TYPE,
+    "text.color": TYPE,
+    "text.parse_math": False,
+    "svg.fonttype": "none",
+}
+_WIDTH = 6.0
+"""Inches of 72 units, the natural width of a figure: its type is still readable on a phone."""
+
+
+def shade(share: float) -> int:
+    """Return the heat map's step for a share between 0 and 1."""
+    return round(SHADES * min(1.0, max(0.0, share)))
+
+
+def style_rules() -> Markup:
+    """Return the style sheet's colours: variables of the inks, and a class for each shade.
+
+    Classes ``s0`` to ``s20`` are grounds of the heat map with type that reads on them, variables
+    ``--u0`` to ``--u4`` and ``--v0`` to ``--v4`` the shades of two answers.
+    """
+    variables = {**INKS, **pair_colours()}
+    lines = [f":root {{ {_declared(variables)} }}"]
+    for step in range(SHADES + 1):
+        grounds = (colour("Blues", step / SHADES), colour("Blues_r", step / SHADES))
+        inks = tuple("#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds)
+        lines.append(
+            f".s{step} {{ background: light-dark({', '.join(grounds)}); "
+            f"color: light-dark({', '.join(inks)}); }}"
+        )
+    return Markup("\n".join(lines))
+
+
+def _declared(variables: dict[str, tuple[str, str]]) -> str:
+    return " ".join(f"--{n}: light-dark({a}, {b});" for n, (a, b) in variables.items())
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of ``#rrggbb``, between 0 and 1 (WCAG 2)."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def draw(name: str, label: str, height: float, plot: Callable[[Figure], None]) -> Markup:
+    """Draw a figure and return it as SVG to be part of a page: the same bytes every time.
+
+    Args:
+        name: keeps its ids apart from those of the page's other figures.
+        label: what it shows, for those who do not see it.
+        height: in inches of 72 units; it is 6 wide.
+        plot: fills the figure.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    written = io.StringIO()
+    with warnings.catch_warnings(), matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        # Of scripts that matplotlib's font lacks: the browser has its own.
+        warnings.simplefilter("ignore")
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        plot(figure)
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(written, format="svg", transparent=True, metadata=nothing)
+    return _inline(written.getvalue(), label)
+
+
+def _inline(svg: str, label: str) -> Markup:
+    """Make a document of its own a part of a page: no ids but those in use, the page's colours."""
+    body = svg[svg.index("<svg") :].strip()
+    box = re.search(r'viewBox="([^"]*)"', body)
+    if box is None:
+        raise ValueError("matplotlib's SVG has no viewBox")
+    body = body[body.index(">") + 1 :]
+    for tag in ("metadata", "style", "clipPath"):
+        body = re.sub(rf"<{tag}\b.*?</{tag}>", "", body, flags=re.S)
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
+    body = re.sub(r' clip-path="[^"]*"', "", body)
+    used = set(re.findall(r'href="#([^"]*)"', body))
+    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
+    body = re.sub(r"<defs>\s*</defs>", "", body)
+    body = re.sub(r"(\d+\.\d\d)\d+", r"\1", body)
+    body = re.sub(r"font: ([^;\"]*?)[\d.]+px [^;\"]*", r"font: \g<1>11px inherit", body)
+    body = body.replace("font: 11px inherit", "font-size: 11px")
+    inks = {light: name for name, (light, _) in {**INKS, **pair_colours()}.items()}
+    body = re.sub(r"#[0-9a-f]{6}", lambda m: f"var(--{inks[m[0]]})" if m[0] in inks else m[0], body)
+    body = re.sub(r">\s+<", "><", body)
+    opening = Markup('<svg class="figure" role="img" viewBox="{}" aria-label="{}">')
+    return opening.format(box[1], printable(label)) + Markup(printable(body))
+
+
+def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
+    """Draw strict accuracy over cluster size; None where there are no two sizes to compare."""
+    if len(sizes) < 2:
+        return None
+    x = [entry.size for entry in sizes]
+    strict = [100 * entry.strict for entry in sizes]
+
+    def plot(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.plot(
+            x,
+            [100 * entry.independent for entry in sizes],
+            "--",
+            color=REFERENCE,
+            label="if answers were independent",
+        )
+        axes.errorbar(
+            x,
+            strict,
+            [
+                [100 * (entry.strict - entry.low) for entry in sizes],
+                [100 * (entry.high - entry.strict) for entry in sizes],
+            ],
+            marker="o",
+            color=MODEL,
+            label="observed (95% interval)",
+        )
+        if max(x) / min(x) >= 8:
+            axes.set_xscale("log")
+            ticks = [n * 10**d for d in range(6) for n in (1, 2, 5)]
+            axes.set_xticks([t for t in ticks if min(x) <= t <= max(x)])
+            axes.xaxis.set_major_formatter("{x:.0f}")
+            axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter("{x:.0f}%")
+        axes.set_xlabel("questions in the cluster")
+        axes.set_title("Clusters with every question right", loc="left", fontsize=11)
+        figure.legend(loc="outside upper left", ncols=2)
+
+    label = "Strict cluster accuracy by cluster size, and what independent rows would give."
+    return draw("sizes", f"{label} The numbers are in the table below.", 3.4, plot)
+
+
+def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
+    """Draw accuracy over confidence, and how many predictions there are; None without any."""
+    bins = [entry for entry in bins if entry.n]
+    if not bins:
+        return None
+
+    def plot(figure: Figure) -> None:
+        top, low = figure.subplots(2, sharex=True, height_ratios=[5, 1])
+        top.plot([0, 100], [0, 100], "--", color=REFERENCE, label="perfect calibration")
+        # A bin of a few predictions may lie anywhere: no line is drawn to it.
+        for many in (False, True):
+            held = [entry for entry in bins if (entry.n >= SMALL) is many]
+            top.plot(
+                [100 * entry.confidence for entry in held],
+                [100 * entry.accuracy for entry in held],
+                "o-" if many else "o",
+                alpha=1.0 if many else 0.4,
+                color=MODEL,
+                label="the model" if many else f"fewer than {SMALL} predictions",
+            )
+        top.set_ylim(-3, 103)
+        top.yaxis.set_major_formatter("{x:.0f}%")
+        top.set_title("Right answers", loc="left", fontsize=11)
+        figure.legend(loc="outside upper left", ncols=3)
+        width = [100 * (entry.high - entry.low) - 0.6 for entry in bins]
+        middle = [50 * (entry.high + entry.low) for entry in bins]
+        low.bar(middle, [entry.n for entry in bins], width, color=MODEL, alpha=0.55)
+        low.set_title("Predictions", loc="left", fontsize=11)
+        low.set_yticks([])
+        low.set_xlim(-3, 103)
+        low.xaxis.set_major_formatter("{x:.0f}%")
+        low.set_xlabel("confidence: the predicted choice’s share of the softmax")
+
+    label = "Accuracy by confidence, beside the diagonal of perfect calibration."
+    return draw("calibration", f"{label} The numbers are in the table below.", 5.6, plot)

@@ -1,0 +1,379 @@
+"""The report: ``report.html``, one page made from ``results.json`` and ``predictions.parquet``.
+
+The page is a pure function of the two files, and of the facts' two where rows rest on facts: no
+date, no machine. It holds all that it needs, runs no script and asks for nothing from elsewhere
+(its content security policy forbids both, whatever the texts of a probe may contain).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.report.breakdowns import (
+    LENGTH_OF,
+    SMALL,
+    heat_map,
+    joined_sizes,
+    largest_first,
+    normalizations,
+)
+from evaluation.report.figures import calibration_chart, draw, shade, size_chart, style_rules
+from evaluation.report.questions import (
+    WORST_LEAST,
+    Question,
+    confident_mistakes,
+    drawn,
+    picked,
+    worst_clusters,
+)
+from evaluation.results.analyses import all_analyses
+from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
+from evaluation.results.analyses.facts import facts_of
+from evaluation.results.types import (
+    FACTS,
+    METRIC_OF,
+    PREDICTIONS,
+    REPORT,
+    RESULTS,
+    Metrics,
+    Normalization,
+    Results,
+    read_predictions,
+    read_results,
+    remarks,
+)
+from evaluation.results.words import (
+    clip,
+    interval,
+    last_name,
+    number,
+    percent,
+    points,
+    printable,
+)
+from kbprobe.columns import to_numpy
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import write_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+SHOWN_GROUPS = 12
+LISTED_GROUPS = 200
+"""Templates shown at once, and those that unfold below them; more are left to ``results.json``."""
+
+SAMPLED = 6
+"""Questions of each kind in the sample."""
+
+
+def make_report(folder: Path) -> Path:
+    """Write ``report.html`` beside a folder's results.
+
+    The same two files give the same bytes. The page is written aside and then renamed, so that
+    a reader never sees half of one.
+
+    Args:
+        folder: holds ``results.json`` and ``predictions.parquet``; where rows rest on facts, the
+            folder ``facts`` within holds the facts'. Without it no examples of these are shown.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UsageError: one of the two is missing or damaged, or they are not of the same run.
+        KbprobeError: the page cannot be written.
+    """
+    results = read_results(folder)
+    predictions = read_predictions(folder)
+    _check_pair(folder, results.metrics, predictions)
+    page = render(results, predictions, _facts_of(folder, results))
+    try:
+        write_file(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
+    except OSError as error:
+        raise KbprobeError(
+            f"{folder / REPORT} cannot be written ({error.strerror}): see to the folder's "
+            "permissions and the space left"
+        ) from error
+    return folder / REPORT
+
+
+def _facts_of(folder: Path, results: Results) -> pa.Table | None:
+    """Read the predictions of the facts that rows rest on; None where they are not there.
+
+    Raises:
+        UsageError: they are not those that the rows were related to.
+    """
+    facts = facts_of(results)
+    if facts is None or not (folder / FACTS / RESULTS).is_file():
+        return None
+    metrics, predictions = read_results(folder / FACTS).metrics, read_predictions(folder / FACTS)
+    _check_pair(folder / FACTS, metrics, predictions)
+    if (metrics.items, metrics.accuracy) != (facts.asked, facts.accuracy):
+        raise UsageError(
+            f"{folder / FACTS} holds other facts than those that {folder / RESULTS} is about. "
+            "Evaluate again."
+        )
+    return predictions
+
+
+def _check_pair(folder: Path, metrics: Metrics, predictions: pa.Table) -> None:
+    """Refuse results and predictions that do not count the same.
+
+    Raises:
+        UsageError: they are not of the same run.
+    """
+    scored = predictions["correct"].drop_null()
+    held = (predictions.num_rows, len(scored), int(to_numpy(scored.cast("int64")).sum()))
+    counted = (metrics.items, metrics.scored, round(metrics.accuracy.value * metrics.scored))
+    if held != counted:
+        raise UsageError(
+            f"{folder}: {RESULTS} counts {counted[0]:,} items, {counted[1]:,} scored and "
+            f"{counted[2]:,} right, {PREDICTIONS} {held[0]:,}, {held[1]:,} and {held[2]:,}: they "
+            "are not of the same run. Evaluate again."
+        )
+
+
+def render(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> str:
+    """Return the page for results, the predictions behind them, and those of the facts, if any."""
+    metrics, normalization = results.metrics, results.metrics.normalization
+    sizes = joined_sizes(metrics)
+    clustered = metrics.clusters < metrics.scored or metrics.strict_accuracy is not None
+    wrong, right = (
+        drawn(predictions, normalization, SAMPLED, correct=correct) for correct in (False, True)
+    )
+    sure = confident_mistakes(predictions, normalization, SAMPLED)
+    sections = [
+        {"section": section, "parts": _parts(section, predictions, normalization)}
+        for analysis in all_analyses()
+        if (section := analysis.section(ResultFiles(results, predictions, facts))) is not None
+    ]
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        r=results,
+        m=metrics,
+        model=last_name(results.model.id),
+        style_rules=style_rules(),
+        shade=shade,
+        example=(right or wrong)[0] if right or wrong else None,
+        floor=strongest_baseline(metrics),
+        verdict=verdict(metrics),
+        summary=summary(results),
+        cautions=cautions(results),
+        heat=heat_map(metrics.table),
+        small=SMALL,
+        sizes=sizes,
+        size_chart=size_chart(sizes),
+        calibration_chart=calibration_chart(metrics.calibration),
+        metric_of=METRIC_OF,
+        length_of=LENGTH_OF,
+        baselines=sorted(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0])),
+        normalizations=normalizations(metrics),
+        templates=largest_first(metrics.by_template),
+        pos=largest_first(metrics.by_pos),
+        shown_groups=SHOWN_GROUPS,
+        listed_groups=LISTED_GROUPS,
+        sections=sections,
+        worst=worst_clusters(predictions, normalization) if clustered else None,
+        worst_least=WORST_LEAST,
+        samples=[
+            (
+                "Wrong and sure of it",
+                "The wrong predictions with the highest share, one from each cluster.",
+                sure,
+            ),
+            ("Wrong, drawn at random", "Typical mistakes.", wrong),
+            ("Right, drawn at random", "What a right answer looks like.", right),
+        ],
+        provenance=provenance(results),
+        has_facts=facts is not None,
+    )
+
+
+def _parts(
+    section: Section, predictions: pa.Table, normalization: Normalization
+) -> list[tuple[str, Any, Any]]:
+    """Return each part of a section: its kind, itself, and what is made of it here."""
+    made: list[tuple[str, Any, Any]] = []
+    for at, part in enumerate(section.parts):
+        content: Markup | list[tuple[Question, Any]] | None = None
+        if isinstance(part, Picture):
+            content = draw(f"{section.id}{at}", part.label, part.height, part.plot)
+        elif isinstance(part, Examples):
+            lines = {example.row: example.lines for example in part.candidates}
+            shown = picked(predictions, list(lines), normalization, part.most)
+            content = [(question, lines[question.row]) for question in shown]
+        made.append((type(part).__name__, part, content))
+    return made
+
+
+def strongest_baseline(metrics: Metrics) -> tuple[str, float] | None:
+    """Return the audit baseline of the highest accuracy (the first by name of equals)."""
+    if not metrics.baselines:
+        return None
+    return min(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+def summary(results: Results) -> list[str]:
+    """Describe in sentences the headline number, and how far it can be trusted."""
+    metrics = results.metrics
+    accuracy = metrics.accuracy
+    right = round(accuracy.value * metrics.scored)
+    sentences = [
+        f"The model picks the right choice for {right:,} of {metrics.scored:,} scored questions: "
+        f"{percent(accuracy.value)}, where guessing gives {percent(metrics.chance)}."
+    ]
+    between = f"The 95% interval, {interval(accuracy)},"
+    if accuracy.method != "wilson":
+        sentences.append(
+            f"{between} is over the {metrics.clusters:,} clusters, not over the rows: questions "
+            "about one concept tend to be right or wrong together, so ten about one concept "
+            "say less than ten about ten."
+        )
+    else:
+        sentences.append(
+            f"{between} takes the questions to be independent of each other, as no two rows "
+            "share a cluster; it is too narrow if some of them ask about the same thing."
+        )
+    sentences.append(_against_floor(metrics))
+    strict, difference = metrics.strict_accuracy, metrics.strict_difference
+    if strict is not None and difference is not None:
+        sentences.append(
+            f"It gets every question right in {percent(strict.value)} of {strict.n:,} clusters "
+            f"(95% interval {interval(strict)}), {abs(difference.value):.1f} points "
+            f"{'below' if difference.value <= 0 else 'above'} its accuracy."
+        )
+    return sentences
+
+
+def _level(metrics: Metrics) -> float:
+    """Return what is reached without knowledge: by chance, or by a shortcut if that is more."""
+    floor = strongest_baseline(metrics)
+    return metrics.chance if floor is None else max(floor[1], metrics.chance)
+
+
+def verdict(metrics: Metrics) -> tuple[str, str]:
+    """Say in a few words whether the model beats what is reached without knowledge.
+
+    Returns:
+        ``above``, ``level`` or ``below``, and the words.
+    """
+    shortcut = strongest_baseline(metrics) is not None
+    if metrics.accuracy.low > _level(metrics):
+        return "above", f"Better than guessing{' and every shortcut' if shortcut else ''}"
+    what = "guessing or a shortcut reaches" if shortcut else "guessing reaches"
+    if metrics.accuracy.high < _level(metrics):
+        return "below", f"Below what {what}"
+    return "level", f"No better than what {what}, as far as this can tell"
+
+
+def _against_floor(metrics: Metrics) -> str:
+    said = {
+        "above": "lies above",
+        "below": "lies below",
+        "level": "does not separate the model from",
+    }
+    place = said[verdict(metrics)[0]]
+    floor = strongest_baseline(metrics)
+    if floor is None:
+        return (
+            f"The interval {place} chance. The probe has no audit, so it is not known how far "
+            "shortcuts alone would get."
+        )
+    name, value = floor
+    return (
+        f"The strongest shortcut of the probe's audit, “{clip(name, 60)}”, gets {percent(value)} "
+        f"without knowing the answer: the interval {place} "
+        f"{'that' if value >= metrics.chance else 'chance'}."
+    )
+
+
+def cautions(results: Results) -> list[str]:
+    """Return what a reader must know before quoting the number."""
+    metrics = results.metrics
+    found = []
+    aside = sum(metrics.set_aside.values())
+    if aside:
+        reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(metrics.set_aside.items()))
+        counted = metrics.accuracy.value * metrics.scored / metrics.items
+        found.append(
+            f"{aside:,} of {metrics.items:,} questions ({percent(aside / metrics.items)}) were "
+            f"set aside and not scored ({reasons}). Counting them as wrong, accuracy would be "
+            f"{percent(counted)}."
+        )
+    if metrics.ties:
+        found.append(
+            f"In {metrics.ties:,} of the questions scored the best two scores lie within "
+            f"{metrics.tie_tolerance:g} of each other, which is numerical noise: a tie. Counting "
+            f"ties as wrong, accuracy would be {percent(metrics.ties_wrong)}."
+        )
+    spread = [estimate.value for estimate in metrics.accuracies.values()]
+    if len(spread) > 1 and max(spread) - min(spread) >= 0.05:
+        found.append(
+            f"Accuracy is {percent(min(spread))} to {percent(max(spread))}, depending on how "
+            "scores are normalized for length. Choose before you look, and name the choice."
+        )
+    if metrics.strict_accuracy is not None and metrics.clusters < 30:
+        found.append(
+            f"There are only {metrics.clusters} clusters: intervals over so few are rough."
+        )
+    found += [f"{remark}." for remark in remarks(results)]
+    return found
+
+
+def provenance(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return every field that says what was run, by section, spelled."""
+    sections: list[tuple[str, dict[str, Any]]] = [
+        ("Probe", results.probe.model_dump()),
+        ("Model", results.model.model_dump()),
+        ("Scoring", {**results.scoring.model_dump(), "seed": results.seed}),
+        ("Timings, in seconds", results.timings.model_dump()),
+        ("Versions", {**results.versions, "results schema": results.schema_version}),
+    ]
+    return [
+        (title, [(name, _spelled(value)) for name, value in fields.items()])
+        for title, fields in sections
+    ]
+
+
+def _spelled(value: Any) -> str:
+    """Spell a field's value for people; what is nested stays JSON."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+
+
+def _environment() -> Environment:
+    """The templates' environment: everything is escaped, nothing may be undefined."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        percent=percent,
+        interval=interval,
+        count=lambda number: f"{number:,}",
+        points=points,
+        number=number,
+        across=lambda share: f"{100 * share:.2f}%",
+        clip=clip,
+    )
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    """Make texts printable, and leave what is HTML already as it is."""
+    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

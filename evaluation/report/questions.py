@@ -1,0 +1,244 @@
+"""The questions that the report shows, picked from the predictions and laid out for reading."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kbprobe.arrays import Floats, Ints
+from kbprobe.columns import to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evaluation.results.types import Normalization
+
+WORST_LEAST = 3
+"""Clusters of fewer scored questions are not called worst: one wrong answer says little."""
+
+WORST_SHOWN = 6
+WORST_QUESTIONS = 6
+"""Clusters shown, and questions of each."""
+
+CHOICES_SHOWN = 20
+"""Of a question with more choices, those with the best scores are shown, and the gold."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice as shown.
+
+    Attributes:
+        score: as the scorer gave it, a sum over ``tokens``.
+        compared: the same after normalization.
+        share: softmax of ``compared`` over the choices.
+    """
+
+    label: str
+    text: str
+    gold: bool
+    chosen: bool
+    score: float
+    tokens: int
+    compared: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """A scored question, row ``row`` of the predictions.
+
+    ``about`` says where it belongs; ``hidden`` counts choices left out.
+    """
+
+    row: int = field(compare=False)
+    id: str
+    text: str
+    right: bool
+    tie: bool
+    about: str
+    choices: tuple[Choice, ...]
+    hidden: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that went wrong: its scored rows, how many were right, some of its questions."""
+
+    name: str
+    rows: int
+    right: int
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class WorstClusters:
+    """The clusters of lowest accuracy, and how many there would be by chance.
+
+    Attributes:
+        shown: the worst of them, the worst first.
+        eligible: clusters that are large enough to be looked at.
+        none_right: those of them without a right answer.
+        by_chance: how many would have none if rows were right independently of each other.
+    """
+
+    shown: tuple[Cluster, ...]
+    eligible: int
+    none_right: int
+    by_chance: float
+
+
+def worst_clusters(predictions: pa.Table, normalization: Normalization) -> WorstClusters:
+    """Return the clusters of lowest accuracy; of equals the largest, then by name."""
+    import pyarrow.compute as pc
+
+    scored = predictions.filter(pc.is_valid(predictions["prediction"]))
+    groups = scored.group_by("cluster").aggregate([("correct", "sum"), ("correct", "count")])
+    names = groups["cluster"].to_pylist()
+    right = to_numpy(groups["correct_sum"]).astype(np.int64)
+    rows = to_numpy(groups["correct_count"])
+    large = np.flatnonzero(rows >= WORST_LEAST)
+    order = sorted(large, key=lambda i: (right[i] / rows[i], -rows[i], names[i]))
+    # An all-correct cluster is nobody's worst.
+    worst = [i for i in order[:WORST_SHOWN] if right[i] < rows[i]]
+    shown = []
+    for i in worst:
+        inside = scored.filter(pc.equal(scored["cluster"], names[i]))
+        # Wrong answers first, else in the probe's order.
+        wrong_first = np.argsort(_outcome(inside), kind="stable")
+        questions = _questions(inside, wrong_first[:WORST_QUESTIONS], normalization)
+        shown.append(Cluster(names[i], int(rows[i]), int(right[i]), tuple(questions)))
+    accuracy = right.sum() / max(rows.sum(), 1)
+    return WorstClusters(
+        shown=tuple(shown),
+        eligible=len(large),
+        none_right=int((right[large] == 0).sum()),
+        by_chance=float(((1 - accuracy) ** rows[large]).sum()),
+    )
+
+
+def confident_mistakes(
+    predictions: pa.Table, normalization: Normalization, most: int
+) -> list[Question]:
+    """Return the wrong predictions with the highest share, one from each cluster."""
+    wrong = np.flatnonzero(_outcome(predictions) == 0)
+    shares = to_numpy(predictions["probability"].fill_null(0.0))[wrong]
+    ids, clusters = predictions["id"], predictions["cluster"]
+    picked: dict[str, int] = {}
+    for row in wrong[np.argsort(-shares, kind="stable")]:
+        picked.setdefault(clusters[row].as_py() or ids[row].as_py(), int(row))
+        if len(picked) == most:
+            break
+    return _questions(predictions, list(picked.values()), normalization)
+
+
+def drawn(
+    predictions: pa.Table, normalization: Normalization, most: int, *, correct: bool
+) -> list[Question]:
+    """Draw right or wrong predictions by a hash of their ids, whatever else is there."""
+    rows = np.flatnonzero(_outcome(predictions) == int(correct))
+    return picked(predictions, rows, normalization, most)
+
+
+def picked(
+    predictions: pa.Table, among: Sequence[int] | Ints, normalization: Normalization, most: int
+) -> list[Question]:
+    """Draw from some rows by a hash of their ids, whatever else is there."""
+    rows = np.asarray(among, dtype=np.int64)
+    ids = predictions["id"].take(rows).to_pylist()
+    digests = [hashlib.sha256(id_.encode("utf-8")).digest() for id_ in ids]
+    order = sorted(range(len(ids)), key=digests.__getitem__)[:most]
+    return _questions(predictions, rows[order], normalization)
+
+
+def _outcome(predictions: pa.Table) -> Ints:
+    """1 for right, 0 for wrong, -1 for set aside, shape [rows]."""
+    return to_numpy(predictions["correct"].cast("int64").fill_null(-1))
+
+
+def _questions(
+    predictions: pa.Table, rows: Sequence[int] | Ints, normalization: Normalization
+) -> list[Question]:
+    at = np.asarray(rows, dtype=np.int64)
+    taken = predictions.take(at).to_pylist()
+    return [_question(n, row, normalization) for n, row in zip(at.tolist(), taken, strict=True)]
+
+
+def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Question:
+    scores, tokens, texts = row["scores"], row["tokens"], row["choices"]
+    values = compared(scores, tokens, texts, normalization)
+    shares = softmax(values)
+    shown = sorted(range(len(texts)), key=lambda i: (i != row["answer"], -shares[i], i))
+    choices = tuple(
+        Choice(
+            label=label(i),
+            text=texts[i],
+            gold=i == row["answer"],
+            chosen=i == row["prediction"],
+            score=scores[i],
+            tokens=tokens[i],
+            compared=float(values[i]),
+            share=float(shares[i]),
+        )
+        for i in sorted(shown[:CHOICES_SHOWN])
+    )
+    return Question(
+        row=at,
+        id=row["id"],
+        text=row["question"],
+        right=row["correct"],
+        tie=row["tie"],
+        about=_about(row),
+        choices=choices,
+        hidden=max(0, len(texts) - CHOICES_SHOWN),
+    )
+
+
+def compared(
+    scores: Sequence[float],
+    tokens: Sequence[int],
+    texts: Sequence[str],
+    normalization: Normalization,
+) -> Floats:
+    """Divide each choice's score by its length, as predictions were made: shape [choices]."""
+    lengths: dict[str, list[int]] = {
+        "sum": [1] * len(texts),
+        "char": [len(text) for text in texts],
+        "byte": [len(text.encode("utf-8")) for text in texts],
+        "token": list(tokens),
+    }
+    divided: Floats = np.asarray(scores) / np.asarray(lengths[normalization])
+    return divided
+
+
+def softmax(values: Floats) -> Floats:
+    """Return each choice's share, shape [choices]."""
+    best = values.max()
+    # Where a model rules out all choices (minus infinity) they are equal, not undefined.
+    odds: Floats = np.exp(
+        np.subtract(values, best, out=np.zeros_like(values), where=values != best)
+    )
+    odds /= odds.sum()
+    return odds
+
+
+def label(index: int) -> str:
+    """Name a choice by its position: A to Z, then by number."""
+    return ascii_uppercase[index] if index < len(ascii_uppercase) else str(index + 1)
+
+
+def _about(row: dict[str, Any]) -> str:
+    family, distance = row["distractor_family"], row["distractor_hops"]
+    parts = [
+        row["concept"],
+        row["pos"],
+        None if row["hops"] is None else f"hops {row['hops']}",
+        None if not family else f"{family} {distance}" if distance else family,
+        row["template"] and f"wording {row['template']}",
+    ]
+    return " · ".join(part for part in parts if part)

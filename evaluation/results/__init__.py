@@ -1,0 +1,1 @@
+"""Results: metrics, intervals and what they mean."""

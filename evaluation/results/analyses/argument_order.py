@@ -1,0 +1,233 @@
+"""Questions that compare two values of one order: ages, years, objects by size.
+
+Whether a probe asks such questions is read from its rows alone. Numbers have an order of their own;
+words, names of objects say, have the one that the right answers put them into.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RATING_ROUNDS = 200
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+
+LEAST_WORDS = 4
+PAIRS_A_WORD = 2
+"""Words are ordered only if there are so many, and so many times as many pairs of them (or every
+pair): among fewer pairs than that, chance answers seldom contradict each other."""
+
+
+@dataclass(frozen=True)
+class OrderedArguments:
+    """Rows whose right answer says which of two values comes first.
+
+    Attributes:
+        names: of the first and the second argument.
+        values: the distinct values, the lowest first.
+        level: the place of each value in the order, from 0: shape [values]. Values at one place
+            are never compared with each other.
+        first: the row's first value, as an index into ``values``: shape [rows].
+        second: its second value.
+        answers: the answer that is right where the first value is the lower, and where it is the
+            higher.
+        gold: the right one of the two answers: shape [rows].
+        distance: between the row's two values: shape [rows]. Of whole numbers their difference,
+            else places of the order.
+        numeric: whether the values are numbers, ordered as such.
+        places: whether ``distance`` counts places.
+    """
+
+    names: tuple[str, str]
+    values: tuple[str, ...]
+    level: Ints
+    first: Ints
+    second: Ints
+    answers: tuple[str, str]
+    gold: Ints
+    distance: Ints
+    numeric: bool
+    places: bool
+
+
+def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
+    """Find the order that all rows ask about.
+
+    Args:
+        predictions: as :func:`evaluation.results.types.predictions_schema` describes them.
+
+    Returns:
+        None unless every row has two arguments, under the same two names, and the same two
+        answers to choose from, and which of these is right depends on the order of the two
+        arguments alone, in every row. Numbers are ordered by size. Words must be used as first
+        and as second argument, and the right answers must order them without a contradiction.
+    """
+    named, answered = _arguments(predictions), _answers(predictions)
+    if named is None or answered is None:
+        return None
+    names, (first, second), values = named
+    answers, gold = answered
+    if (first == second).any() or np.ptp(gold) == 0:
+        return None
+    rating = np.zeros(len(values))
+    numeric = all(_NUMBER.fullmatch(value) for value in values)
+    if numeric:
+        numbers = np.array([float(value) for value in values])
+        level = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    else:
+        # Either direction would do. The last by name comes first: smaller, lighter, younger.
+        answers, gold = answers[::-1], 1 - gold
+        found = _levels(np.where(gold == 0, (first, second), (second, first)), len(values))
+        if found is None or not _mixed(first, second, len(values)):
+            return None
+        level, rating = found
+    higher = (level[first] > level[second]).astype(np.int64)
+    if (level[first] == level[second]).any() or np.ptp(higher ^ gold):
+        return None
+    if higher[0] != gold[0]:
+        answers, gold = answers[::-1], 1 - gold
+    whole = numeric and all("." not in value and len(value) < 16 for value in values)
+    scale = np.array([int(value) for value in values]) if whole else level
+    # Within a place by rating, then by name: values come sorted, and the sort is stable.
+    order = np.lexsort((rating, level))
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[order] = np.arange(len(values))
+    return OrderedArguments(
+        names=names,
+        values=tuple(values[at] for at in order),
+        level=level[order],
+        first=rank[first],
+        second=rank[second],
+        answers=answers,
+        gold=gold,
+        distance=np.abs(scale[first] - scale[second]),
+        numeric=numeric,
+        places=not whole,
+    )
+
+
+def _arguments(
+    predictions: pa.Table,
+) -> tuple[tuple[str, str], tuple[Ints, Ints], list[str]] | None:
+    """Return the names of the two arguments, their codes in each row, and the distinct values."""
+    import pyarrow.compute as pc
+
+    column = single_chunk(predictions["arguments"])
+    if not len(column) or column.null_count or not pc.all(_are_two(column)).as_py():
+        return None
+    names, values = (part.dictionary_encode() for part in column.flatten().flatten())
+    if names.null_count or values.null_count or len(names.dictionary) != 2:
+        return None
+    called = to_numpy(names.indices).reshape(-1, 2)
+    if (called != called[0]).any():
+        return None
+    one, two = (names.dictionary[code].as_py() for code in called[0].tolist())
+    # Sorted, so that nothing depends on the order of rows.
+    words = values.dictionary.to_pylist()
+    rank = np.argsort(sorted(range(len(words)), key=words.__getitem__))
+    codes = rank[to_numpy(values.indices)].reshape(-1, 2)
+    return (one, two), (codes[:, 0], codes[:, 1]), sorted(words)
+
+
+def _answers(predictions: pa.Table) -> tuple[tuple[str, str], Ints] | None:
+    """Return the two answers, by name, if every row offers both, and which is right in each."""
+    import pyarrow.compute as pc
+
+    column = single_chunk(predictions["choices"])
+    if not pc.all(_are_two(column)).as_py():
+        return None
+    texts = column.flatten().dictionary_encode()
+    if len(texts.dictionary) != 2 or texts.null_count:
+        return None
+    offered = to_numpy(texts.indices).astype(np.int64).reshape(-1, 2)
+    if (offered[:, 0] == offered[:, 1]).any():
+        return None
+    gold = offered[np.arange(len(offered)), to_numpy(predictions["answer"])]
+    one, two = texts.dictionary.to_pylist()
+    return ((one, two), gold) if one < two else ((two, one), 1 - gold)
+
+
+def _are_two(column: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.equal(pc.list_value_length(column), 2)
+
+
+def _mixed(first: Ints, second: Ints, values: int) -> bool:
+    """Whether most values occur on both sides: else they are two sorts of things."""
+    return 2 * np.intersect1d(first, second).size >= values
+
+
+def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
+    """Put values into an order in which each pair's first stands before its second.
+
+    Args:
+        pairs: lower and higher values, shape [2, rows].
+        values: how many there are.
+
+    Returns:
+        The place of each value and its rating. There are as few places as there can be, and of
+        those that a value may have it gets the one that fits its rating best. None if the pairs
+        contradict each other, or are too few.
+    """
+    low, high = np.unique(pairs, axis=1)
+    enough = min(PAIRS_A_WORD * values, values * (values - 1) // 2)
+    if values < LEAST_WORDS or low.size < enough:
+        return None
+    from_bottom, from_top = _longest(low, high, values), _longest(high, low, values)
+    if from_bottom is None or from_top is None:
+        return None
+    places = int(from_bottom.max()) + 1
+    rating = _ratings(low, high, values)
+    wished = np.rint((places - 1) * (rating - rating.min()) / max(np.ptp(rating), 1e-9))
+    last = places - 1 - from_top
+    level = np.zeros(values, dtype=np.int64)
+    for step in range(places):
+        # Everything lower has its place by now, and left these bounds.
+        here = from_bottom == step
+        level[here] = np.clip(wished[here], level[here], last[here]).astype(np.int64)
+        going = here[low]
+        np.maximum.at(level, high[going], level[low[going]] + 1)
+    return np.unique(level, return_inverse=True)[1].astype(np.int64), rating
+
+
+def _ratings(low: Ints, high: Ints, values: int) -> Floats:
+    """Rate values so that a higher one is 1 above a lower one, as nearly as can be.
+
+    Massey's least squares, by iteration: a value that was compared with few others is judged by
+    where these are.
+    """
+    ends, others = np.concatenate([low, high]), np.concatenate([high, low])
+    lead = np.repeat([-1.0, 1.0], low.size)
+    compared = np.bincount(ends, minlength=values)
+    rating: Floats = np.zeros(values)
+    for _ in range(RATING_ROUNDS):
+        judged = np.bincount(ends, weights=rating[others] + lead, minlength=values) / compared
+        # Halfway: between two groups compared only with each other it would swing for ever.
+        rating = (rating + judged) / 2
+    return np.round(rating, 6)
+
+
+def _longest(low: Ints, high: Ints, values: int) -> Ints | None:
+    """Count the steps of the longest way up to each value; None if a way leads in a circle."""
+    steps = np.zeros(values, dtype=np.int64)
+    waiting: Ints = np.bincount(high, minlength=values)
+    ready: Bools = waiting == 0
+    left = np.ones(values, dtype=np.bool_)
+    while ready.any():
+        left &= ~ready
+        going = ready[low]
+        np.maximum.at(steps, high[going], steps[low[going]] + 1)
+        waiting = waiting - np.bincount(high[going], minlength=values)
+        ready = left & (waiting == 0)
+    return None if left.any() else steps

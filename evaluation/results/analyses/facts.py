@@ -1,0 +1,280 @@
+"""How questions that rest on several facts do, beside the facts asked one by one.
+
+A fact counts as known when it is answered right, which a guess does too: every share has beside it
+what guessing gives, and :attr:`Composition.known` is corrected for it (docs/results.md). The
+numbers are made by :mod:`evaluation.results.analyses.composition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from evaluation.results.analyses.base import (
+    Analysis,
+    Example,
+    Examples,
+    Grid,
+    ResultFiles,
+    Section,
+    Shares,
+    Text,
+)
+from evaluation.results.estimate import Estimate, Model
+from evaluation.results.types import Results
+from evaluation.results.words import interval, percent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "facts"
+COLUMNS = {"fact_ids": "list<string>", "facts_right": "int32"}
+"""Further columns of the predictions, where rows rest on facts that were asked as well."""
+
+EXAMPLES = 3
+LISTED = 200
+"""Relations or families listed; more are left to ``results.json``."""
+
+FEW = 50
+"""Fewer questions are greyed."""
+
+
+class KnownPart(Model):
+    """The rows of which all, some or none of the facts are answered right."""
+
+    rows: int = Field(description="How many rows there are.")
+    accuracy: Estimate | None = Field(
+        description="Share of these rows answered right; null where there are none."
+    )
+
+
+class Composition(Model):
+    """Rows that rest on facts, by how many of their facts are answered right."""
+
+    name: str = Field(description="What the rows share: a number of hops, a relation, a family.")
+    rows: int = Field(description="Scored rows with all their facts asked and scored.")
+    accuracy: Estimate = Field(description="Share of these rows answered right.")
+    chance: float = Field(description="Mean of one over the number of the rows' choices.")
+    all_facts: KnownPart = Field(description="Rows with all of their facts right.")
+    some_facts: KnownPart = Field(description="Rows with a fact right and a fact wrong.")
+    no_facts: KnownPart = Field(description="Rows with all of their facts wrong.")
+    all_facts_share: Estimate = Field(description="Share of rows with all of their facts right.")
+    all_facts_independent: float = Field(
+        description="The same, were a row's facts right independently of each other: the product "
+        "of the accuracies of first facts, second facts, and so on."
+    )
+    all_facts_chance: float = Field(
+        description="The same, were every fact guessed: mean product of one over the choices."
+    )
+    fails: Estimate = Field(
+        description="Share of rows with all of their facts right that are wrong themselves."
+    )
+    fails_independent: float = Field(
+        description="The same, were facts and row right independently of each other: "
+        "all_facts_independent by one less accuracy."
+    )
+    fails_chance: float = Field(description="The same, were facts and row guessed.")
+    right_without: Estimate = Field(
+        description="Share of rows that are right though a fact is wrong: guessed, or by a "
+        "shortcut."
+    )
+    known: Estimate | None = Field(
+        description="Share of rows with all of their facts known, corrected for guessing (see "
+        "below); null with fewer than 30 clusters, or where all rows have the same outcome."
+    )
+    known_fails: Estimate | None = Field(
+        description="Share of rows with all of their facts known and themselves not, corrected "
+        "for guessing; null as above."
+    )
+
+
+class Facts(Model):
+    """The single facts that rows rest on, and how the rows do beside them."""
+
+    configs: list[str] = Field(description="The probe's configs that ask for single facts.")
+    asked: int = Field(description="Facts asked, each once: those that a row evaluated rests on.")
+    scored: int = Field(description="Of these, not set aside.")
+    accuracy: Estimate = Field(description="Share of the scored facts answered right.")
+    chance: float = Field(description="Mean of one over the number of a fact's choices.")
+    left_out: dict[str, int] = Field(
+        description="Scored rows that are not counted below, by reason."
+    )
+    rows: Composition | None = Field(description="All rows; null where none could be counted.")
+    by_hops: list[Composition] = Field(description="By edges between concept and gold.")
+    by_relation: list[Composition] = Field(description="By what holds between concept and gold.")
+    by_family: list[Composition] = Field(description="By distractor family.")
+
+
+def facts_of(results: Results) -> Facts | None:
+    """Return the results' block about facts; None where rows rest on none, or none were asked."""
+    held = results.analyses.get(NAME)
+    return None if held is None else Facts.model_validate(held)
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where no facts were asked."""
+    facts = facts_of(files.results)
+    if facts is None:
+        return None
+    parts: list[Text | Shares | Grid | Examples] = [Text(said) for said in _sentences(facts)]
+    if left_out := _left_out(facts):
+        parts.append(Text(left_out, note=True))
+    if facts.rows is not None:
+        caption = "Accuracy of the questions, by how many of their facts are answered right."
+        parts.append(
+            Shares(
+                "the question’s facts",
+                f"{caption} The dashed line is chance.",
+                _by_known(facts.rows),
+            )
+        )
+        parts.append(_table_of_shares(facts.rows))
+        breakdowns = {
+            "hops": facts.by_hops,
+            "relation": facts.by_relation,
+            "distractor family": facts.by_family,
+        }
+        parts += [_breakdown(what, held) for what, held in breakdowns.items() if len(held) > 1]
+        if files.facts is None:
+            missing = "The facts’ own predictions are not beside these results"
+            parts.append(Text(f"{missing}, so no examples can be shown.", note=True))
+        else:
+            title = "All facts right, and the question wrong"
+            parts.append(Examples(title, failures(files.predictions, files.facts), EXAMPLES))
+    title = "Facts: does it put together what it knows?"
+    return Section("facts", "Facts", title, tuple(parts))
+
+
+def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
+    """Return the questions that are wrong though all of their facts are right, and these facts.
+
+    Args:
+        predictions: with the facts' columns.
+        facts: predictions of the facts.
+    """
+    shown = ("id", "question", "choices", "answer")
+    held = {row["id"]: row for row in facts.select(shown).to_pylist()}
+    columns = (predictions[name].to_pylist() for name in ("correct", "fact_ids", "facts_right"))
+    found = []
+    for row, (correct, ids, right) in enumerate(zip(*columns, strict=True)):
+        if correct is False and right is not None and right == len(set(ids)):
+            named = [held[name] for name in dict.fromkeys(ids)]
+            lines = ((f["question"], f["choices"][f["answer"]], f["id"]) for f in named)
+            found.append(Example(row, tuple(lines)))
+    return tuple(found)
+
+
+def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
+    """Name the accuracy of the rows with all, some and none of their facts right."""
+    named = {
+        "all right": rows.all_facts,
+        "some right": rows.some_facts,
+        "none right": rows.no_facts,
+    }
+    return tuple((name, part.accuracy) for name, part in named.items() if part.accuracy is not None)
+
+
+def _table_of_shares(rows: Composition) -> Grid:
+    """Return the shares of rows worth a line: observed, if independent, if guessed."""
+    right_without = (
+        rows.accuracy.value * (1.0 - rows.all_facts_independent),
+        rows.chance * (1.0 - rows.all_facts_chance),
+    )
+    lines = (
+        (
+            "all of its facts right",
+            rows.all_facts_share,
+            rows.all_facts_independent,
+            rows.all_facts_chance,
+        ),
+        (
+            "all of its facts right, and itself wrong",
+            rows.fails,
+            rows.fails_independent,
+            rows.fails_chance,
+        ),
+        ("a fact wrong, and itself right", rows.right_without, *right_without),
+    )
+    return Grid(
+        "Questions and their facts. Beside the share observed: if facts and question were right "
+        "independently of each other, and if all were guessed.",
+        ("the question has", "share", "95% interval", "if independent", "if guessed"),
+        tuple(
+            (name, percent(seen.value), interval(seen), percent(independent), percent(guessed))
+            for name, seen, independent, guessed in lines
+        ),
+    )
+
+
+def _breakdown(what: str, groups: Sequence[Composition]) -> Grid:
+    listed = groups[:LISTED]
+    more = f", the first {LISTED}" if len(groups) > LISTED else ""
+    known = [group.all_facts.accuracy for group in listed]
+    return Grid(
+        f"The same by {what}{more}",
+        (
+            what,
+            "questions",
+            "accuracy",
+            "all facts right",
+            "of these right",
+            "all facts right, itself wrong",
+            "a fact wrong, itself right",
+        ),
+        tuple(
+            (
+                group.name,
+                f"{group.rows:,}",
+                percent(group.accuracy.value),
+                percent(group.all_facts_share.value),
+                percent(right.value) if right else "–",
+                percent(group.fails.value),
+                percent(group.right_without.value),
+            )
+            for group, right in zip(listed, known, strict=True)
+        ),
+        fold=f"By {what}",
+        faint=frozenset(at for at, group in enumerate(listed) if group.rows < FEW),
+    )
+
+
+def _sentences(facts: Facts) -> list[str]:
+    """Describe in sentences the questions whose facts the model answers right."""
+    said = [
+        f"The questions rest on {facts.asked:,} single facts. Asked one by one, the model gets "
+        f"{percent(facts.accuracy.value)} of them right (95% interval "
+        f"{interval(facts.accuracy)}), where guessing gives {percent(facts.chance)}."
+    ]
+    rows = facts.rows
+    if rows is None:
+        return said
+    known = rows.all_facts
+    if known.accuracy is None:
+        return [*said, f"It gets all facts right of none of {rows.rows:,} questions."]
+    said.append(
+        f"It gets all facts right of {known.rows:,} of {rows.rows:,} questions, and still fails "
+        f"{percent(1.0 - known.accuracy.value)} of these "
+        f"({percent(1.0 - known.accuracy.high)} to {percent(1.0 - known.accuracy.low)}); guessing "
+        f"would fail {percent(1.0 - rows.chance)}."
+    )
+    if rows.known is not None and rows.known_fails is not None:
+        said.append(
+            "Right answers may be guesses. If all that it does not know were guessed evenly, each "
+            "question on its own, it would know all facts of "
+            f"{percent(rows.known.value)} of the questions ({interval(rows.known)}), and know "
+            f"these but not the question in {percent(rows.known_fails.value)} "
+            f"({interval(rows.known_fails)})."
+        )
+    return said
+
+
+def _left_out(facts: Facts) -> str:
+    """Say which scored questions are not counted; "" where all are."""
+    reasons = "; ".join(f"{reason}: {count:,}" for reason, count in facts.left_out.items())
+    total = sum(facts.left_out.values())
+    return f"{total:,} scored questions are not counted here ({reasons})." if total else ""
+
+
+ANALYSIS = Analysis(NAME, section, Facts, COLUMNS)

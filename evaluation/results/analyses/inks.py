@@ -1,0 +1,41 @@
+"""Colours of figures, by name: the report gives each its value in light and in dark.
+
+Palettes are matplotlib's: Okabe and Ito's for lines, ColorBrewer's Blues and Oranges for shades.
+"""
+
+from __future__ import annotations
+
+PAIR_SHADES = 5
+"""Steps of each of the two colours that stand for two answers."""
+
+INKS = {
+    "model": ("#0072b2", "#56b4e9"),
+    "reference": ("#d55e00", "#e69f00"),
+    "soft": ("#59636e", "#9fabb8"),
+    "line": ("#d5dce3", "#303b47"),
+    "type": ("#1c2127", "#e4eaf0"),
+}
+"""Colours of lines and type, in light and in dark. Figures are drawn in the light ones."""
+
+MODEL, REFERENCE, SOFT, LINE, TYPE = (light for light, _ in INKS.values())
+
+
+def pair_colours() -> dict[str, tuple[str, str]]:
+    """Return shades of two colours that the colour-blind tell apart, from faint to strong.
+
+    Blues are ``u0`` to ``u4``, oranges ``v0`` to ``v4``.
+    """
+    steps = [0.25 + 0.65 * step / (PAIR_SHADES - 1) for step in range(PAIR_SHADES)]
+    return {
+        f"{name}{step}": (colour(palette, at), colour(f"{palette}_r", at))
+        for name, palette in (("u", "Blues"), ("v", "Oranges"))
+        for step, at in enumerate(steps)
+    }
+
+
+def colour(palette: str, share: float) -> str:
+    """Return a colour of one of matplotlib's palettes as ``#rrggbb``."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return to_hex(colormaps[palette](share))

@@ -1,0 +1,424 @@
+"""Questions about two values of one order ([O] Figure 3 and Table 4): what is answered where.
+
+Nothing of this is kept in ``results.json``: it is read from the predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evaluation.results.analyses.argument_order import OrderedArguments, ordered_arguments
+from evaluation.results.analyses.base import (
+    Analysis,
+    Grid,
+    Picture,
+    ResultFiles,
+    Section,
+    Shares,
+    Text,
+)
+from evaluation.results.analyses.inks import PAIR_SHADES, SOFT, TYPE, pair_colours
+from evaluation.results.estimate import Estimate
+from evaluation.results.intervals import quick_accuracy
+from evaluation.results.words import percent, short
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DRAWN = 32
+LISTED = 12
+"""Lines of the picture, and of the table: more are joined until there are no more than these."""
+
+MARKED = 8
+"""Lines of a picture whose numbers are written beside it."""
+
+_NAMED = 3
+"""Words of a joined line that are named."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row and column of the grid: one value or neighbouring values.
+
+    ``mark`` is short, for the picture.
+    """
+
+    label: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The questions about one pair of lines.
+
+    Attributes:
+        scored: how many were scored; ``set_aside`` how many were not.
+        answer: 0 or 1, the answer that most of them get; None if none was scored.
+        share: of the scored questions that get it.
+        confidence: its mean share of the softmax.
+        right: scored questions with the right answer.
+    """
+
+    scored: int
+    set_aside: int
+    answer: int | None
+    share: float
+    confidence: float
+    right: int
+
+    @property
+    def ink(self) -> str:
+        """The name of its colour: one for each answer, in shades; "" where none was scored."""
+        if self.answer is None:
+            return ""
+        top = PAIR_SHADES - 1
+        step = min(top, max(0, int((self.confidence - 0.5) * 2 * PAIR_SHADES)))
+        return f"{'uv'[self.answer]}{step}"
+
+
+@dataclass(frozen=True)
+class AnswerGrid:
+    """The first argument down, the second across; None where nothing was asked."""
+
+    lines: tuple[Line, ...]
+    cells: tuple[tuple[Cell | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class OrderedView:
+    """What is shown.
+
+    Attributes:
+        names: of the two arguments.
+        answers: the answer that is right where the first argument is the lower, and the other.
+        sentences: what is compared, and what the model answers.
+        drawn: a fine grid, for the picture.
+        joined: what a line of the picture joins; "" if nothing.
+        table: a coarse grid, for the numbers.
+        distances: accuracy by how far apart the two values are.
+        places: whether that counts places of the order.
+        numeric: whether the values are numbers.
+    """
+
+    names: tuple[str, str]
+    answers: tuple[str, str]
+    sentences: tuple[str, ...]
+    drawn: AnswerGrid
+    joined: str
+    table: AnswerGrid
+    distances: tuple[tuple[str, Estimate], ...]
+    places: bool
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """What the model answered: arrays [rows]; rows set aside are not ``scored``."""
+
+    scored: Bools
+    answer: Ints
+    share: Floats
+    right: Bools
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where rows do not ask about an order."""
+    view = ordered_view(files.predictions)
+    if view is None:
+        return None
+    (one, two), (low, high) = view.names, view.answers
+    joined = f" Each line joins {view.joined}." if view.joined else ""
+    parts: list[Text | Picture | Grid | Shares] = [Text(sentence) for sentence in view.sentences]
+    parts.append(
+        Text(
+            f"The stronger the colour, the larger the answer’s share of the softmax: the faintest "
+            f"up to 60%, the strongest from 90%. Above the dashed line “{low}” is right, below it "
+            f"“{high}”.{joined} A field with several questions has the colour of the answer that "
+            "most of them get, and where nothing was asked it is empty.",
+            note=True,
+        )
+    )
+    label = (
+        f"What the model answers, {low} or {high}, by {one} (down) and {two} (across). "
+        "The numbers are in the table below."
+    )
+    parts.append(Picture(label, 6.6, lambda figure: plot(figure, view)))
+    head = (f"{one} ↓ {two} →", *(line.mark for line in view.table.lines))
+    rows = tuple(
+        (line.label, *("" if cell is None else describe(cell, view.answers) for cell in cells))
+        for line, cells in zip(view.table.lines, view.table.cells, strict=True)
+    )
+    caption = f"What the model answers, by {one} (rows) and {two} (columns)"
+    parts.append(Grid(caption, head, rows, fold="As numbers"))
+    if len(view.distances) > 1:
+        places = ", in places of the order" if view.places else ""
+        caption = f"Accuracy by how far apart the two values are{places}"
+        parts.append(Shares("distance", caption, view.distances))
+    title = "Two values: does the answer change where it should?"
+    return Section("order", "Two values", title, tuple(parts))
+
+
+def ordered_view(predictions: pa.Table) -> OrderedView | None:
+    """Arrange the predictions by their two arguments; None where these have no order."""
+    order = ordered_arguments(predictions)
+    if order is None:
+        return None
+    outcomes = _outcomes(predictions, order)
+    one, two = order.answers
+    answers = (short(one), short(two))
+    names = (short(order.names[0]), short(order.names[1]))
+    drawn, of_value = _lines(order, DRAWN)
+    return OrderedView(
+        names=names,
+        answers=answers,
+        sentences=_sentences(order, outcomes, names, answers),
+        drawn=_grid(order, outcomes, drawn, of_value),
+        joined=_joined(order, drawn, of_value),
+        table=_grid(order, outcomes, *_lines(order, LISTED)),
+        distances=_distances(predictions, order, outcomes),
+        places=order.places,
+        numeric=order.numeric,
+    )
+
+
+def _outcomes(predictions: pa.Table, order: OrderedArguments) -> _Outcomes:
+    correct = predictions["correct"]
+    scored = to_numpy(correct.is_valid().cast("int8")).astype(np.bool_)
+    right = to_numpy(correct.fill_null(False).cast("int8")).astype(np.bool_)
+    return _Outcomes(
+        scored=scored,
+        answer=np.where(right, order.gold, 1 - order.gold),
+        share=to_numpy(predictions["probability"].fill_null(0.0)).astype(np.float64),
+        right=right,
+    )
+
+
+def _lines(order: OrderedArguments, most: int) -> tuple[tuple[Line, ...], Ints]:
+    """Lay the values out as lines: each its own, or places of the order, joined if too many.
+
+    Returns:
+        The lines, the lowest first, and the line of each value, shape [values].
+    """
+    values = len(order.values)
+    unit = np.arange(values) if values <= most else order.level
+    line = unit // _per(int(unit[-1]) + 1, most)
+    ends = np.flatnonzero(np.diff(line, append=-1)) + 1
+    groups = [
+        order.values[start:end] for start, end in zip([0, *ends[:-1]], ends.tolist(), strict=True)
+    ]
+    return tuple(_line(group, order.numeric) for group in groups), line
+
+
+def _per(units: int, most: int) -> int:
+    """How many units a line joins: the least of 1, 2, 5, 10, 20, ... that leaves few lines."""
+    per = 1
+    for step in range(units):
+        per = (1, 2, 5)[step % 3] * 10 ** (step // 3)
+        if -(-units // per) <= most:
+            break
+    return per
+
+
+def _line(values: Sequence[str], numeric: bool) -> Line:
+    first, last = short(values[0]), short(values[-1])
+    if len(values) == 1:
+        return Line(first, first)
+    if numeric:
+        return Line(f"{first} to {last}", f"{first}–{last}")
+    named = ", ".join(short(value) for value in values[:_NAMED])
+    more = len(values) - _NAMED
+    label = f"{named} and {more:,} more" if more > 0 else named
+    return Line(label, short(f"{values[0]}, …", 16))
+
+
+def _joined(order: OrderedArguments, lines: Sequence[Line], of_value: Ints) -> str:
+    """Say what a line of the picture joins."""
+    if len(lines) == len(order.values):
+        return ""
+    if order.numeric:
+        return f"{int(np.bincount(of_value).max())} neighbouring values"
+    places = int(order.level[-1]) + 1
+    return "the values of one place" if places == len(lines) else "values of neighbouring places"
+
+
+def _grid(
+    order: OrderedArguments, outcomes: _Outcomes, lines: tuple[Line, ...], of_value: Ints
+) -> AnswerGrid:
+    size = len(lines)
+    at = of_value[order.first] * size + of_value[order.second]
+    scored = outcomes.scored
+
+    def total(weights: Ints | Floats | Bools) -> list[float]:
+        summed: list[float] = np.bincount(at, weights=weights, minlength=size * size).tolist()
+        return summed
+
+    higher = outcomes.answer == 1
+    second = np.where(higher, outcomes.share, 1.0 - outcomes.share)
+    counts = [
+        total(weights)
+        for weights in (scored, ~scored, scored & higher, scored * second, outcomes.right)
+    ]
+    cells = [_cell(*values) for values in zip(*counts, strict=True)]
+    return AnswerGrid(
+        lines, tuple(tuple(cells[row * size : (row + 1) * size]) for row in range(size))
+    )
+
+
+def _cell(
+    scored: float, set_aside: float, higher: float, share: float, right: float
+) -> Cell | None:
+    """Make a cell of its counts; ``share`` is the summed share of the higher's answer."""
+    if not scored:
+        return Cell(0, int(set_aside), None, 0.0, 0.0, 0) if set_aside else None
+    answer = int((higher, share) > (scored / 2, scored / 2))
+    given, sure = (higher, share) if answer else (scored - higher, scored - share)
+    return Cell(
+        scored=int(scored),
+        set_aside=int(set_aside),
+        answer=answer,
+        share=given / scored,
+        confidence=sure / scored,
+        right=int(right),
+    )
+
+
+def _sentences(
+    order: OrderedArguments, outcomes: _Outcomes, names: tuple[str, str], answers: tuple[str, str]
+) -> tuple[str, ...]:
+    (one, two), (low, high) = names, answers
+    if order.numeric:
+        said = [
+            f"Every question compares two numbers, {one} and {two}: “{low}” is right where {one} "
+            f"is the smaller, “{high}” where it is the larger."
+        ]
+    else:
+        places = int(order.level[-1]) + 1
+        said = [
+            f"Every question compares two values, {one} and {two}. The right answers put all "
+            f"{len(order.values):,} values into one order of {places:,} places: “{low}” is right "
+            f"where {one} stands before {two} in it, “{high}” where it stands after."
+        ]
+    scored, gold = outcomes.scored, order.gold
+    if not scored.any():
+        return (*said, "None was scored.")
+    given = float((outcomes.answer[scored] == 1).mean())
+    due = float((gold[scored] == 1).mean())
+    said.append(
+        f"“{high}” is the model’s answer to {percent(given)} of the questions, and the right one "
+        f"to {percent(due)}."
+    )
+    parts = [
+        f"{percent(float(outcomes.right[scored & (gold == side)].mean()))} where “{answers[side]}” "
+        "is right"
+        for side in (0, 1)
+        if (scored & (gold == side)).any()
+    ]
+    said.append(f"Its accuracy is {' and '.join(parts)}.")
+    return tuple(said)
+
+
+def _distances(
+    predictions: pa.Table, order: OrderedArguments, outcomes: _Outcomes
+) -> tuple[tuple[str, Estimate], ...]:
+    """Accuracy by distance: each its own if there are few, else 1, 2, 3 to 5, 6 to 10, 11 to 20."""
+    scored = outcomes.scored
+    distance, right = order.distance[scored], outcomes.right[scored]
+    cluster = to_numpy(single_chunk(predictions["cluster"]).dictionary_encode().indices)[scored]
+    far = int(distance.max(initial=0))
+    edges = [0]
+    while edges[-1] < far:
+        step = len(edges) - 1
+        edges.append(
+            step + 1 if far <= MARKED else min(far, (1, 2, 5)[step % 3] * 10 ** (step // 3))
+        )
+    bands = []
+    for low, high in pairwise(edges):
+        inside = (distance > low) & (distance <= high)
+        if inside.any():
+            name = f"{high:,}" if high == low + 1 else f"{low + 1:,} to {high:,}"
+            bands.append((name, quick_accuracy(right[inside], cluster[inside])))
+    return tuple(bands)
+
+
+def plot(figure: Figure, view: OrderedView) -> None:
+    """Draw the fine grid, and the line on which the right answer changes."""
+    from matplotlib.patches import Patch
+
+    axes = figure.subplots()
+    lines = view.drawn.lines
+    size = len(lines)
+    places: dict[str, list[tuple[int, int]]] = {}
+    for row, cells in enumerate(view.drawn.cells):
+        for column, cell in enumerate(cells):
+            if cell is not None:
+                places.setdefault(cell.ink, []).append((column, row))
+    colours = {name: light for name, (light, _) in pair_colours().items()}
+    for ink, corners in sorted(places.items()):
+        _fields(axes, corners, colours.get(ink))
+    (turn,) = axes.plot([0, size], [0, size], "--", color=TYPE, linewidth=1.2)
+    handles: list[Artist] = [Patch(color=colours[f"{name}3"]) for name in "uv"]
+    called = [f"answers “{answer}”" for answer in view.answers]
+    if "" in places:
+        handles.append(Patch(facecolor="none", edgecolor=SOFT, linestyle=":"))
+        called.append("not scored")
+    figure.legend(
+        [*handles, turn], [*called, "the right answer changes"], loc="outside upper left", ncols=2
+    )
+    # Words are all written: a picture whose lines have no name says nothing.
+    every = -(-size // MARKED) if view.numeric else 1
+    at = list(range(0, size, every))
+    marks = [lines[line].mark for line in at]
+    middles = [line + 0.5 for line in at]
+    small = 11 if len(marks) <= 16 else 8
+    axes.set_xticks(middles, marks, fontsize=small, rotation=90 if max(map(len, marks)) > 4 else 0)
+    axes.set_yticks(middles, marks, fontsize=small)
+    axes.grid(False)
+    axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal")
+    axes.set(xlabel=f"{view.names[1]} →", ylabel=f"← {view.names[0]}")
+
+
+def _fields(axes: Axes, corners: Sequence[tuple[int, int]], colour: str | None) -> None:
+    """Draw fields of one colour, or, where that is None, of questions that were not scored."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    low, high = 0.04, 0.96
+    square = np.array([[low, low], [high, low], [high, high], [low, high], [low, low]])
+    codes = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
+    outline = Path(np.concatenate([square + corner for corner in corners]), codes * len(corners))
+    style = (
+        {"facecolor": colour, "linewidth": 0}
+        if colour
+        else {"facecolor": "none", "edgecolor": SOFT, "linestyle": ":"}
+    )
+    axes.add_patch(PathPatch(outline, **style))
+
+
+def describe(cell: Cell, answers: tuple[str, str]) -> str:
+    """Describe a cell: ``older 87.5% of 8 questions, mean share 71.2%, 7 right``."""
+    left = f"{cell.set_aside:,} not scored" if cell.set_aside else ""
+    if cell.answer is None:
+        return left
+    answer, right = answers[cell.answer], f"{cell.right:,} right"
+    if cell.scored == 1:
+        right = "right" if cell.right else "wrong"
+        text = f"{answer}, share {percent(cell.confidence)}"
+    else:
+        text = (
+            f"{answer} {percent(cell.share)} of {cell.scored:,} questions, mean share "
+            f"{percent(cell.confidence)}"
+        )
+    return ", ".join(part for part in (text, right, left) if part)
+
+
+ANALYSIS = Analysis("ordered_values", section)

@@ -1,0 +1,285 @@
+"""Confidence intervals that know that the rows of one concept are not independent.
+
+All are at 95%. The methods, each named in the estimate it made:
+
+- ``wilson``: the units (rows, or whole clusters) are independent of each other (Wilson, 1927).
+- ``cluster bootstrap``: percentiles over resamples of whole clusters; the number is a ratio of
+  two totals, since clusters differ in size.
+- ``wilson, effective n``: Wilson's interval for as many independent rows as the clustered rows
+  are worth (design effect), with Student's t for the number of clusters (Korn & Graubard, 1998).
+  Taken where the bootstrap is too narrow: with few clusters, and with nearly all rows right or
+  nearly all wrong, where resamples hardly differ.
+
+On simulated rows as alike as a probe's (intra-cluster correlation 0.3) these hold the truth 90 to
+97 times in 100, from 5 clusters to 300; Wilson's over the rows does so 69 to 76 times.
+
+A mean of numbers that are no shares has ``t over clusters`` (:func:`mean`).
+
+A difference falls back, in those cases, on combining the intervals of its two sides
+(``combined wilson``: Newcombe, 1998; Zou & Donner, 2008).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.results.estimate import Estimate
+from kbprobe.arrays import Bools, Floats, Ints
+
+RESAMPLES = 10_000
+FEWEST = 30
+"""So many clusters must hold an error, and so many something right, for the bootstrap: with fewer
+its intervals are too narrow."""
+
+_Z = 1.959963984540054
+_TAILS = (0.025, 0.975)
+_BLOCK = 1 << 22
+"""Draws held at a time: 32 MiB."""
+
+
+class _Clusters(NamedTuple):
+    """Rows counted by cluster: arrays [clusters]."""
+
+    rows: Ints
+    right: Ints
+
+    @property
+    def independent(self) -> bool:
+        return int(self.rows.max()) == 1
+
+    @property
+    def suit_bootstrap(self) -> bool:
+        return bool(min((self.right > 0).sum(), (self.right < self.rows).sum()) >= FEWEST)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of ``n`` independent units (``n`` may be fractional).
+
+    >>> low, high = wilson(0.5, 100)
+    >>> round(low, 4), round(high, 4)
+    (0.4038, 0.5962)
+    """
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(share * n, n, method="wilson")
+    # At 0 and 1 one end is the share itself; rounding must not move it.
+    return (0.0 if share == 0 else float(low)), (1.0 if share == 1 else float(high))
+
+
+def accuracy(right: Bools, cluster: Ints, seed: int) -> Estimate:
+    """Estimate the share of rows that are right, by the best method for these clusters.
+
+    Args:
+        right: shape [rows], at least one.
+        cluster: each row's cluster, any integers, shape [rows].
+        seed: of the bootstrap.
+    """
+    counted = _count(right, cluster)
+    if counted.independent or not counted.suit_bootstrap:
+        return _wilson_estimate(counted)
+    totals = resampled_totals(np.stack(counted, axis=1), seed)
+    low, high = np.quantile(totals[:, 1] / totals[:, 0], _TAILS)
+    return Estimate(
+        value=float(right.mean()),
+        low=float(low),
+        high=float(high),
+        n=right.size,
+        method="cluster bootstrap",
+    )
+
+
+def quick_accuracy(right: Bools, cluster: Ints) -> Estimate:
+    """Estimate as :func:`accuracy` does, but without resampling: for the many cells of a table."""
+    return _wilson_estimate(_count(right, cluster))
+
+
+def strict_accuracy(
+    right: Bools, cluster: Ints, complete: Bools, seed: int
+) -> tuple[Estimate, Estimate]:
+    """Estimate the share of clusters with every row right, and its lead over the rows' accuracy.
+
+    Args:
+        right: shape [rows].
+        cluster: shape [rows].
+        complete: rows whose cluster is to count as a cluster, at least one: strict accuracy is
+            taken over these, accuracy over all rows. Shape [rows].
+        seed: of the bootstrap.
+
+    Returns:
+        Strict cluster accuracy, as a share, and strict accuracy less accuracy, in points.
+        Clusters are independent of each other, so the first has Wilson's interval.
+    """
+    counted = _count(right, cluster)
+    _, local = np.unique(cluster, return_inverse=True)
+    whole = np.zeros(counted.rows.size, dtype=np.int64)
+    whole[local[complete]] = 1
+    all_right = whole * (counted.right == counted.rows)
+    clusters = int(whole.sum())
+    share = int(all_right.sum()) / clusters
+    low, high = wilson(share, clusters)
+    strict = Estimate(value=share, low=low, high=high, n=clusters, method="wilson")
+    by_row = float(right.mean())
+    if min(all_right.sum(), clusters - all_right.sum()) >= FEWEST:
+        totals = resampled_totals(np.stack([*counted, whole, all_right], axis=1), seed)
+        differences = totals[:, 3] / totals[:, 2] - totals[:, 1] / totals[:, 0]
+        low, high = np.quantile(differences, _TAILS)
+        method = "cluster bootstrap"
+    else:
+        rows = _wilson_estimate(counted)
+        low, high = _combined(strict, rows, correlation=0.0)
+        method = "combined wilson"
+    return strict, _points(share - by_row, low, high, clusters, method)
+
+
+def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> Estimate:
+    """Estimate the accuracy of ``second`` less that of ``first`` on the same rows, in points.
+
+    By bootstrap over whole clusters, both models resampled together; where clusters are few, or
+    few tell the models apart, by Newcombe's (1998) method 10 on the effective rows.
+
+    Args:
+        first: whether each row is right, shape [rows].
+        second: the same for the other model.
+        cluster: shape [rows].
+        seed: of the bootstrap.
+    """
+    one, two = _count(first, cluster), _count(second, cluster)
+    value = float(second.mean()) - float(first.mean())
+    if (one.right != two.right).sum() >= FEWEST:
+        totals = resampled_totals(np.stack([one.rows, two.right - one.right], axis=1), seed)
+        low, high = np.quantile(totals[:, 1] / totals[:, 0], _TAILS)
+        return _points(value, low, high, first.size, "cluster bootstrap")
+    low, high = _combined(_wilson_estimate(two), _wilson_estimate(one), _phi(first, second))
+    return _points(value, low, high, first.size, "combined wilson")
+
+
+def mean(values: Floats, cluster: Ints) -> Estimate | None:
+    """Estimate the mean of numbers other than 0 and 1, by cluster.
+
+    The interval is Student's t over the clusters' totals (the linearised variance of a ratio,
+    Cochran, 1977, chapter 6): with thirty clusters or more it is as good as a bootstrap's.
+
+    Args:
+        values: shape [rows].
+        cluster: shape [rows].
+
+    Returns:
+        None with fewer than 30 clusters, or where the values do not vary: there is no telling then
+        how far the mean is to be trusted.
+    """
+    _, local, rows = np.unique(cluster, return_inverse=True, return_counts=True)
+    clusters = rows.size
+    if clusters < FEWEST:
+        return None
+    value = float(values.mean())
+    off = np.bincount(local, weights=values) - value * rows
+    error = np.sqrt((off**2).sum() * clusters / (clusters - 1)) / values.size
+    if error < 1e-12:
+        return None
+    reach = _t(clusters - 1) * float(error)
+    return Estimate(
+        value=value,
+        low=value - reach,
+        high=value + reach,
+        n=values.size,
+        method="t over clusters",
+    )
+
+
+def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Floats:
+    """Draw clusters with replacement, as many as there are, and total their columns.
+
+    Clusters with the same numbers are interchangeable, so what is drawn is how often each *kind*
+    of cluster occurs (multinomial): the same distribution at a fraction of the cost.
+
+    Args:
+        columns: numbers of each cluster, shape [clusters, columns].
+        seed: the draws depend on it and on the columns alone, not on the order of the clusters.
+        resamples: how many times.
+
+    Returns:
+        Shape [resamples, columns].
+    """
+    kinds, counts = np.unique(columns, axis=0, return_counts=True)
+    generator = np.random.default_rng(seed)
+    clusters = columns.shape[0]
+    block = max(1, _BLOCK // counts.size)
+    totals = [
+        generator.multinomial(
+            clusters, counts / clusters, size=min(block, resamples - start)
+        ).astype(np.float64)
+        @ kinds.astype(np.float64)
+        for start in range(0, resamples, block)
+    ]
+    return np.concatenate(totals)
+
+
+def effective_rows(rows: Ints, right: Ints) -> float:
+    """Return how many independent rows some clusters are worth: n over the design effect.
+
+    At most n. Where all rows are right, or all wrong, nothing tells how alike the rows of a
+    cluster are; they are then taken to be as alike as can be (Kish: n squared over the sum of
+    squared cluster sizes). The number is cut further by Student's t where clusters are few.
+
+    Args:
+        rows: rows of each cluster, shape [clusters].
+        right: of these, how many are right.
+    """
+    n, share = int(rows.sum()), float(right.sum() / rows.sum())
+    clusters = rows.size
+    if clusters == 1:
+        return 1.0
+    if share in (0.0, 1.0):
+        worth = n**2 / float((rows.astype(np.float64) ** 2).sum())
+    else:
+        spread = float(((right - share * rows) ** 2).sum()) * clusters / (clusters - 1)
+        worth = float(n) if spread == 0 else min(n, share * (1 - share) * n**2 / spread)
+    return max(1.0, worth * (_Z / _t(clusters - 1)) ** 2)
+
+
+def _t(freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, _TAILS[1]))
+
+
+def _count(right: Bools, cluster: Ints) -> _Clusters:
+    _, local, rows = np.unique(cluster, return_inverse=True, return_counts=True)
+    sums = np.bincount(local, weights=right, minlength=rows.size)
+    return _Clusters(rows.astype(np.int64), sums.astype(np.int64))
+
+
+def _wilson_estimate(counted: _Clusters) -> Estimate:
+    n = int(counted.rows.sum())
+    share = int(counted.right.sum()) / n
+    worth = n if counted.independent else effective_rows(*counted)
+    low, high = wilson(share, worth)
+    method = "wilson" if counted.independent else "wilson, effective n"
+    return Estimate(value=share, low=low, high=high, n=n, method=method)
+
+
+def _combined(more: Estimate, less: Estimate, correlation: float) -> tuple[float, float]:
+    """Return the interval of ``more - less`` from those of both."""
+
+    def reach(a: float, b: float) -> float:
+        return float(np.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0)))
+
+    value = more.value - less.value
+    low = value - reach(more.value - more.low, less.high - less.value)
+    high = value + reach(more.high - more.value, less.value - less.low)
+    return max(low, -1.0), min(high, 1.0)
+
+
+def _phi(first: Bools, second: Bools) -> float:
+    """Correlation of two yes-or-no columns; 0 where one of them never varies."""
+    if first.all() or second.all() or not (first.any() and second.any()):
+        return 0.0
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _points(value: float, low: float, high: float, n: int, method: str) -> Estimate:
+    return Estimate(
+        value=100 * value, low=100 * float(low), high=100 * float(high), n=n, method=method
+    )

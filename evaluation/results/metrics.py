@@ -1,0 +1,326 @@
+"""From scores to predictions, and from predictions to metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evaluation.items.types import ProbeSplit, choice_starts
+from evaluation.results import breakdown, intervals
+from evaluation.results.scores import Scores
+from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.errors import KbprobeError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Half the gap between 1 and the next number."""
+
+_LEAST_NOISE = 1e-4
+"""What batching may change in a float32 score; the scorers are tested to keep within it."""
+
+_LOGIT_SIZE = 16.0
+"""How large logits get: a log-likelihood near 0 still is a difference of such numbers."""
+
+
+class _Predicted(NamedTuple):
+    """The prediction for each question: arrays [questions]."""
+
+    prediction: Ints
+    margin: Floats
+    probability: Floats
+
+
+def tie_tolerance(
+    dtype: str, split: ProbeSplit, scores: Scores, normalization: Normalization
+) -> float:
+    """Return the difference between two compared scores that is numerical noise alone.
+
+    A score is known to about its size times the unit roundoff of the dtype: the median size of
+    the scores is taken, or 16 (the size of logits) if that is larger, and nothing below 1e-4.
+    Measured with SmolLM2-135M and log-likelihoods of 81 nats: half precision moved the difference
+    of two choices by 0.27 in bfloat16 and 0.039 in float16 (root mean square against float32),
+    where the rule gives 0.32 and 0.040; another batch size moved scores by up to 0.31, 0.077 and,
+    in float32, 2.4e-5.
+
+    Args:
+        dtype: the one the model was run in: float32, float16 or bfloat16.
+        split: what was scored.
+        scores: of all its choices.
+        normalization: of the scores compared; the tolerance is in its units.
+
+    Raises:
+        UsageError: the dtype is unknown.
+    """
+    if dtype not in _ROUNDOFF:
+        raise UsageError(f"no tie tolerance for dtype {dtype!r}: use one of {', '.join(_ROUNDOFF)}")
+    import pyarrow as pa
+
+    _, kept = _kept_choices(split, scores.set_aside)
+    finite = kept & np.isfinite(scores.scores)
+    size = float(np.median(np.abs(scores.scores[finite]))) if finite.any() else 0.0
+    noise = max(_LEAST_NOISE, _ROUNDOFF[dtype] * max(size, _LOGIT_SIZE))
+    texts = pa.array([text for item in split.items for text in item.choices], pa.string())
+    lengths = _lengths(texts, scores.tokens, normalization)[finite]
+    typical = float(np.median(lengths)) if lengths.size else 1.0
+    # Two digits say enough, and are the same whatever the batches were.
+    return float(f"{noise / max(typical, 1.0):.2g}")
+
+
+def predictions_table(
+    split: ProbeSplit, scores: Scores, normalization: Normalization, tie_tolerance: float
+) -> pa.Table:
+    """Return the choice that the scores pick in each item, and its margin.
+
+    Scores are compared as they are stored, in float32, so that everything can be computed again
+    from the file. Divided by length they are lm-evaluation-harness's acc_norm and acc_bytes.
+
+    Args:
+        split: what was scored.
+        scores: of all its choices; minus infinity is a choice that the model rules out. Those
+            of items set aside are not looked at.
+        normalization: what scores are divided by before they are compared.
+        tie_tolerance: in units of the score compared; a smaller margin is a tie.
+
+    Returns:
+        A row per item, in their order, as :func:`evaluation.results.types.predictions_schema` says.
+
+    Raises:
+        KbprobeError: a score is NaN or plus infinity.
+        UsageError: a choice has no length to divide by.
+    """
+    import pyarrow as pa
+
+    kept, kept_choices = _kept_choices(split, scores.set_aside)
+    widths = np.diff(choice_starts(split.items))
+    texts = pa.array([item.choices for item in split.items], pa.list_(pa.string()))
+    raw = scores.scores[kept_choices].astype(np.float32)
+    tokens = scores.tokens[kept_choices]
+    ids = [item.id for item in split.items]
+    starts = _starts(widths[kept])
+    _refuse_non_numbers(raw, starts, [ids[row] for row in np.flatnonzero(kept)])
+    shown = texts.flatten().filter(pa.array(kept_choices))
+    values = _divided(raw, _lengths(shown, tokens, normalization), normalization)
+    predicted = _judge(values, starts)
+    answer = np.array([item.answer for item in split.items], dtype=np.int32)
+    offsets = pa.array(_starts(np.where(kept, widths, 0)).astype(np.int32))
+
+    def where_kept(values: Any, kind: pa.DataType) -> pa.Array:
+        filled = np.zeros(kept.size, dtype=values.dtype)
+        filled[kept] = values
+        return pa.array(filled, mask=~kept).cast(kind)
+
+    columns = {
+        "id": ids,
+        "question": [item.question for item in split.items],
+        "choices": texts,
+        "answer": answer,
+        "setup": [item.setup for item in split.items],
+        "scores": pa.ListArray.from_arrays(offsets, pa.array(raw)),
+        "tokens": pa.ListArray.from_arrays(offsets, pa.array(tokens, pa.int32())),
+        "prediction": where_kept(predicted.prediction, pa.int32()),
+        "correct": where_kept(predicted.prediction == answer[kept], pa.bool_()),
+        "margin": where_kept(predicted.margin, pa.float32()),
+        "probability": where_kept(predicted.probability, pa.float32()),
+        "tie": where_kept(predicted.margin <= tie_tolerance, pa.bool_()),
+        "set_aside": pa.array([scores.set_aside.get(row) for row in range(kept.size)], pa.string()),
+    }
+    schema = predictions_schema()
+    filled = split.arguments
+    columns["arguments"] = pa.nulls(len(ids)) if filled is None else filled
+    columns |= {name: split.about[name] for name in schema.names if name not in columns}
+    return pa.table([_typed(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def measure(
+    predictions: pa.Table,
+    *,
+    clustered: bool,
+    normalization: Normalization,
+    by_length: bool,
+    seed: int,
+    tie_tolerance: float,
+    baselines: Mapping[str, float] | None = None,
+) -> Metrics:
+    """Compute every number of a run from its predictions.
+
+    Args:
+        predictions: as :func:`predictions_table` made them.
+        clustered: whether the column ``cluster`` says more than the id.
+        normalization: the one that predictions were made with.
+        by_length: whether scores are log-likelihoods of the choices' texts, so that accuracies
+            with scores divided by their lengths mean something.
+        seed: of the bootstrap.
+        tie_tolerance: the one that ties were found with.
+        baselines: accuracies of the probe's audit, from :func:`baselines_of`.
+
+    Raises:
+        UsageError: no item was scored; or a choice has no length to divide by.
+    """
+    import pyarrow.compute as pc
+
+    reasons = predictions["set_aside"].drop_null().to_pylist()
+    # A reason says what is counted, then what it was in that item.
+    aside = Counter(reason.split(": ", 1)[0] for reason in reasons)
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    if scored.num_rows == 0:
+        raise UsageError(_nothing_scored(predictions.num_rows, aside))
+    right, tie = _bools(scored["correct"]), _bools(scored["tie"])
+    cluster = to_numpy(single_chunk(scored["cluster"]).dictionary_encode().indices)
+    complete = _wholly_scored(predictions, scored)
+    strict = difference = None
+    if clustered and complete.any():
+        strict, difference = intervals.strict_accuracy(right, cluster, complete, seed)
+    names: tuple[Normalization, ...] = (normalization,)
+    if by_length:
+        names = ("sum", "char", "byte", "token")
+    bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
+    return Metrics(
+        items=predictions.num_rows,
+        scored=scored.num_rows,
+        set_aside=dict(sorted(aside.items())),
+        normalization=normalization,
+        accuracy=intervals.accuracy(right, cluster, seed),
+        accuracies={
+            METRIC_OF[name]: intervals.accuracy(_right_by(scored, name), cluster, seed)
+            for name in names
+        },
+        chance=float(np.mean(1.0 / to_numpy(pc.list_value_length(scored["scores"])))),
+        clusters=int(np.unique(cluster).size),
+        strict_accuracy=strict,
+        strict_difference=difference,
+        cluster_sizes=breakdown.cluster_sizes(right[complete], cluster[complete])
+        if clustered
+        else [],
+        table=breakdown.table(scored, right, cluster),
+        by_template=breakdown.groups(scored, "template", right, cluster),
+        by_pos=breakdown.groups(scored, "pos", right, cluster),
+        ties=int(tie.sum()),
+        ties_wrong=float((right & ~tie).mean()),
+        tie_tolerance=tie_tolerance,
+        calibration=bins,
+        calibration_error=sum(bin.n * abs(bin.confidence - bin.accuracy) for bin in bins)
+        / scored.num_rows,
+        baselines=dict(baselines or {}),
+    )
+
+
+def baselines_of(manifest: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return the accuracy over all families of each baseline in a built probe's audit.
+
+    Baselines that saw no row are left out. Empty where there is no manifest, or no audit.
+    """
+    audit = (manifest or {}).get("audit") or {}
+    cells = {name: families["all"] for name, families in audit.get("baselines", {}).items()}
+    return {name: float(cell["accuracy"]) for name, cell in cells.items() if cell["rows"]}
+
+
+def _judge(values: Floats, starts: Ints) -> _Predicted:
+    """Compare the values of each question: ``values[starts[i] : starts[i + 1]]``.
+
+    The first of equals is predicted. A lone choice has an endless margin.
+    """
+    widths = np.diff(starts)
+    prediction = np.zeros(widths.size, dtype=np.int64)
+    margin = np.full(widths.size, np.inf)
+    probability = np.ones(widths.size)
+    for width in np.unique(widths[widths > 1]):
+        rows = np.flatnonzero(widths == width)
+        grid = values[starts[rows][:, None] + np.arange(width)]
+        best = grid.max(axis=1, keepdims=True)
+        # Where a model rules out all choices (minus infinity) they are equal, not undefined.
+        behind = np.subtract(grid, best, out=np.zeros_like(grid), where=grid != best)
+        prediction[rows] = grid.argmax(axis=1)
+        margin[rows] = -np.partition(behind, -2, axis=1)[:, -2]
+        probability[rows] = 1.0 / np.exp(behind).sum(axis=1)
+    return _Predicted(prediction, margin, probability)
+
+
+def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
+    """Whether each scored item is right if its scores are normalized in this way."""
+    import pyarrow.compute as pc
+
+    raw = to_numpy(single_chunk(scored["scores"]).flatten())
+    tokens = to_numpy(single_chunk(scored["tokens"]).flatten())
+    lengths = _lengths(single_chunk(scored["choices"]).flatten(), tokens, normalization)
+    starts = _starts(to_numpy(pc.list_value_length(scored["scores"])))
+    predicted = _judge(_divided(raw, lengths, normalization), starts)
+    return np.asarray(predicted.prediction == to_numpy(scored["answer"]))
+
+
+def _lengths(texts: pa.Array, tokens: Ints, normalization: Normalization) -> Floats:
+    """What each choice's score is divided by: shape [choices]."""
+    import pyarrow.compute as pc
+
+    if normalization == "sum":
+        return np.ones(len(texts))
+    if normalization == "token":
+        return tokens.astype(np.float64)
+    measured = pc.utf8_length(texts) if normalization == "char" else pc.binary_length(texts)
+    return to_numpy(measured).astype(np.float64)
+
+
+def _divided(raw: Any, lengths: Floats, normalization: Normalization) -> Floats:
+    if not lengths.all():
+        raise UsageError(
+            f"{int((lengths == 0).sum())} choices have no length to divide their score by "
+            f"(normalization {normalization}): compare sums instead, or correct the empty choices"
+        )
+    return np.asarray(raw / lengths, dtype=np.float64)
+
+
+def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bools, Bools]:
+    """Tell which items are scored, shape [items], and which choices, shape [choices]."""
+    kept = np.ones(len(split.items), dtype=np.bool_)
+    kept[list(set_aside)] = False
+    return kept, np.repeat(kept, np.diff(choice_starts(split.items)))
+
+
+def _starts(lengths: Any) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _refuse_non_numbers(raw: Any, starts: Ints, ids: list[str]) -> None:
+    bad = np.flatnonzero(np.isnan(raw) | (raw == np.inf))
+    if bad.size == 0:
+        return
+    rows = np.searchsorted(starts, bad, side="right") - 1
+    raise KbprobeError(
+        f"the model gave {raw[bad[0]]} as the score of choice {bad[0] - starts[rows[0]] + 1} of "
+        f"item {ids[rows[0]]} ({np.unique(rows).size} items in all): no choice can be picked. "
+        "Use --dtype float32 (float16 overflows), or look for damaged weights."
+    )
+
+
+def _wholly_scored(predictions: pa.Table, scored: pa.Table) -> Bools:
+    """Whether all items of each scored item's cluster are scored."""
+    import pyarrow.compute as pc
+
+    left_out = predictions.filter(predictions["prediction"].is_null())["cluster"]
+    return ~_bools(pc.is_in(scored["cluster"], value_set=single_chunk(left_out)))
+
+
+def _nothing_scored(items: int, aside: Mapping[str, int]) -> str:
+    if not items:
+        return "there are no items to measure: the split is empty"
+    reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(aside.items()))
+    return (
+        f"all {items} items were set aside, so there is nothing to measure ({reasons}). "
+        "Score them in another way (--multi-piece pll for a masked LM) or with another model."
+    )
+
+
+def _bools(column: Any) -> Bools:
+    return to_numpy(column.cast("int8")).astype(np.bool_)
+
+
+def _typed(column: Any, kind: pa.DataType) -> Any:
+    import pyarrow as pa
+
+    return column.cast(kind) if hasattr(column, "cast") else pa.array(column, kind)

@@ -1,0 +1,54 @@
+"""Tests of whether two models differ on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kbprobe.arrays import Ints
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Return the two-sided p of McNemar's exact test from the discordant counts.
+
+    >>> mcnemar(0, 0)
+    1.0
+    """
+    from statsmodels.stats.contingency_tables import mcnemar as test
+
+    return float(test([[0, only_first], [only_second, 0]], exact=True).pvalue)
+
+
+def swap_clusters(difference: Ints) -> float:
+    """Return the two-sided p of the exact randomisation test on clusters.
+
+    If the two models were the same, swapping them in any cluster would be as likely as not: the
+    sign of each cluster's difference is a fair coin. All sign patterns are counted, not sampled.
+
+    Args:
+        difference: right answers of one model less those of the other, shape [clusters].
+    """
+    from scipy.stats import binom
+
+    sizes, counts = np.unique(np.abs(difference[difference != 0]), return_counts=True)
+    total = int(sizes @ counts)
+    # Chance of each sum of the clusters that keep their sign; the others count against it.
+    chance = np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        step = np.zeros(size * count + 1)
+        step[::size] = binom.pmf(np.arange(count + 1), count, 0.5)
+        chance = np.convolve(chance, step)
+    sums = np.abs(2 * np.arange(total + 1) - total)
+    return min(float(chance[sums >= abs(int(difference.sum()))].sum()), 1.0)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values for their number (Holm, 1979), in the order given.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []

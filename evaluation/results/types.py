@@ -1,0 +1,331 @@
+"""Results: what a run of a model on a probe writes, and what each number means.
+
+``results.json`` holds :class:`Results`, ``predictions.parquet`` a row per item as
+:func:`predictions_schema` describes; ``report.html`` is made from these two alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from evaluation.items.types import arguments_type
+from evaluation.results.estimate import Estimate as Estimate
+from evaluation.results.estimate import Model
+from kbprobe.errors import UsageError
+from kbprobe.files import replacing_file, write_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RESULTS = "results.json"
+PREDICTIONS = "predictions.parquet"
+REPORT = "report.html"
+FACTS = "facts"
+"""The folder, within that of the results, with results of the facts that rows rest on."""
+SCHEMA_VERSION = "1.1"
+_READ = ("1.0", SCHEMA_VERSION)
+_AGAIN = "Evaluate again with --overwrite."
+
+Normalization = Literal["sum", "char", "byte", "token"]
+"""What a choice's score is divided by before choices are compared: nothing, or its length."""
+
+METRIC_OF: dict[str, str] = {
+    "sum": "acc",
+    "char": "acc_norm",
+    "byte": "acc_bytes",
+    "token": "acc_tokens",
+}
+"""The names of the accuracies; the first three as lm-evaluation-harness calls them."""
+
+
+NOTES: dict[str, str] = {
+    "truncated": "rows whose text was cut to fit the model",
+    "unpacked": "questions read again for each choice, as the model needs it",
+    "plain_forward": "sequences run the plain way, as the model needs it",
+    "halved_batches": "batches halved because memory ran out",
+    "train_overlap": "rows of clusters that are in train as well",
+}
+"""What a scorer may report, by its name in the results."""
+
+
+class Group(Model):
+    """The accuracy of some of the rows, named by what they share."""
+
+    name: str = Field(description="What the rows share: a wording, a part of speech.")
+    accuracy: Estimate = Field(description="Share of these rows answered right.")
+
+
+class Cell(Model):
+    """One cell of the table hops x distractor family x distractor distance k'."""
+
+    hops: int | None = Field(description="Edges k between concept and gold; null: not known.")
+    family: str | None = Field(description="Distractor family; null: not known.")
+    distractor_hops: int | None = Field(description="Distance k' of the distractors.")
+    accuracy: Estimate = Field(description="Share of these rows answered right.")
+
+
+class ClusterSize(Model):
+    """All wholly scored clusters of one size: the share with every question right."""
+
+    size: int = Field(description="Questions in the cluster.")
+    clusters: int = Field(description="How many clusters of this size there are.")
+    accuracy: float = Field(description="Row accuracy in these clusters.")
+    strict: float = Field(description="Share of these clusters with every question right.")
+    independent: float = Field(
+        description="The strict accuracy to expect if these rows were right independently of "
+        "each other: accuracy to the power of size."
+    )
+
+
+class Bin(Model):
+    """One bin of the calibration curve: ten of equal width, empty ones left out."""
+
+    low: float = Field(description="Lowest softmax probability in the bin.")
+    high: float = Field(description="Highest softmax probability in the bin.")
+    n: int = Field(description="Predictions in the bin.")
+    confidence: float = Field(description="Mean softmax probability of the predicted choice.")
+    accuracy: float = Field(description="Share of these predictions that are right.")
+
+
+class Metrics(Model):
+    """Every number computed from the predictions."""
+
+    items: int = Field(description="Rows evaluated.")
+    scored: int = Field(description="Of these, not set aside: all numbers below are of them.")
+    set_aside: dict[str, int] = Field(description="Items that were not scored, by reason.")
+    normalization: Normalization = Field(description="The one that predictions were made with.")
+    accuracy: Estimate = Field(description="Share of the scored rows answered right.")
+    accuracies: dict[str, Estimate] = Field(
+        description="Accuracy by normalization: acc (sum), acc_norm (per character), acc_bytes, "
+        "acc_tokens. Only acc where scores are not log-likelihoods of texts."
+    )
+    chance: float = Field(description="Mean of one over the number of choices.")
+    clusters: int = Field(description="Clusters with a scored row.")
+    strict_accuracy: Estimate | None = Field(
+        description="Share of the wholly scored clusters with every question right; null where "
+        "rows have no cluster, or none is wholly scored."
+    )
+    strict_difference: Estimate | None = Field(
+        description="Strict cluster accuracy less accuracy, in percentage points."
+    )
+    cluster_sizes: list[ClusterSize] = Field(description="Strict accuracy by cluster size.")
+    table: list[Cell] = Field(description="Accuracy by hops x distractor family x distance k'.")
+    by_template: list[Group] = Field(description="Accuracy by wording.")
+    by_pos: list[Group] = Field(description="Accuracy by part of speech.")
+    ties: int = Field(description="Items whose top two scores lie within the tie tolerance.")
+    ties_wrong: float = Field(description="Accuracy if every tie were counted as wrong.")
+    tie_tolerance: float = Field(description="In units of the score compared.")
+    calibration: list[Bin] = Field(
+        description="How often predictions of a confidence are right, by the softmax of the scores "
+        "compared."
+    )
+    calibration_error: float = Field(
+        description="Expected calibration error: mean of |confidence - accuracy| over these bins, "
+        "weighted by n."
+    )
+    baselines: dict[str, float] = Field(
+        description="Accuracy of each artefact baseline of the probe's audit, all families "
+        "together; empty where the probe has no audit."
+    )
+
+
+class ProbeInfo(Model):
+    """What was evaluated on."""
+
+    name: str = Field(description="The probe's name.")
+    source: str = Field(description="Folder, file or Hub id, as it was given.")
+    split: str = Field(description="The split evaluated.")
+    rows: int = Field(description="Rows evaluated: of the split, or as many as --limit kept.")
+    fingerprint: str = Field(description="sha256 of the rows evaluated.")
+    request: dict[str, Any] | None = Field(description="From the probe's manifest: how to rebuild.")
+    kbprobe_version: str | None = Field(description="The version that built the probe.")
+
+
+class ModelInfo(Model):
+    """What was evaluated."""
+
+    id: str = Field(description="Folder, file or Hub id, as it was given.")
+    revision: str | None = Field(description="Resolved commit of a Hub checkpoint.")
+    architecture: str = Field(description="The class that wrote the weights.")
+    parameters: int = Field(description="How many parameters it has.")
+    weights_sha256: str = Field(description="Hash of weights and configuration.")
+    tokenizer_sha256: str = Field(description="Hash of the tokenizer's files.")
+    dtype: str = Field(description="Type that the weights were run in.")
+    device: str = Field(description="Type of device that it ran on.")
+    finetuning: dict[str, Any] | None = Field(
+        description="How it was fine-tuned first; null where it was not."
+    )
+
+
+class Scoring(Model):
+    """How it was scored."""
+
+    scorer: str = Field(description="masked_lm, causal_lm or multiple_choice.")
+    version: int = Field(description="Version of the scorer; raised whenever scores may change.")
+    score: str = Field(description="What a score is: logit, or log-likelihood in nats.")
+    options: dict[str, Any] = Field(description="Options that scores may depend on.")
+    notes: dict[str, int] = Field(description="Counts worth knowing, such as prompts cut to fit.")
+    key: str = Field(description="Key of the cached scores: hash of all that they depend on.")
+
+
+class Timings(Model):
+    """Where the time went, in seconds, and what was done in it."""
+
+    load: float = Field(description="Loading weights and tokenizer.")
+    train: float = Field(description="Fine-tuning, and loading what it made.")
+    encode: float = Field(description="Tokenizing.")
+    score: float = Field(description="Running the model, and writing scores.")
+    total: float = Field(description="All of it, metrics included.")
+    sequences: int = Field(description="Token sequences that all scores come from.")
+    tokens: int = Field(description="Tokens of all sequences, padding left out.")
+    scored_sequences: int = Field(description="Of these, run now and not found in the cache.")
+    rows_per_second: float | None = Field(
+        description="Items scored now over seconds of scoring; null where all were cached."
+    )
+
+
+class Results(Model):
+    """All of ``results.json``."""
+
+    schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
+    probe: ProbeInfo = Field(description="What was evaluated on.")
+    model: ModelInfo = Field(description="What was evaluated.")
+    scoring: Scoring = Field(description="How it was scored.")
+    metrics: Metrics = Field(description="Every number computed from the predictions.")
+    seed: int = Field(description="Of everything drawn: limit, shots, fine-tuning, intervals.")
+    timings: Timings = Field(description="Where the time went.")
+    versions: dict[str, str] = Field(description="kbprobe, Python and the packages that matter.")
+    analyses: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        description="Numbers that apply to some probes only, by the analysis's name (see below).",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier(cls, held: Any) -> Any:
+        """Read schema 1.0, where the one analysis that there was had a field of its own."""
+        if not isinstance(held, dict) or "facts" not in held:
+            return held
+        facts = held["facts"]
+        rest = {name: value for name, value in held.items() if name != "facts"}
+        return rest if facts is None else {**rest, "analyses": {"facts": facts}}
+
+    def with_analysis(self, name: str, block: Model) -> Results:
+        """Return the results with an analysis's block added."""
+        held = {**self.analyses, name: block.model_dump(mode="json")}
+        return self.model_copy(update={"analyses": held})
+
+
+def remarks(results: Results) -> list[str]:
+    """Return the notes of a run in words: ``3 rows whose text was cut to fit the model``."""
+    notes = results.scoring.notes
+    return [f"{count:,} {NOTES.get(name, name)}" for name, count in sorted(notes.items())]
+
+
+def predictions_schema() -> pa.Schema:
+    """Return the columns of ``predictions.parquet``: one row per item, in the probe's order.
+
+    ``scores`` are as the scorer gave them, ``tokens`` what each sums over; ``prediction`` is the
+    index of the best score after normalization (the first of equals), ``margin`` its lead over
+    the runner-up, ``probability`` its softmax share among the choices, ``tie`` whether the margin
+    is within numerical noise. An item that was set aside has empty lists, a null prediction and
+    the reason. Columns of analyses may follow (:mod:`evaluation.results.analyses`).
+    """
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("question", pa.string()),
+            ("choices", pa.list_(pa.string())),
+            ("answer", pa.int32()),
+            ("setup", pa.string()),
+            ("scores", pa.list_(pa.float32())),
+            ("tokens", pa.list_(pa.int32())),
+            ("prediction", pa.int32()),
+            ("correct", pa.bool_()),
+            ("margin", pa.float32()),
+            ("probability", pa.float32()),
+            ("tie", pa.bool_()),
+            ("set_aside", pa.string()),
+            ("cluster", pa.string()),
+            ("concept", pa.string()),
+            ("hops", pa.int32()),
+            ("distractor_family", pa.string()),
+            ("distractor_hops", pa.int32()),
+            ("pos", pa.string()),
+            ("template", pa.string()),
+            ("arguments", arguments_type()),
+        ]
+    )
+
+
+def write_results(results: Results, folder: Path) -> None:
+    """Write ``results.json`` into a folder, whole or not at all."""
+    text = results.model_dump_json(indent=2) + "\n"
+    write_file(folder / RESULTS, text)
+
+
+def write_predictions(predictions: pa.Table, folder: Path) -> None:
+    """Write ``predictions.parquet``, whole or not at all: the same bytes for the same rows."""
+    import pyarrow.parquet as pq
+
+    with replacing_file(folder / PREDICTIONS) as path:
+        pq.write_table(predictions, path, compression="zstd", store_schema=False)
+
+
+def read_results(folder: Path) -> Results:
+    """Read a folder's ``results.json``.
+
+    Raises:
+        UsageError: the folder holds no results, damaged ones, or those of another schema.
+    """
+    path = folder / RESULTS
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        version = held.get("schema_version") if isinstance(held, dict) else None
+        if isinstance(version, str) and version not in _READ:
+            raise UsageError(
+                f"{path} has schema version {version}, and this kbprobe reads "
+                f"{' and '.join(_READ)}: evaluate again, or read it with the kbprobe that wrote it"
+            )
+        return Results.model_validate(held)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(
+            f"{folder} holds no results (no {RESULTS}). Make them with: "
+            "evaluate-probe PROBE --model MODEL -o DIR"
+        ) from None
+    except (OSError, ValueError, ValidationError) as error:
+        first = str(error).splitlines()[0]
+        raise UsageError(f"{path} cannot be read: {first}. {_AGAIN}") from error
+
+
+def read_predictions(folder: Path) -> pa.Table:
+    """Read a folder's ``predictions.parquet``.
+
+    Raises:
+        UsageError: there are none, or they are damaged or lack a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / PREDICTIONS
+    try:
+        # Not read_table(schema=...): it fills a column that is not there with nulls.
+        table = pq.read_table(path)
+        if "arguments" not in table.schema.names:
+            # kbprobe did not write them at first; what it wrote then stays readable.
+            table = table.append_column("arguments", pa.nulls(len(table), arguments_type()))
+        schema = predictions_schema()
+        further = [field for field in table.schema if field.name not in schema.names]
+        schema = pa.schema([*schema, *(field.remove_metadata() for field in further)])
+        return table.select(schema.names).cast(schema)
+    except FileNotFoundError:
+        raise UsageError(f"{folder} holds no {PREDICTIONS}. {_AGAIN}") from None
+    except (OSError, KeyError, pa.ArrowException) as error:
+        first = str(error).splitlines()[0]
+        raise UsageError(f"{path} cannot be read: {first}. {_AGAIN}") from error

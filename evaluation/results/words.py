@@ -1,0 +1,55 @@
+"""How the report spells numbers and texts."""
+
+from __future__ import annotations
+
+from evaluation.results.estimate import Estimate
+
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
+
+
+def printable(text: str) -> str:
+    """Show control characters by their pictures: HTML has no way to hold them."""
+    return text.translate(_PICTURES)
+
+
+def clip(text: str, most: int) -> str:
+    """Cut a text that is too long to show, and say so."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def short(text: str, most: int = 24) -> str:
+    """Cut a name to ``most`` characters, without saying how many there were."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def last_name(source: str) -> str:
+    """Name a model by the end of its path; a Hub id stays whole.
+
+    >>> last_name("models/tuned/a.gguf"), last_name("FacebookAI/roberta-large")
+    ('a.gguf', 'FacebookAI/roberta-large')
+    """
+    parts = [part for part in source.replace("\\", "/").split("/") if part]
+    is_hub_id = len(parts) == 2 and not source.startswith(("/", ".", "~")) and source[-1] != "/"
+    return source if is_hub_id or not parts else parts[-1]
+
+
+def percent(share: float) -> str:
+    """Spell a share: ``45.1%``."""
+    return f"{100 * share:.1f}%"
+
+
+def points(difference: float) -> str:
+    """Spell a difference in percentage points, with its sign: ``−33.1``."""
+    return f"{difference:+.1f}".replace("-", "−")
+
+
+def number(value: float) -> str:
+    """Spell a score: ``−56.728``."""
+    return f"{value:.3f}".replace("-", "−").replace("inf", "∞")
+
+
+def interval(estimate: Estimate) -> str:
+    """Spell an estimate's interval: ``44.0% to 46.2%``."""
+    return f"{percent(estimate.low)} to {percent(estimate.high)}"

@@ -1,0 +1,1 @@
+"""Runs: a model on a probe, from start to results."""

@@ -1,0 +1,94 @@
+"""The folders that results go to: written whole or not at all, and never over something else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from evaluation.report.page import make_report
+from evaluation.results.types import (
+    FACTS,
+    PREDICTIONS,
+    REPORT,
+    RESULTS,
+    read_predictions,
+    read_results,
+    write_predictions,
+    write_results,
+)
+from evaluation.runs.evaluation import Evaluation
+from kbprobe.errors import UsageError
+from kbprobe.files import replacing_folder
+
+
+def save(evaluation: Evaluation, folder: Path) -> None:
+    """Write ``results.json``, ``predictions.parquet`` and ``report.html``, all or none.
+
+    Those of the facts that the rows rest on, if any, go to the folder ``facts`` within.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    with replacing_folder(folder) as aside:
+        if evaluation.facts is not None:
+            (aside / FACTS).mkdir()
+            _write(evaluation.facts, aside / FACTS)
+        _write(evaluation, aside)
+
+
+def load(folder: Path) -> Evaluation:
+    """Read the results of an earlier evaluation, with those of the facts where they are there.
+
+    Raises:
+        UsageError: the folder holds no results, or damaged ones.
+    """
+    results, predictions = read_results(folder), read_predictions(folder)
+    has_facts = FACTS in results.analyses and (folder / FACTS / RESULTS).is_file()
+    return Evaluation(results, predictions, load(folder / FACTS) if has_facts else None)
+
+
+def earlier_results(folder: Path, overwrite: bool) -> Evaluation | None:
+    """Look at where results are to go; return those that are there and to be kept.
+
+    Raises:
+        UsageError: the folder cannot be written, or holds something else than results.
+    """
+    if not folder.exists():
+        # Found out now rather than after hours of scoring.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder.parent, os.W_OK):
+            raise UsageError(f"{folder.parent} cannot be written to: choose another with -o")
+        return None
+    if folder.is_dir() and not any(folder.iterdir()):
+        return None
+    if not (folder / RESULTS).is_file():
+        raise UsageError(
+            f"{folder} holds what kbprobe did not write (no {RESULTS}); it is left alone. "
+            "Choose another folder with -o."
+        )
+    if not overwrite:
+        return load(folder)
+    refuse_other_files(folder, "replaced by --overwrite")
+    return None
+
+
+def refuse_other_files(folder: Path, what: str) -> None:
+    """Refuse to replace a folder that holds more than results.
+
+    Raises:
+        UsageError: something else is there, and would be lost.
+    """
+    ours = {RESULTS, PREDICTIONS, REPORT}
+    held = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    ours |= {FACTS, *(str(Path(FACTS, name)) for name in ours)}
+    if others := sorted(held - ours):
+        raise UsageError(
+            f"{folder} holds more than results ({others[0]}), which would be lost when it is "
+            f"{what}. Take it away, or choose another folder with -o."
+        )
+
+
+def _write(evaluation: Evaluation, folder: Path) -> None:
+    write_results(evaluation.results, folder)
+    write_predictions(evaluation.predictions, folder)
+    make_report(folder)

@@ -1,0 +1,233 @@
+"""A run with its model opened and its rows read: all that its scores depend on, and their hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import version
+from typing import Any
+
+from evaluation.items.sources import open_probe
+from evaluation.items.types import Item, ProbeSplit, sample_clusters
+from evaluation.learners.base import LearnerEntry, Training, draw_rows
+from evaluation.learners.registry import choose_learner
+from evaluation.models.capabilities import head_that_gives
+from evaluation.models.handle import ModelHandle
+from evaluation.progress import Progress, silent
+from evaluation.runs.score_cache import content_hash
+from evaluation.runs.spec import RunSpec, plugins
+from evaluation.scorers.base import ReadyScorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.registry import choose_scorer
+from evaluation.workers import ALONE, Workers
+from kbprobe.errors import UsageError
+from kbprobe.options import Options, option_name
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is ready to be looked up or scored.
+
+    Attributes:
+        spec: as it was asked for.
+        model: the model, identified and not yet loaded.
+        scorer: scores the rows.
+        learner: is fitted first; None: the model is scored as it is.
+        rows: the rows to score.
+        train: the rows that may be learnt from; None where nothing needs them.
+    """
+
+    spec: RunSpec
+    model: ModelHandle
+    scorer: ScorerEntry
+    learner: LearnerEntry | None
+    rows: ProbeSplit
+    train: ProbeSplit | None
+
+    @cached_property
+    def scorer_options(self) -> Options:
+        """The scorer's own options."""
+        return self.spec.plugin_options(self.scorer.options)
+
+    @cached_property
+    def learner_options(self) -> Options | None:
+        """The learner's own options; None where nothing is learnt."""
+        return None if self.learner is None else self.spec.plugin_options(self.learner.options)
+
+    @property
+    def train_items(self) -> tuple[Item, ...]:
+        """The rows that may be learnt from; none where nothing needs them."""
+        return () if self.train is None else self.train.items
+
+    @property
+    def overlap(self) -> int:
+        """How many rows are of a cluster that train has as well."""
+        if self.train is None or not self.rows.clustered or not self.train.clustered:
+            return 0
+        learnt = set(self.train.about["cluster"].to_pylist())
+        return sum(name in learnt for name in self.rows.about["cluster"].to_pylist())
+
+    @property
+    def all_questions(self) -> bool:
+        """Whether every row is a question with answers, and none a cloze."""
+        return all(item.setup == "mc_qa" for item in self.rows.items)
+
+    @property
+    def normalization(self) -> str:
+        """What scores are divided by before choices are compared."""
+        if self.spec.run.normalization is not None:
+            return self.spec.run.normalization
+        return (self.scorer.normalization(self.scorer_options) or "sum") if self._divides else "sum"
+
+    @property
+    def _divides(self) -> bool:
+        # A cloze's score is of the sentence, and a letter's of the letter, not of a choice's text.
+        return self.scorer.normalization(self.scorer_options) is not None and self.all_questions
+
+    @property
+    def must_fit(self) -> bool:
+        """Whether something is to be kept that is not there yet: scores are not enough then."""
+        return self.learner is not None and self.learner.wanted(self.learner_options)
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """Everything that the scores depend on, by content.
+
+        Names are not among it: a checkpoint that was moved finds its scores, and one that was
+        replaced under the same name does not.
+        """
+        checkpoint = self.model.checkpoint
+        learner = None
+        if self.learner is not None and self.learner_options is not None:
+            learner = {
+                "name": self.learner.name,
+                "version": self.learner.version,
+                "options": self.learner_options.model_dump(mode="json"),
+                "rows": self.spec.run.train,
+            }
+        return {
+            "model": {
+                "weights": checkpoint.weights_sha256,
+                "tokenizer": checkpoint.tokenizer_sha256,
+                "model_args": self.spec.run.model_args,
+                "dtype": self.model.dtype_name,
+                "device": self.model.device.type,
+                "batch_tokens": self.model.batch_tokens,
+            },
+            "rows": self.rows.fingerprint,
+            "scorer": {
+                "name": self.scorer.name,
+                "version": self.scorer.version,
+                "options": self.scorer_options.model_dump(mode="json"),
+            },
+            "learner": learner,
+            "train": None if self.train is None else self.train.fingerprint,
+            "seed": None if self.train is None else self.spec.run.seed,
+            "versions": {name: version(name) for name in ("torch", "transformers")},
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of :attr:`content`: what scores, and so finished runs, are found by."""
+        return content_hash(self.content)
+
+
+def open_run(spec: RunSpec, model: ModelHandle) -> Run:
+    """Choose scorer and learner, and read the rows that they need.
+
+    Raises:
+        UsageError: no scorer or learner suits the checkpoint; an option is of another one; there
+            is no such probe or split, or its rows are malformed, unlabelled or of a set-up that
+            is not scored; what is learnt from would be asked again.
+        KbprobeError: the probe cannot be read.
+    """
+    options, learner = spec.run, None
+    if options.train is not None:
+        learner = choose_learner(model.checkpoint, options.learner, options.scorer)
+    scorer = choose_scorer(model.checkpoint, learner.scorer if learner else options.scorer)
+    _refuse_idle_options(spec, scorer, learner)
+    rows = open_probe(spec.probe, split=options.split, config=options.config)
+    if options.limit is not None:
+        rows = sample_clusters(rows, options.limit, options.seed)
+    for entry in (scorer, learner):
+        if entry is not None and (others := {i.setup for i in rows.items} - {*entry.setups}):
+            raise UsageError(
+                f"{spec.probe_name} has rows of the set-up {min(others)}, and {entry.name} takes "
+                f"{', '.join(entry.setups)} alone. Name another --scorer, or another --config."
+            )
+    uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
+    train = _open_train(spec, rows) if uses_train else None
+    run = Run(spec, model, scorer, learner, rows, train)
+    if options.normalization not in (None, "sum") and not run._divides:
+        raise UsageError(
+            f"--normalization {options.normalization} divides log-likelihoods of answers by their "
+            f"length; the scores of {scorer.name} are of another kind here (logits, letters or "
+            "clozes). Leave it out."
+        )
+    return run
+
+
+@contextmanager
+def ready_scorers(
+    run: Run, workers: Workers = ALONE, progress: Progress = silent
+) -> Iterator[Callable[[Run], ReadyScorer]]:
+    """Give what makes the scorer of a run when it is first needed: loaded, or fitted on its train.
+
+    All that is scored within the block, the run's rows and its sub-questions, is scored with one
+    model. A learner that was fitted is released when the block ends.
+    """
+    with ExitStack() as stack:
+
+        @cache
+        def fitted(learner: LearnerEntry) -> ReadyScorer:
+            items = run.train_items
+            drawn = [items[row] for row in draw_rows(items, run.spec.run.train or 0, seed)]
+            training = Training(run.model, drawn, seed, run.learner_options, workers, progress)
+            return stack.enter_context(learner.fit(training))
+
+        def ready(scored: Run) -> ReadyScorer:
+            progress("loading", 0, 0)
+            if run.learner is not None:
+                return fitted(run.learner)
+            further = (scored.scorer_options, scored.train_items, scored.spec.run.seed)
+            if not run.scorer.needs:
+                return ReadyScorer(scored.scorer.make(ScorerInputs(None, None, *further)), 0)
+            head = run.model.checkpoint.head
+            if run.scorer.needs not in head.gives:
+                head = head_that_gives(run.scorer.needs)
+            model, tokenizer = run.model.load(head)
+            scorer = scored.scorer.make(ScorerInputs(model, tokenizer, *further))
+            return ReadyScorer(scorer, model.num_parameters())
+
+        seed = run.spec.run.seed
+        yield ready
+
+
+def _open_train(spec: RunSpec, rows: ProbeSplit) -> ProbeSplit:
+    train = open_probe(spec.probe, split="train", config=spec.run.config)
+    seen = {item.id for item in train.items} & {item.id for item in rows.items}
+    if train.split == rows.split or seen:
+        shared = f"{len(seen):,} rows" if seen else "its rows"
+        raise UsageError(
+            f"{spec.probe_name}: train shares {shared} with the split to evaluate, "
+            f"{rows.split!r}: what was learnt would be asked again. Name another --split, or a "
+            "probe whose splits are disjoint."
+        )
+    return train
+
+
+def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEntry | None) -> None:
+    """Refuse an option that neither scorer nor learner reads: it is a misunderstanding."""
+    used = {*scorer.options.model_fields, *(learner.options.model_fields if learner else ())}
+    for name in spec.options.keys() - used:
+        owners = [entry for entry in plugins() if name in entry.options.model_fields]
+        if spec.options[name] == owners[0].options.model_fields[name].default:
+            continue
+        if learner is None and isinstance(owners[0], LearnerEntry):
+            raise UsageError(f"{option_name(name)} is of --train: give --train N as well")
+        others = " or ".join(entry.label for entry in owners)
+        raise UsageError(
+            f"{option_name(name)} is for {others}, and {spec.model} is scored as a "
+            f"{scorer.label}. Leave it out, or choose with --scorer."
+        )

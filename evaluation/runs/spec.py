@@ -1,0 +1,87 @@
+"""A run as it is asked for: a probe, a model, and how the one is scored with the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.learners.base import LearnerEntry
+from evaluation.learners.registry import LEARNERS
+from evaluation.options import RunOptions, parse_options
+from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.registry import SCORERS
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    from evaluation.items.sources import ProbeSource
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A run as it is asked for; :func:`evaluation.runs.run.open_run` finds out its content hash.
+
+    Attributes:
+        probe: a folder, a file, a Hub id, or a data set in memory.
+        model: a folder, a ``.gguf`` file or a Hub id.
+        run: config, split, limit, scorer or learner, training size, seed, and how the model runs.
+        options: options of scorers and learners that were given, by name, validated.
+        folder: where its results go; None: nowhere.
+    """
+
+    probe: ProbeSource
+    model: str
+    run: RunOptions = field(default_factory=RunOptions)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        probe: ProbeSource,
+        model: str,
+        values: Mapping[str, Any],
+        folder: Path | None = None,
+        owner: str = "evaluate",
+    ) -> RunSpec:
+        """Make a run of options given by name, as from the command line or Python.
+
+        Raises:
+            UsageError: an option is unknown or its value impossible.
+        """
+        run, options = parse_options(values, [entry.options for entry in plugins()], owner)
+        return cls(probe, model, run, options, folder)
+
+    def vary(self, folder: Path | None = None, **changes: Any) -> RunSpec:
+        """Return a run that differs in some options: ``spec.vary(config="no_language", seed=1)``.
+
+        Raises:
+            UsageError: an option is unknown or its value impossible.
+        """
+        values = {**self.run.model_dump(exclude_unset=True), **self.options, **changes}
+        return replace(self.parse(self.probe, self.model, values), folder=folder or self.folder)
+
+    @property
+    def probe_name(self) -> str:
+        """The probe as messages name it."""
+        return self.probe if isinstance(self.probe, str) else "the data set in memory"
+
+    def single_options(self) -> list[str]:
+        """Return the names of given options that belong to a single run: they say what to keep."""
+        models = [entry.options for entry in plugins()]
+        return [
+            name
+            for name in self.options
+            if any(name in m.model_fields and m.model_fields[name].exclude for m in models)
+        ]
+
+    def plugin_options(self, model: type[Options]) -> Options:
+        """Return the options of one scorer or learner: those given, defaults elsewhere."""
+        fields = model.model_fields
+        return model.model_validate({n: v for n, v in self.options.items() if n in fields})
+
+
+def plugins() -> list[ScorerEntry | LearnerEntry]:
+    """Return all scorers and learners: those that bring options of their own."""
+    return [*SCORERS, *LEARNERS]

@@ -1,0 +1,1 @@
+"""Scorers: what a model makes of each choice of each item."""

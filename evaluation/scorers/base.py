@@ -1,0 +1,145 @@
+"""What every scorer is: items become token sequences, and sequences become scores of choices.
+
+A scorer decides what to feed to the model; how sequences are batched, resumed and spread over
+devices is the same for all of them (:mod:`evaluation.scorers.batching`,
+:mod:`evaluation.runs.scoring`). A :class:`ScorerEntry` declares it (docs/add-a-scorer.md).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.items.types import SCORED_SETUPS, Item
+from evaluation.models.capabilities import Capability
+from kbprobe.arrays import Ints
+from kbprobe.options import Options
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token sequences to run, and what each says about which choice.
+
+    Choices are numbered through all items (:func:`evaluation.items.types.choice_starts`). Sequence
+    ``s`` has slots ``slot_starts[s] .. slot_starts[s + 1]``; slot ``t`` is one number that the
+    model gives, and a choice's score is the sum of the numbers of its slots. A sequence serves
+    one question text only (all items that ask it), so that a part of the questions is a part of
+    the sequences.
+
+    Attributes:
+        lengths: tokens of each sequence, shape [sequences]: what it costs in a batch.
+        item: an item that each sequence belongs to, shape [sequences].
+        slot_starts: shape [sequences + 1].
+        slot_choice: the choice that each slot adds to, shape [slots].
+        choice_tokens: tokens that each choice's score sums over, shape [choices].
+        set_aside: items that are not scored, and why (see :func:`aside`).
+        notes: counts worth telling, such as items whose prompt was cut to fit.
+    """
+
+    lengths: Ints
+    item: Ints
+    slot_starts: Ints
+    slot_choice: Ints
+    choice_tokens: Ints
+    set_aside: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+
+def aside(kind: str, instance: str) -> str:
+    """Word the reason why an item is set aside: what is counted, then what it is in this item.
+
+    >>> aside("a candidate of several pieces", "'penguins' (penguin ##s)")
+    "a candidate of several pieces: 'penguins' (penguin ##s)"
+    """
+    shown = instance if len(instance) <= 80 else f"{instance[:77]}..."
+    return f"{kind}: {shown}"
+
+
+class Scorer(ABC):
+    """Scores choices with one model."""
+
+    @abstractmethod
+    def encode(self, items: Sequence[Item]) -> Encoded:
+        """Tokenize all items.
+
+        Raises:
+            UsageError: an item cannot be scored by this scorer; it names the item and the remedy.
+        """
+
+    @abstractmethod
+    def score(self, encoded: Any, sequences: Ints) -> Floats:
+        """Run some sequences as one batch, padded to the longest.
+
+        Args:
+            encoded: what :meth:`encode` returned.
+            sequences: their numbers, shape [n].
+
+        Returns:
+            The numbers of all their slots, sequence after sequence, shape [slots of these].
+        """
+
+    @abstractmethod
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Say what a choice's score is: ``logit``, or ``log-likelihood`` (nats)."""
+
+
+class ReadyScorer(NamedTuple):
+    """A scorer of a loaded model, and how many parameters the model has."""
+
+    scorer: Scorer
+    parameters: int
+
+
+class ScorerInputs(NamedTuple):
+    """What a scorer is made from.
+
+    Attributes:
+        model: loaded, in evaluation mode, on its device (``PreTrainedModel``); None where the
+            scorer needs nothing of a model.
+        tokenizer: the model's fast tokenizer; None likewise.
+        options: the scorer's own.
+        examples: the train split, where the entry asks for it; empty elsewhere.
+        seed: of everything that the scorer draws.
+    """
+
+    model: Any
+    tokenizer: Any
+    options: Any
+    examples: Sequence[Item] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ScorerEntry:
+    """Declares a scorer: what the registry, the command line and the score cache need to know.
+
+    Attributes:
+        name: as in results and on the command line.
+        label: in messages and before its options' help: ``masked LM``.
+        version: raised whenever scores may change; part of the key of cached scores.
+        needs: what a model must be able to do.
+        make: makes the scorer. Import torch and transformers in it, not at the top of the file,
+            so that ``evaluate-probe --help`` stays fast.
+        options: its options. A field declared with ``exclude=True`` has no influence on scores.
+        setups: the set-ups of items that it scores.
+        uses_train: whether, with these options, it takes examples from the train split.
+        normalization: what log-likelihoods of answers are divided by unless the user says
+            otherwise; None: its scores are of another kind, and are never divided.
+    """
+
+    name: str
+    label: str
+    version: int
+    needs: Capability
+    make: Callable[[ScorerInputs], Scorer]
+    options: type[Options] = Options
+    setups: tuple[str, ...] = SCORED_SETUPS
+    uses_train: Callable[[Any], bool] = lambda _options: False
+    normalization: Callable[[Any], str | None] = lambda _options: None

@@ -1,0 +1,103 @@
+"""Batches: cut by token budget after sorting by length, and halved when memory runs out.
+
+Which sequences share a batch is a pure function of their lengths and the budget, so that a run
+that was interrupted ends with the same bytes as one that was not.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kbprobe.arrays import Ints
+from kbprobe.errors import KbprobeError
+
+if TYPE_CHECKING:
+    from evaluation.scorers.base import Encoded, Floats, Scorer
+
+
+def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
+    """Cut sequences into batches, longest first.
+
+    Args:
+        lengths: tokens of each sequence, shape [sequences].
+        budget: padded tokens that a batch may hold. A longer sequence is a batch of its own.
+
+    Returns:
+        The numbers of the sequences of each batch. The longest come first, so that memory that
+        does not suffice is found out at once.
+
+    >>> [batch.tolist() for batch in cut_batches(np.array([3, 9, 4, 4]), 9)]
+    [[1], [2, 3], [0]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        stop = min(len(order), start + max(1, budget // max(longest, 1)))
+        batches.append(order[start:stop])
+        start = stop
+    return batches
+
+
+class BackOff:
+    """Runs batches; one that exhausts memory is halved, and later ones are cut to what fitted."""
+
+    def __init__(self, scorer: Scorer, encoded: Encoded) -> None:
+        self._scorer = scorer
+        self._encoded = encoded
+        self._fits: int | None = None
+        self.halvings = 0
+
+    def run(self, batch: Ints) -> Floats:
+        """Return the numbers of all slots of a batch, sequence after sequence.
+
+        Raises:
+            KbprobeError: not even one sequence fits into memory.
+        """
+        if len(batch) > 1 and self._fits is not None and self._padded(batch) > self._fits:
+            return self._halves(batch)
+        try:
+            return self._scorer.score(self._encoded, batch)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            message = str(error).strip().splitlines()[0]
+        # Outside the handler: its traceback would keep the failed batch's tensors alive.
+        free_memory()
+        if len(batch) == 1:
+            raise KbprobeError(
+                f"a sequence of {self._padded(batch):,} tokens does not fit into memory "
+                f"({message}). Use a smaller --dtype, another --device, or shorter prompts."
+            )
+        self.halvings += 1
+        self._fits = self._padded(batch) // 2
+        return self._halves(batch)
+
+    def _halves(self, batch: Ints) -> Floats:
+        middle = len(batch) // 2
+        return np.concatenate([self.run(batch[:middle]), self.run(batch[middle:])])
+
+    def _padded(self, batch: Ints) -> int:
+        return int(self._encoded.lengths[batch].max()) * len(batch)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error means that memory ran out, on a GPU or not."""
+    import torch
+
+    # The CPU's allocator has no exception of its own.
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        "DefaultCPUAllocator" in str(error) or "out of memory" in str(error).lower()
+    )
+
+
+def free_memory() -> None:
+    """Give back what the failed batch held."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,26 @@
+"""The causal-LM scorer."""
+
+from __future__ import annotations
+
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.causal.options import CausalOptions
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    from evaluation.scorers.causal.scorer import CausalScorer
+
+    return CausalScorer.from_inputs(inputs)
+
+
+CAUSAL_LM = ScorerEntry(
+    name="causal_lm",
+    label="causal LM",
+    version=1,
+    needs=Capability.CAUSAL_SCORES,
+    make=_make,
+    options=CausalOptions,
+    uses_train=lambda options: options.shots > 0,
+    # Longer answers are less likely, right or wrong; letters are all as long.
+    normalization=lambda options: None if options.letters else "char",
+)

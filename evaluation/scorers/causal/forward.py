@@ -1,0 +1,119 @@
+"""One batch through a causal model: log-probabilities of the asked tokens, and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from evaluation.scorers.base import Floats
+from evaluation.scorers.causal.layout import Batch, CausalEncoded, cut_out
+from kbprobe.arrays import Ints, ragged_ranges
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_NORMALIZED_AT_ONCE = 128
+"""Predictions whose whole vocabulary is held in float32 at a time."""
+
+
+def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: Ints) -> Floats:
+    """Run some sequences as one batch, or two if some are packed and some are not.
+
+    Returns:
+        The weighted log-likelihood (nats) of each of their slots, sequence after sequence.
+    """
+    counts = encoded.slot_starts[sequences + 1] - encoded.slot_starts[sequences]
+    offsets = np.cumsum(counts) - counts
+    scores = np.empty(int(counts.sum()))
+    branched = encoded.branched[sequences]
+    # CUDA's attention kernels copy a mask whose rows are not aligned, in every layer.
+    multiple = 8 if model.device.type == "cuda" else 1
+    for part in (np.flatnonzero(branched), np.flatnonzero(~branched)):
+        if len(part):
+            batch = cut_out(encoded, sequences[part], multiple=multiple)
+            scores[ragged_ranges(offsets[part], counts[part])] = _slot_scores(model, batch)
+    return scores
+
+
+@torch.inference_mode()
+def _slot_scores(model: PreTrainedModel, batch: Batch) -> Floats:
+    device = model.device
+    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(batch.tokens).to(device)}
+    if batch.branched:
+        inputs["position_ids"] = torch.from_numpy(batch.positions).to(device)
+        inputs["attention_mask"] = _tree_mask(batch.ends, model)
+    # Ordinary sequences padded on the right need no mask, since nothing sees what follows it;
+    # without one, attention takes its fastest kernel.
+    logits = _logits_after(model, inputs, torch.from_numpy(batch.rows).to(device))
+    cells = _cells(logits, batch).cpu().numpy().astype(np.float64)
+    scores: Floats = np.add.reduceat(cells, batch.slot_cells) * batch.slot_weight
+    return scores
+
+
+def _cells(logits: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Return the log-probability of each cell's target, in float32, shape [cells]."""
+    order = np.argsort(batch.cell_row, kind="stable")
+    cell_row = batch.cell_row[order]
+    rows = torch.from_numpy(cell_row).to(logits.device)
+    targets = torch.from_numpy(batch.cell_target[order]).to(logits.device)
+    parts = []
+    for start in range(0, len(logits), _NORMALIZED_AT_ONCE):
+        stop = start + _NORMALIZED_AT_ONCE
+        here = slice(*np.searchsorted(cell_row, [start, stop]))
+        log_probs = torch.log_softmax(logits[start:stop], dim=-1, dtype=torch.float32)
+        parts.append(log_probs[rows[here] - start, targets[here]])
+    cells = torch.empty(len(order), device=logits.device)
+    cells[torch.from_numpy(order).to(logits.device)] = torch.cat(parts)
+    return cells
+
+
+def _tree_mask(ends: Ints, model: PreTrainedModel) -> torch.Tensor:
+    """Return the additive mask of packed sequences, shape [sequences, 1, length, length].
+
+    Additive and in the model's dtype, which every attention implementation takes as it is; a
+    boolean one would be converted again in each layer.
+    """
+    end = torch.from_numpy(ends).to(model.device)[:, None, None, :]
+    place = torch.arange(ends.shape[1], device=model.device)
+    seeing, seen = place[:, None], place[None, :]
+    hidden = (seen > seeing) | (seeing >= end)
+    mask = torch.zeros(hidden.shape, dtype=model.dtype, device=model.device)
+    return mask.masked_fill_(hidden, float("-inf"))
+
+
+def _logits_after(
+    model: PreTrainedModel, inputs: dict[str, Any], rows: torch.Tensor
+) -> torch.Tensor:
+    """Return the logits after some tokens of the flattened batch, shape [rows, vocabulary]."""
+    head = model.get_output_embeddings()
+    if head is None:
+        return _flat(model(**inputs, use_cache=False).logits)[rows]
+    with _only(head, rows) as shapes:
+        logits = _flat(model(**inputs, use_cache=False).logits)
+    # A model may project with the head's weights without calling it.
+    return logits if shapes and len(logits) == len(rows) else logits[rows]
+
+
+@contextmanager
+def _only(head: torch.nn.Module, rows: torch.Tensor) -> Iterator[list[torch.Size]]:
+    """Let a head see some tokens only; what the model does to logits afterwards still happens."""
+    shapes: list[torch.Size] = []
+
+    def keep(module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        hidden = args[0]
+        shapes.append(hidden.shape)
+        return (hidden.flatten(0, -2)[rows.to(hidden.device)].unsqueeze(0), *args[1:])
+
+    handle = head.register_forward_pre_hook(keep)
+    try:
+        yield shapes
+    finally:
+        handle.remove()
+
+
+def _flat(logits: torch.Tensor) -> torch.Tensor:
+    return logits.flatten(0, -2)

@@ -1,0 +1,203 @@
+"""Token sequences of a causal model as flat arrays, and batches cut out of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.scorers.base import Encoded, Floats
+from evaluation.scorers.causal.packing import Tree
+from kbprobe.arrays import Bools, Ints, ragged_ranges, run_starts
+
+Tokens = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalEncoded(Encoded):
+    """Sequences of a causal model.
+
+    A slot is the log-likelihood of one continuation: the sum over its *cells*, each the
+    log-probability of one target token after one token of the sequence.
+
+    Attributes:
+        token_starts: sequence ``s`` has tokens ``token_starts[s] .. token_starts[s + 1]``.
+        tokens: shape [tokens], as are ``positions`` and ``ends`` of
+            :class:`~evaluation.scorers.causal.packing.Tree`.
+        positions: see ``Tree``.
+        ends: see ``Tree``.
+        branched: which sequences need positions and a mask of their own, shape [sequences].
+        cell_starts: slot ``t`` has cells ``cell_starts[t] .. cell_starts[t + 1]``.
+        cell_after: the token that each cell's target follows, counted in its sequence.
+        cell_target: the token predicted, shape [cells].
+        slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
+    """
+
+    token_starts: Ints
+    tokens: Tokens
+    positions: Tokens
+    ends: Tokens
+    branched: Bools
+    cell_starts: Ints
+    cell_after: Tokens
+    cell_target: Tokens
+    slot_weight: Floats
+
+
+class Batch(NamedTuple):
+    """Sequences in lines of one length, padded on the right, and the cells asked of them.
+
+    Attributes:
+        tokens: shape [lines, length]; so are ``positions`` and ``ends``.
+        positions: see :class:`~evaluation.scorers.causal.packing.Tree`.
+        ends: see ``Tree``; padding is seen by itself alone.
+        branched: whether positions and mask are other than those of ordinary sequences.
+        rows: the tokens after which something is predicted, as indices into the flattened
+            batch, each once, shape [rows].
+        cell_row: for each cell, which of these, shape [cells].
+        cell_target: shape [cells].
+        slot_cells: the first cell of each slot, shape [slots].
+        slot_weight: shape [slots].
+    """
+
+    tokens: Ints
+    positions: Ints
+    ends: Ints
+    branched: bool
+    rows: Ints
+    cell_row: Ints
+    cell_target: Ints
+    slot_cells: Ints
+    slot_weight: Floats
+
+
+class LayoutBuilder:
+    """Collects sequences one by one."""
+
+    def __init__(self) -> None:
+        self._tokens, self._positions, self._ends = array("i"), array("i"), array("i")
+        self._after, self._target = array("i"), array("i")
+        self._lengths, self._items, self._slots = array("q"), array("q"), array("q")
+        self._branched: list[bool] = []
+        self._slot_cells, self._slot_choice = array("q"), array("q")
+        self._slot_weight = array("d")
+
+    def add(
+        self,
+        tree: Tree,
+        item: int,
+        continuations: Sequence[Sequence[int]],
+        choices: Sequence[Sequence[int]],
+        weight: float,
+    ) -> None:
+        """Add a sequence: each of its continuations is the score of some choices."""
+        self._tokens.extend(tree.tokens)
+        self._positions.extend(tree.positions)
+        self._ends.extend(tree.ends)
+        self._lengths.append(len(tree.tokens))
+        self._items.append(item)
+        self._branched.append(tree.branched)
+        slots = 0
+        for number, after in tree.paths:
+            for choice in choices[number]:
+                self._after.extend(after)
+                self._target.extend(continuations[number])
+                self._slot_cells.append(len(after))
+                self._slot_choice.append(choice)
+                self._slot_weight.append(weight)
+                slots += 1
+        self._slots.append(slots)
+
+    def build(
+        self, choice_tokens: Ints, set_aside: Mapping[int, str], notes: Mapping[str, int]
+    ) -> CausalEncoded:
+        """Return all sequences as arrays."""
+        lengths = np.array(self._lengths, dtype=np.int64)
+        return CausalEncoded(
+            lengths=lengths,
+            item=np.array(self._items, dtype=np.int64),
+            slot_starts=run_starts(self._slots),
+            slot_choice=np.array(self._slot_choice, dtype=np.int64),
+            choice_tokens=choice_tokens,
+            set_aside=set_aside,
+            notes=notes,
+            token_starts=run_starts(self._lengths),
+            tokens=np.array(self._tokens, dtype=np.int32),
+            positions=np.array(self._positions, dtype=np.int32),
+            ends=np.array(self._ends, dtype=np.int32),
+            branched=np.array(self._branched, dtype=np.bool_),
+            cell_starts=run_starts(self._slot_cells),
+            cell_after=np.array(self._after, dtype=np.int32),
+            cell_target=np.array(self._target, dtype=np.int32),
+            slot_weight=np.array(self._slot_weight, dtype=np.float64),
+        )
+
+
+def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Batch:
+    """Lay some sequences out as a batch.
+
+    Ordinary sequences have a line each. Branched ones, whose mask hides them from each other
+    anyway, share lines as long as the longest of them, so that little is padded.
+
+    Args:
+        encoded: all sequences.
+        sequences: at least one, all branched or all not.
+        multiple: the batch is padded to a length that this divides.
+    """
+    branched = bool(encoded.branched[sequences[0]])
+    lengths = encoded.lengths[sequences]
+    width = -(-int(lengths.max()) // multiple) * multiple
+    if branched:
+        line, offset = _share_lines(lengths, width)
+    else:
+        line, offset = np.arange(len(sequences)), np.zeros(len(sequences), dtype=np.int64)
+    lines = int(line.max()) + 1
+    at = np.repeat(line, lengths), ragged_ranges(offset, lengths)
+    source = ragged_ranges(encoded.token_starts[sequences], lengths)
+    # Token 0 pads: it exists in every vocabulary, and nothing that counts ever sees it.
+    tokens = np.zeros((lines, width), dtype=np.int64)
+    positions = np.zeros_like(tokens)
+    ends = np.tile(np.arange(1, width + 1), (lines, 1))
+    tokens[at] = encoded.tokens[source]
+    positions[at] = encoded.positions[source]
+    ends[at] = encoded.ends[source] + np.repeat(offset, lengths)
+
+    slot_counts = encoded.slot_starts[sequences + 1] - encoded.slot_starts[sequences]
+    slots = ragged_ranges(encoded.slot_starts[sequences], slot_counts)
+    cell_counts = encoded.cell_starts[slots + 1] - encoded.cell_starts[slots]
+    cells = ragged_ranges(encoded.cell_starts[slots], cell_counts)
+    first = np.repeat(np.repeat(line * width + offset, slot_counts), cell_counts)
+    rows, cell_row = np.unique(first + encoded.cell_after[cells], return_inverse=True)
+    return Batch(
+        tokens=tokens,
+        positions=positions,
+        ends=ends,
+        branched=branched,
+        rows=rows.astype(np.int64),
+        cell_row=cell_row.astype(np.int64),
+        cell_target=encoded.cell_target[cells].astype(np.int64),
+        slot_cells=np.cumsum(cell_counts) - cell_counts,
+        slot_weight=encoded.slot_weight[slots],
+    )
+
+
+def _share_lines(lengths: Ints, width: int) -> tuple[Ints, Ints]:
+    """Place sequences in lines, each in the first with room, the longest first.
+
+    Returns:
+        The line of each sequence and where in it the sequence begins.
+    """
+    line, offset = np.zeros_like(lengths), np.zeros_like(lengths)
+    filled: list[int] = []
+    for sequence in np.argsort(-lengths, kind="stable"):
+        length = int(lengths[sequence])
+        found = next((n for n, used in enumerate(filled) if used + length <= width), len(filled))
+        if found == len(filled):
+            filled.append(0)
+        line[sequence], offset[sequence] = found, filled[found]
+        filled[found] += length
+    return line, offset

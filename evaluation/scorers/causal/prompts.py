@@ -1,0 +1,217 @@
+"""What a causal model reads: an item becomes a context and a continuation for each choice.
+
+The default is that of lm-evaluation-harness for multiple choice: the question, one space, the
+choice; examples before it end in an empty line. A cloze is read as the sentence with the choice
+filled in: what stands before the mask is the context, the choice and the rest are scored. What
+all choices of an item share *before* the mask cancels when they are compared; what follows the
+mask does not, since it may fit one choice better than another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from evaluation.items.types import MASK, Item
+from kbprobe.errors import UsageError
+
+QUESTION_TEMPLATE = "{question}"
+LETTERS_TEMPLATE = "Question: {question}\n{choices}\nAnswer:"
+
+_LETTERS = string.ascii_uppercase
+_BLANK = "____"
+_BETWEEN_EXAMPLES = "\n\n"
+
+Message = dict[str, str]
+"""One turn of a chat: ``role`` and ``content``."""
+
+ToChat = Callable[[list[Message]], str]
+"""Writes a chat as text, up to where the model's answer begins."""
+
+
+class Rendered(NamedTuple):
+    """A context and, for each choice of the item in its order, what is scored after it."""
+
+    context: str
+    continuations: tuple[str, ...]
+
+
+class _QuestionText(NamedTuple):
+    """An item's own text: what is given, and what each choice adds, without the space between."""
+
+    text: str
+    endings: tuple[str, ...]
+    delimiter: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """How items are put to a causal model.
+
+    Attributes:
+        template: what is said before a choice, with ``{question}`` where the question goes and,
+            for a lettered prompt, ``{choices}`` where its lines ``A. first choice`` go. None:
+            the question as it is, or :data:`LETTERS_TEMPLATE`.
+        letters: show all choices with letters and score the letters. Models prefer some letters
+            to others, so each item is asked in every rotation of its choices and a choice's
+            score is the mean over them: each choice takes each letter once.
+        chat: put the question into the tokenizer's chat template, as the user's turn; the choice
+            is the answer and follows without a space.
+        shots: answered examples before the question.
+        examples: where they are drawn from: the train split.
+        seed: of the draw. Which examples a question gets depends on the seed, the question and
+            the set of examples alone, never on the order of items; items that ask the same
+            question get the same ones. None of them asks that question itself.
+    """
+
+    template: str | None = None
+    letters: bool = False
+    chat: bool = False
+    shots: int = 0
+    examples: Sequence[Item] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the template and the number of examples.
+
+        Raises:
+            UsageError: a field is missing or unknown, or there are too few examples.
+        """
+        _check_template(self._template, letters=self.letters)
+        if self.shots < 0:
+            raise UsageError(f"--shots must be at least 0, not {self.shots}")
+        if self.shots and len(self._pool) <= self.shots:
+            raise UsageError(
+                f"--shots {self.shots} needs more than {self.shots} distinct questions in the "
+                f"train split, which has {len(self._pool)}. Ask for fewer, or score without."
+            )
+
+    def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
+        """Write an item out.
+
+        Args:
+            item: the question.
+            to_chat: the tokenizer's chat template; used if ``chat`` is set.
+
+        Returns:
+            One entry, or one for each rotation of the choices of a lettered prompt.
+
+        Raises:
+            UsageError: this prompt cannot hold such an item.
+        """
+        shots = [(self._question_text(shot), shot.answer) for shot in self._draw(item.question)]
+        rotations = len(item.choices) if self.letters else 1
+        texts = [self._question_text(item, rotation) for rotation in range(rotations)]
+        if self.chat and to_chat is not None:
+            return [_as_chat(shots, question, to_chat) for question in texts]
+        return [_as_text(shots, question) for question in texts]
+
+    @property
+    def _template(self) -> str:
+        if self.template is not None:
+            return self.template
+        return LETTERS_TEMPLATE if self.letters else QUESTION_TEMPLATE
+
+    def _question_text(self, item: Item, rotation: int = 0) -> _QuestionText:
+        if item.setup == "mc_mlm" and not self.letters:
+            return self._cloze(item)
+        if not self.letters:
+            return _QuestionText(self._template.format(question=item.question), item.choices, " ")
+        size = len(item.choices)
+        if size > len(_LETTERS):
+            raise UsageError(
+                f"item {item.id} has {size} choices and there are {len(_LETTERS)} letters: "
+                "score it without --letters"
+            )
+        shown = [item.choices[(place + rotation) % size] for place in range(size)]
+        lines = [f"{letter}. {text}" for letter, text in zip(_LETTERS, shown, strict=False)]
+        text = self._template.format(
+            question=item.question.replace(MASK, _BLANK), choices="\n".join(lines)
+        )
+        letters = tuple(_LETTERS[(choice - rotation) % size] for choice in range(size))
+        return _QuestionText(text, letters, " ")
+
+    def _cloze(self, item: Item) -> _QuestionText:
+        if self.chat or self._template != QUESTION_TEMPLATE:
+            raise UsageError(
+                f"item {item.id} is a cloze, which is scored as the filled-in sentence: a chat or "
+                "a prompt of one's own has no place for it. Add --letters, or leave them out."
+            )
+        before, mask, after = item.question.partition(MASK)
+        if not mask or MASK in after:
+            raise UsageError(f"item {item.id} must hold exactly one {MASK}: {item.question!r}")
+        return _QuestionText(before, tuple(choice + after for choice in item.choices), "")
+
+    @cached_property
+    def _pool(self) -> list[list[Item]]:
+        """The examples by question, in an order that only their texts and ids decide."""
+        by_question: dict[str, list[Item]] = {}
+        for item in sorted(self.examples, key=lambda item: (item.question, item.id)):
+            by_question.setdefault(item.question, []).append(item)
+        return list(by_question.values())
+
+    def _draw(self, question: str) -> list[Item]:
+        drawn: dict[str, Item] = {}
+        attempt = 0
+        while len(drawn) < self.shots:
+            number = _hashed(self.seed, question, attempt)
+            group = self._pool[number % len(self._pool)]
+            example = group[number // len(self._pool) % len(group)]
+            if example.question != question:
+                drawn.setdefault(example.question, example)
+            attempt += 1
+        return list(drawn.values())
+
+
+def parse_template(text: str) -> str:
+    r"""Read a template from the command line, where ``\n`` is written for a line break.
+
+    >>> parse_template(r"Q: {question}\nA:")
+    'Q: {question}\nA:'
+    """
+    return text.replace("\\n", "\n")
+
+
+def _check_template(template: str, *, letters: bool) -> None:
+    expected = {"question", "choices"} if letters else {"question"}
+    example = LETTERS_TEMPLATE if letters else "Q: {question}\nA:"
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise UsageError(f"--prompt {template!r} cannot be read: {error}") from error
+    plain = all(not spec and not conversion for _, name, spec, conversion in fields if name)
+    if not plain or {name for _, name, _, _ in fields if name is not None} != expected:
+        named = " and ".join(f"{{{name}}}" for name in sorted(expected, reverse=True))
+        raise UsageError(
+            f"--prompt {template!r} must hold {named} and nothing else in braces, such as "
+            f"{example!r}. A brace itself is written twice."
+        )
+
+
+def _as_text(shots: Sequence[tuple[_QuestionText, int]], question: _QuestionText) -> Rendered:
+    answered = "".join(
+        shot.text + shot.delimiter + shot.endings[answer] + _BETWEEN_EXAMPLES
+        for shot, answer in shots
+    )
+    continuations = tuple(question.delimiter + ending for ending in question.endings)
+    return Rendered(answered + question.text, continuations)
+
+
+def _as_chat(
+    shots: Sequence[tuple[_QuestionText, int]], question: _QuestionText, to_chat: ToChat
+) -> Rendered:
+    messages: list[Message] = []
+    for shot, answer in shots:
+        messages.append({"role": "user", "content": shot.text})
+        messages.append({"role": "assistant", "content": shot.endings[answer]})
+    messages.append({"role": "user", "content": question.text})
+    return Rendered(to_chat(messages), question.endings)
+
+
+def _hashed(seed: int, question: str, attempt: int) -> int:
+    text = f"{seed}\0{attempt}\0{question}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "little")

@@ -1,0 +1,281 @@
+"""Scores choices with a causal language model: log-likelihood of each choice after its question.
+
+What is scored, and on which tokens, is as in lm-evaluation-harness (``loglikelihood`` and
+``_loglikelihood_tokens``). How it is computed differs: a question is read once for all its
+choices (:mod:`evaluation.scorers.causal.packing`), and the vocabulary projection runs only where a
+token of a choice is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
+
+from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Floats, Scorer, ScorerInputs, aside
+from evaluation.scorers.causal.forward import score_sequences
+from evaluation.scorers.causal.layout import CausalEncoded, LayoutBuilder
+from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
+from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
+from evaluation.scorers.causal.prompts import Message, Prompt, Rendered, parse_template
+from evaluation.scorers.causal.trial import supports_packing
+from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+_LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
+_WINDOWS = (
+    "sliding_window",
+    "sliding_window_size",
+    "window_size",
+    "attention_window_size",
+    "attention_chunk_size",
+    "local_attention",
+)
+"""How configurations name the distance beyond which some of their layers do not look."""
+
+_DEFAULT_LENGTH = 2048
+_TOKENIZED_AT_ONCE = 256
+
+
+@dataclass
+class _ContextChoices:
+    """One context, and what is scored after it: each continuation stands for some choices."""
+
+    item: int
+    context: str
+    weight: float
+    choices: dict[str, list[int]] = field(default_factory=dict)
+
+
+class CausalScorer(Scorer):
+    """Scores choices with a causal language model.
+
+    A choice's score is the log-likelihood of its continuation (nats, summed over its tokens), or
+    the mean of it over the rotations of a lettered prompt.
+
+    All items that ask the same question share sequences. What a model cannot do is found out by
+    trying it once on a fixed text: one that ignores positions and masks that it is given (with
+    ALiBi, with recurrent layers) reads the question again for each choice. Packed sequences stay
+    within the model's length and its attention window. Either way the scores are those of the
+    plain forward pass.
+
+    A prompt that is too long loses its beginning and its item is counted in the notes as
+    ``truncated``; questions that a model cannot read packed are counted as ``unpacked``. An item
+    is set aside if a choice leaves no token to score, or is longer than the model reads.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        prompt: Prompt | None = None,
+        pack: bool = True,
+    ) -> None:
+        """Take a loaded model.
+
+        Args:
+            model: from ``AutoModelForCausalLM``, on its device, in any dtype. It is put into
+                evaluation mode.
+            tokenizer: its tokenizer.
+            prompt: how items are put to the model; by default the question, a space, the choice.
+            pack: read a question once for all its choices, if the model allows it.
+
+        Raises:
+            UsageError: a chat was asked for and the tokenizer has no chat template, or the model
+                is not causal.
+            KbprobeError: its scores are not finite.
+        """
+        self._model = model.eval()
+        self._tokenizer = tokenizer
+        self._prompt = prompt or Prompt()
+        if self._prompt.chat and not tokenizer.chat_template:
+            raise UsageError(
+                f"--chat: the tokenizer of {tokenizer.name_or_path!r} has no chat template. Leave "
+                "it out, or name an instruction-tuned checkpoint."
+            )
+        self._pairs = PairTokenizer(tokenizer)
+        self._max_length = _max_length(model.config, tokenizer)
+        self._window = _window(model.config, self._max_length)
+        self._supports_packing = supports_packing(model, self._pairs, self._window)
+        self._packs = pack and self._supports_packing
+
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs) -> Self:
+        """Make the scorer of an evaluation, whose options are :class:`CausalOptions`."""
+        options: CausalOptions = inputs.options
+        prompt = Prompt(
+            template=None if options.prompt is None else parse_template(options.prompt),
+            letters=options.letters,
+            chat=options.chat,
+            shots=options.shots,
+            examples=inputs.examples,
+            seed=inputs.seed,
+        )
+        return cls(inputs.model, inputs.tokenizer, prompt=prompt, pack=options.pack)
+
+    @property
+    def packs(self) -> bool:
+        """Whether questions are read once for all their choices."""
+        return self._packs
+
+    def encode(self, items: Sequence[Item]) -> CausalEncoded:
+        """Tokenize all items; see :class:`CausalScorer` for what is set aside or cut.
+
+        Raises:
+            UsageError: the prompt cannot hold an item.
+        """
+        starts = choice_starts(items)
+        item_of = np.repeat(np.arange(len(items)), np.diff(starts))
+        contexts = self._contexts(items, starts)
+        tokens = list(self._tokenize(contexts))
+        set_aside = self._set_aside(contexts, tokens, item_of)
+        builder = LayoutBuilder()
+        choice_tokens = [0.0] * int(starts[-1])
+        truncated: set[int] = set()
+        unpacked = 0
+        for one, (context, continuations) in zip(contexts, tokens, strict=True):
+            choices = [
+                [choice for choice in numbers if int(item_of[choice]) not in set_aside]
+                for numbers in one.choices.values()
+            ]
+            for continuation, numbers in zip(continuations, choices, strict=True):
+                for number in numbers:
+                    choice_tokens[number] += one.weight * len(continuation)
+            sequences = 0
+            for cut, numbers in self._by_cut(context, continuations, choices).items():
+                if cut:
+                    truncated.update(int(item_of[c]) for number in numbers for c in choices[number])
+                sequences += self._lay_out(
+                    builder,
+                    one,
+                    context[cut:],
+                    [continuations[number] for number in numbers],
+                    [choices[number] for number in numbers],
+                )
+            unpacked += not self._supports_packing and sequences > 1
+        counts = {"truncated": len(truncated), "unpacked": unpacked}
+        return builder.build(
+            np.rint(choice_tokens).astype(np.int64),
+            set_aside,
+            {note: count for note, count in counts.items() if count},
+        )
+
+    def score(self, encoded: CausalEncoded, sequences: Ints) -> Floats:
+        """Run some sequences as one batch; see :meth:`Scorer.score`."""
+        return score_sequences(self._model, encoded, sequences)
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Say what a choice's score is."""
+        return "log-likelihood of a letter" if self._prompt.letters else "log-likelihood"
+
+    def render(self, item: Item) -> list[tuple[Rendered, float]]:
+        """Write an item out: contexts with continuations, and what each counts in the scores.
+
+        A scorer that compares a choice after several contexts overrides this.
+
+        Raises:
+            UsageError: the prompt cannot hold the item.
+        """
+        rendered = self._prompt.render(item, self._to_chat)
+        return [(one, 1 / len(rendered)) for one in rendered]
+
+    def _contexts(self, items: Sequence[Item], starts: Ints) -> list[_ContextChoices]:
+        contexts: dict[tuple[str, str], _ContextChoices] = {}
+        for number, item in enumerate(items):
+            for (context, continuations), weight in self.render(item):
+                # Clozes of different questions may begin alike; a sequence serves one question.
+                one = contexts.setdefault(
+                    (item.question, context), _ContextChoices(number, context, weight)
+                )
+                for choice, continuation in enumerate(continuations, start=int(starts[number])):
+                    one.choices.setdefault(continuation, []).append(choice)
+        return list(contexts.values())
+
+    def _to_chat(self, messages: list[Message]) -> str:
+        return str(
+            self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+        )
+
+    def _tokenize(self, contexts: Sequence[_ContextChoices]) -> Iterator[PairTokens]:
+        for start in range(0, len(contexts), _TOKENIZED_AT_ONCE):
+            part = contexts[start : start + _TOKENIZED_AT_ONCE]
+            yield from self._pairs.encode(
+                [Rendered(one.context, tuple(one.choices)) for one in part]
+            )
+
+    def _set_aside(
+        self, contexts: Sequence[_ContextChoices], tokens: Sequence[PairTokens], item_of: Ints
+    ) -> dict[int, str]:
+        reasons: dict[int, str] = {}
+        for one, pair in zip(contexts, tokens, strict=True):
+            for numbers, continuation in zip(one.choices.values(), pair.continuations, strict=True):
+                if not continuation:
+                    reason = "a choice leaves no token to score after its question"
+                elif len(continuation) > self._max_length:
+                    reason = aside(
+                        "a choice longer than the model reads",
+                        f"{len(continuation):,} of at most {self._max_length:,} tokens",
+                    )
+                else:
+                    continue
+                reasons |= {int(item_of[number]): reason for number in numbers}
+        return reasons
+
+    def _by_cut(
+        self,
+        context: Sequence[int],
+        continuations: Sequence[Sequence[int]],
+        choices: Sequence[Sequence[int]],
+    ) -> dict[int, list[int]]:
+        """Group the continuations that stand for a choice by what they cut off the context."""
+        by_cut: dict[int, list[int]] = {}
+        for number, continuation in enumerate(continuations):
+            if choices[number]:
+                # The last token is predicted and never read: there is room for one more.
+                excess = len(context) + len(continuation) - (self._max_length + 1)
+                by_cut.setdefault(max(0, excess), []).append(number)
+        return by_cut
+
+    def _lay_out(
+        self,
+        builder: LayoutBuilder,
+        one: _ContextChoices,
+        context: Sequence[int],
+        continuations: Sequence[Sequence[int]],
+        choices: Sequence[Sequence[int]],
+    ) -> int:
+        """Add the sequences of one context; return how many they are."""
+        limit = min(self._window, max(PACK_TOKENS, 2 * len(context))) if self._packs else 0
+        trees = grow_trees(context, continuations, limit=limit)
+        for tree in trees:
+            builder.add(tree, one.item, continuations, choices, one.weight)
+        return len(trees)
+
+
+def _max_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Tokens that the model reads at most, found as lm-evaluation-harness finds it."""
+    text = getattr(config, "text_config", None) or config
+    for name in _LENGTHS:
+        length = getattr(text, name, None)
+        if length is not None:
+            return int(length)
+    length = tokenizer.model_max_length
+    return int(length) if length and length < VERY_LARGE_INTEGER else _DEFAULT_LENGTH
+
+
+def _window(config: PretrainedConfig, max_length: int) -> int:
+    """Tokens that a sequence may hold with all of them in sight of the last, in every layer."""
+    text = getattr(config, "text_config", None) or config
+    named = [getattr(text, name, None) for name in _WINDOWS]
+    return min([max_length, *(int(size) for size in named if isinstance(size, int) and size > 0)])

@@ -1,0 +1,275 @@
+"""Masked language models: clozes by the logits at the mask, answers by pseudo-log-likelihood.
+
+A cloze whose candidates are all single pieces costs one sequence for each distinct text,
+however many candidates it has. A candidate of several pieces is scored by its
+pseudo-log-likelihood, within-word left-to-right (Kauf and Ivanova 2023, "PLL-word-l2r"): one
+piece after another, each with itself and the pieces to its right in the same word masked, and
+all other words in sight. So is each choice of a question, put after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.models.limits import longest_input
+from evaluation.scorers.base import Floats, Scorer, aside
+from evaluation.scorers.masked.head import MaskHead
+from evaluation.scorers.masked.options import MultiPiece
+from evaluation.scorers.masked.pieces import Filled, Gap, Placer
+from evaluation.scorers.masked.sequences import MaskedEncoded, MaskedSequences
+from kbprobe.arrays import Ints
+from kbprobe.errors import KbprobeError, UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+_REMEDIES = (
+    "Score such items by pseudo-log-likelihood with --multi-piece pll, leave them out and count "
+    "them with --multi-piece skip, or build the probe with candidates that the model knows as "
+    "single tokens"
+)
+_NORMALIZED_AT_ONCE = 128
+"""Sequences whose whole vocabulary is held in float32 at a time."""
+
+
+class MaskedScorer(Scorer):
+    """Scores choices with a masked language model.
+
+    The input is the filled-in sentence with the candidate's pieces masked, as in pretraining. It
+    is what replacing ``[MASK]`` by the model's mask token gives, except where tokenizers treat
+    text next to that token differently from text next to a word: SentencePiece begins a new word
+    after it ("of <mask>." is cut into "▁of <mask> ▁ ."), and some take all spaces before it.
+
+    All scores of a run mean the same: logits at the mask, if every item is a cloze whose
+    candidates are single pieces, and log-probabilities (nats) of all items otherwise. Which,
+    depends on all items together: encode them together, then divide the sequences.
+
+    A text that is too long keeps what is nearest to the candidate, the same for all candidates
+    of an item, and is counted in the notes as ``truncated``. Items that cannot be scored (a
+    candidate with an unknown token, or longer than the model reads) are set aside. Sequences
+    scored without the shortcuts of :class:`~evaluation.scorers.masked.head.MaskHead`, because the
+    model gives other numbers with them, are counted as ``plain_forward``.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        multi_piece: MultiPiece = "pll",
+        log_probs: bool = False,
+    ) -> None:
+        """Take a loaded model.
+
+        Args:
+            model: from ``AutoModelForMaskedLM``, on its device, in any dtype. It is put into
+                evaluation mode.
+            tokenizer: its fast tokenizer.
+            multi_piece: what becomes of a cloze with a candidate of several pieces:
+                pseudo-log-likelihood, setting it aside, or an error.
+            log_probs: report log-probabilities even where logits would do.
+
+        Raises:
+            UsageError: the tokenizer has no mask, or is a slow one.
+            KbprobeError: the tokenizer gives single texts token types other than 0.
+        """
+        if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token_id is None:
+            raise UsageError(
+                f"the tokenizer of {tokenizer.name_or_path!r} has no mask token or no fast "
+                "version; a masked LM is scored with both. Name a checkpoint that has them, or "
+                "choose another scorer."
+            )
+        self._model: PreTrainedModel = model.eval()
+        self._tokenizer = tokenizer
+        self._multi_piece = multi_piece
+        self._log_probs = log_probs
+        self._placer = Placer(tokenizer)
+        self._named: tuple[Sequence[Item] | None, str] = (None, "")
+        self._mask = tokenizer.mask_token_id
+        self._pad = tokenizer.pad_token_id or 0
+        self._max_length = longest_input(model, tokenizer)
+        sample = tokenizer("a", return_special_tokens_mask=True, return_token_type_ids=True)
+        if any(sample["token_type_ids"]):
+            raise KbprobeError(
+                f"the tokenizer of {tokenizer.name_or_path!r} gives a single text token types "
+                "other than 0, which the masked-LM scorer cannot place. Name another checkpoint."
+            )
+        content = [at for at, special in enumerate(sample["special_tokens_mask"]) if not special]
+        ids = sample["input_ids"]
+        self._prefix, self._suffix = ids[: content[0]], ids[content[-1] + 1 :]
+        self._head = self._try_out(ids[content[0]])
+
+    def encode(self, items: Sequence[Item]) -> MaskedEncoded:
+        """Tokenize all items; see :class:`MaskedScorer` for what is set aside or cut.
+
+        Raises:
+            UsageError: a cloze does not hold exactly one mask; or, with ``multi_piece="error"``,
+                an item cannot be scored as single pieces.
+        """
+        placed = self._placer.place(
+            [_gap(item) for item in items], [item.choices for item in items]
+        )
+        set_aside: dict[int, str] = {}
+        for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
+            reason = self._obstacle(item, filled)
+            if reason and self._multi_piece == "error":
+                raise UsageError(f"item {item.id}: {reason}. {_REMEDIES}")
+            if reason:
+                set_aside[number] = reason
+
+        sequences = MaskedSequences(self._mask)
+        truncated = 0
+        starts = choice_starts(items)
+        for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
+            if number in set_aside:
+                continue
+            gap, fitting = _gap(item), self._fit(filled)
+            truncated += fitting is not filled
+            for choice, candidate in enumerate(fitting, int(starts[number])):
+                sequences.add(number, gap, choice, candidate)
+        log_probs = self._log_probs or any(
+            item.setup != "mc_mlm" or any(len(candidate.pieces) > 1 for candidate in filled)
+            for number, (item, filled) in enumerate(zip(items, placed, strict=True))
+            if number not in set_aside
+        )
+        self._named = (items, "log-likelihood" if log_probs else "logit")
+        return sequences.encoded(
+            choices=int(starts[-1]),
+            log_probs=log_probs,
+            set_aside=set_aside,
+            notes=self._notes(truncated, len(sequences)),
+        )
+
+    @torch.inference_mode()
+    def score(self, encoded: MaskedEncoded, sequences: Ints) -> Floats:
+        """Run some sequences as one batch; see :meth:`Scorer.score`."""
+        ids, lengths = self._pad_batch(encoded, sequences)
+        starts, ends = encoded.slot_starts[sequences], encoded.slot_starts[sequences + 1]
+        row = np.repeat(np.arange(len(sequences)), ends - starts)
+        pieces = np.concatenate(
+            [encoded.slot_piece[start:end] for start, end in zip(starts, ends, strict=True)]
+        )
+        inputs = self._inputs(ids, lengths)
+        rows, asked = self._to_device(row), self._to_device(pieces)
+        positions = self._to_device(encoded.position[sequences])
+        if encoded.log_probs:
+            logits = self._head.logits(inputs, positions, None)
+            parts = torch.split(logits, _NORMALIZED_AT_ONCE)
+            norm = torch.cat([part.float().logsumexp(-1) for part in parts])
+            values = logits[rows, asked].float() - norm[rows]
+        else:
+            needed = self._to_device(np.unique(pieces))
+            values = self._head.logits(inputs, positions, needed)[rows, asked].float()
+        scores: Floats = values.cpu().numpy().astype(np.float64)
+        return scores
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Say what a choice's score is. Items other than the last encoded are encoded for it.
+
+        Raises:
+            UsageError: as :meth:`encode`.
+        """
+        if self._named[0] is not items:
+            self.encode(items)
+        return self._named[1]
+
+    def _obstacle(self, item: Item, placed: Sequence[Filled]) -> str | None:
+        """Say why an item cannot be scored, if so."""
+        unknown = self._tokenizer.unk_token_id
+        room = self._max_length - len(self._prefix) - len(self._suffix)
+        for text, filled in zip(item.choices, placed, strict=True):
+            if not filled.pieces:
+                return aside("a candidate of which the tokenizer leaves nothing", repr(text))
+            if unknown is not None and unknown in filled.pieces:
+                return aside("a candidate with characters unknown to the tokenizer", repr(text))
+            if self._mask in filled.pieces:
+                return aside("a candidate that holds the model's own mask", repr(text))
+            if len(filled.pieces) >= room:
+                return aside(
+                    "a candidate that leaves no room for its context",
+                    f"{len(filled.pieces)} of the {self._max_length} tokens that the model reads",
+                )
+            if item.setup == "mc_mlm" and self._multi_piece != "pll" and len(filled.pieces) > 1:
+                names = self._tokenizer.convert_ids_to_tokens(list(filled.pieces))
+                return aside("a candidate of several pieces", f"{text!r} ({' '.join(names)})")
+        return None
+
+    def _fit(self, placed: list[Filled]) -> list[Filled]:
+        """Cut the contexts of an item to what the model can read; the same list if they fit."""
+        longest = max(len(filled.pieces) for filled in placed)
+        room = self._max_length - len(self._prefix) - len(self._suffix) - longest
+        specials = len(self._prefix) + len(self._suffix)
+        if all(len(filled.left) + len(filled.right) - specials <= room for filled in placed):
+            return placed
+        return [self._cut(filled, room) for filled in placed]
+
+    def _cut(self, filled: Filled, room: int) -> Filled:
+        """Keep ``room`` tokens around the candidate: from both sides alike, if both are long."""
+        left = filled.left[len(self._prefix) :]
+        right = filled.right[: len(filled.right) - len(self._suffix)]
+        keep = min(len(left), max(room - len(right), room // 2))
+        return Filled(
+            left=(*self._prefix, *left[len(left) - keep :]),
+            pieces=filled.pieces,
+            words=filled.words,
+            right=(*right[: room - keep], *self._suffix),
+        )
+
+    def _notes(self, truncated: int, sequences: int) -> dict[str, int]:
+        notes = {"truncated": truncated} if truncated else {}
+        return notes if self._head.gathers else {**notes, "plain_forward": sequences}
+
+    def _try_out(self, token: int) -> MaskHead:
+        """Build the head, trying its shortcuts out on two sequences of different lengths."""
+        short = [*self._prefix, self._mask, *self._suffix]
+        long = [*self._prefix, token, token, self._mask, token, *self._suffix]
+        ids = np.full((2, len(long)), self._pad, dtype=np.int64)
+        ids[0, : len(short)], ids[1] = short, long
+        inputs = self._inputs(ids, np.array([len(short), len(long)]))
+        positions = np.array([len(self._prefix), len(self._prefix) + 2])
+        return MaskHead(self._model, inputs, self._to_device(positions))
+
+    def _pad_batch(self, encoded: MaskedEncoded, sequences: Ints) -> tuple[Ints, Ints]:
+        lengths = encoded.lengths[sequences]
+        ids = np.full((len(sequences), int(lengths.max())), self._pad, dtype=np.int64)
+        for row, sequence in enumerate(sequences):
+            context = encoded.context[sequence]
+            start, end = encoded.context_starts[context : context + 2]
+            middle = encoded.middle_ids[slice(*encoded.middle_starts[sequence : sequence + 2])]
+            left = encoded.context_left[context]
+            right = left + len(middle)
+            ids[row, :left] = encoded.context_ids[start : start + left]
+            ids[row, left:right] = middle
+            ids[row, right : lengths[row]] = encoded.context_ids[start + left : end]
+        return ids, lengths
+
+    def _inputs(self, ids: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
+        tokens = self._to_device(ids)
+        column = torch.arange(tokens.shape[1], device=tokens.device)
+        seen = (column < self._to_device(lengths)[:, None]).long()
+        inputs = {"input_ids": tokens, "attention_mask": seen}
+        if "token_type_ids" in self._tokenizer.model_input_names:
+            inputs["token_type_ids"] = torch.zeros_like(tokens)
+        return inputs
+
+    def _to_device(self, numbers: Ints) -> torch.Tensor:
+        return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self._model.device)
+
+
+def _gap(item: Item) -> Gap:
+    """Return the text around a choice: its cloze, or its question, a space and nothing more."""
+    if item.setup != "mc_mlm":
+        return Gap(item.question + " ", "")
+    left, mask, right = item.question.partition(MASK)
+    if not mask or MASK in right:
+        raise UsageError(
+            f"item {item.id}: a cloze holds exactly one {MASK}, and this one holds "
+            f"{item.question.count(MASK)}: {item.question!r}"
+        )
+    return Gap(left, right)

@@ -1,0 +1,159 @@
+"""What every study is: options expanded into runs, and a summary of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from evaluation.names import folder_name
+from evaluation.options import parse_options
+from evaluation.runs.folders import load
+from evaluation.runs.spec import RunSpec, plugins
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    from evaluation.items.sources import ProbeSource
+    from evaluation.runs.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run of a study that is finished.
+
+    Attributes:
+        evaluation: its results and predictions.
+        spec: as the study asked for it; None where the study was given folders of results.
+        folder: where its results are; None: nowhere.
+    """
+
+    evaluation: Evaluation
+    spec: RunSpec | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """Declares a study: a command of its own, ``evaluate-probe NAME``.
+
+    Attributes:
+        name: on the command line.
+        help: what it shows, in a sentence or two.
+        expand: makes the runs of a request, those of one model after each other; None: the study
+            is given folders of results instead of probes and models.
+        summarise: makes the summary of the finished runs, in the order of ``expand``.
+        show: prints the summary for people.
+        options: the study's own options; their names must differ from those of runs.
+        fixed: options of runs that the study sets itself and users cannot.
+        least: how many folders of results it takes at least, where it is given folders.
+        independent: whether each run stands alone: finished ones are shown although others
+            failed, and ``--json`` prints a line for each instead of the summary.
+    """
+
+    name: str
+    help: str
+    expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
+    summarise: Callable[[StudyRequest, Sequence[Finished]], BaseModel]
+    show: Callable[[Any], None]
+    options: type[Options] = Options
+    fixed: tuple[str, ...] = ()
+    least: int = 1
+    independent: bool = False
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """What a user asks of a study.
+
+    Attributes:
+        study: the study.
+        probes: folders, files, Hub ids or data sets in memory.
+        models: folders, files or Hub ids.
+        options: the study's own options.
+        values: the options of its runs, by name, as given.
+        output: parent of the folders of results; None: nothing is written.
+        output_given: whether the user named it.
+    """
+
+    study: Study
+    probes: Sequence[ProbeSource] = ()
+    models: Sequence[str] = ()
+    options: Any = field(default_factory=Options)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    output: Path | None = None
+    output_given: bool = True
+
+    @classmethod
+    def parse(
+        cls,
+        study: Study,
+        probes: Sequence[ProbeSource],
+        models: Sequence[str | Path],
+        values: Mapping[str, Any],
+        output: Path | None = None,
+        owner: str = "study",
+    ) -> StudyRequest:
+        """Divide options given by name into the study's own and those of its runs.
+
+        Raises:
+            UsageError: an option is unknown, impossible, or set by the study itself.
+        """
+        for name in study.fixed:
+            if name in values:
+                raise UsageError(f"the study {study.name} sets {name} itself: leave it out")
+        if study.expand is not None:
+            further = [study.options, *(entry.options for entry in plugins())]
+            parse_options(values, further, owner)
+        own = {name: value for name, value in values.items() if name in study.options.model_fields}
+        rest = {name: value for name, value in values.items() if name not in own}
+        if study.expand is None:
+            own, rest = dict(values), {}
+        return cls(
+            study,
+            [str(probe) if isinstance(probe, Path) else probe for probe in probes],
+            list(dict.fromkeys(map(str, models))),
+            study.options.parse(own, owner),
+            rest,
+            output,
+        )
+
+    @property
+    def defaults(self) -> RunSpec:
+        """A run of no probe and no model with the options that were given."""
+        return RunSpec.parse("", "", self.values)
+
+    def spec(self, probe: ProbeSource, model: str, **changes: Any) -> RunSpec:
+        """Make one of the study's runs, with some of its options changed.
+
+        Results go to a folder within :attr:`output`: of the probe (and config, if the study sets
+        one), the model, and whatever else is changed, such as ``train-125/seed-1``.
+
+        Raises:
+            UsageError: an option is unknown or its value impossible.
+        """
+        folder = None
+        if self.output is not None:
+            name = folder_name(probe) if isinstance(probe, str) else "in-memory"
+            if config := changes.get("config"):
+                name = f"{name}-{config}"
+            varied = {key: value for key, value in changes.items() if key != "config"}
+            rest = [f"{k}-{v}" for k, v in varied.items() if not isinstance(v, bool)]
+            folder = self.output.joinpath(name, folder_name(model), *rest)
+        return RunSpec.parse(probe, model, {**self.values, **changes}, folder)
+
+
+def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
+    """Summarise results that are there already, for a study that is given their folders.
+
+    Raises:
+        UsageError: a folder holds no results, or the study cannot be made of these.
+    """
+    if len(folders) < request.study.least:
+        number = "two folders" if request.study.least == 2 else f"{request.study.least} folder(s)"
+        raise UsageError(f"{request.study.name} takes at least {number} with results")
+    finished = [Finished(load(folder), folder=folder) for folder in folders]
+    return request.study.summarise(request, finished)

@@ -1,0 +1,334 @@
+"""Runs of several models on the same rows, compared row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.results import intervals
+from evaluation.results.estimate import Model
+from evaluation.results.significance import holm
+from evaluation.results.types import METRIC_OF, PREDICTIONS, RESULTS, Estimate
+from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
+from evaluation.studies.pairing import column, pair_rows, paired_accuracies
+from kbprobe.arrays import Bools, Ints
+from kbprobe.errors import UsageError, require
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
+    from rich.table import Table
+
+COMPARISON_VERSION = "1.0"
+
+
+class CompareOptions(Options):
+    """How results are compared."""
+
+    partial: bool = Field(False, description="Compare the items that both have, if not all.")
+    seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
+
+
+class ComparedRun(Model):
+    """One of the runs compared."""
+
+    label: str = Field(description="The model's id, and the folder where that is not enough.")
+    folder: str
+    model: str
+    revision: str | None
+    dtype: str
+    scorer: str
+    metric: str = Field(description="What predictions were made with: acc, acc_norm, ...")
+
+
+class FamilyDifference(Model):
+    """The two runs on the rows of one distractor family."""
+
+    family: str
+    first: float = Field(description="Accuracy of the first run.")
+    second: float
+    difference: Estimate = Field(description="Second less first, in percentage points.")
+
+
+class Pair(Model):
+    """Two runs on the same items."""
+
+    probe: str
+    split: str
+    first: ComparedRun
+    second: ComparedRun
+    only_first: int = Field(description="Items that only the first run was asked.")
+    only_second: int
+    set_aside: int = Field(description="Items asked of both, and not scored by one or both.")
+    compared: int = Field(description="Items scored by both: all numbers below are of them.")
+    clusters: int
+    accuracy_first: Estimate
+    accuracy_second: Estimate
+    difference: Estimate = Field(description="Second less first, in percentage points.")
+    only_first_right: int = Field(description="Items that the first run alone gets right.")
+    only_second_right: int
+    mcnemar_p: float = Field(
+        description="Exact McNemar test, two-sided: takes rows to be independent."
+    )
+    p_value: float = Field(
+        description="Exact randomisation test, two-sided: the runs swapped in whole clusters. The "
+        "same as McNemar's where every cluster is a row, and the one to quote elsewhere."
+    )
+    prediction_overlap: float = Field(description="Share of items with the same prediction.")
+    both_wrong: int
+    error_overlap: float | None = Field(
+        description="Share of the items both get wrong with the same wrong choice; null if none."
+    )
+    by_family: list[FamilyDifference]
+
+
+class Comparison(Model):
+    """Several runs, each compared with each."""
+
+    schema_version: str = COMPARISON_VERSION
+    runs: list[ComparedRun]
+    pairs: list[Pair] = Field(description="Each run with every later one.")
+    holm_p: list[float] = Field(
+        description="The pairs' p values, adjusted for their number (Holm, 1979)."
+    )
+    prediction_overlap: list[list[float]] = Field(
+        description="Share of identical predictions [F], run by run; 1 on the diagonal."
+    )
+    difference: list[list[float]] = Field(
+        description="Accuracy of the row's run less that of the column's, in points."
+    )
+
+
+def compare(folders: Sequence[Path], *, partial: bool = False, seed: int = 0) -> Comparison:
+    """Compare runs, each with each, on the items that both scored.
+
+    Args:
+        folders: two or more, each with ``results.json`` and ``predictions.parquet``.
+        partial: where runs are not on the same rows, compare the rows that they share.
+        seed: of the bootstrap.
+
+    Raises:
+        UsageError: fewer than two folders, or one holds no results; runs on different probes, or
+            on different rows while ``partial`` is off; runs that share no scored item, or that
+            have other golds for the same ids.
+        MissingDependencyError: scipy is not installed.
+    """
+    request = StudyRequest(COMPARE, options=CompareOptions(partial=partial, seed=seed))
+    comparison: Comparison = summarise_folders(request, folders)
+    return comparison
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
+    require("scipy", "eval", "comparing results")
+    runs, options = _describe(finished), request.options
+    numbers = list(combinations(range(len(runs)), 2))
+    pairs = [
+        _compare((finished[i], runs[i]), (finished[j], runs[j]), options.partial, options.seed)
+        for i, j in numbers
+    ]
+    overlap, difference = np.eye(len(runs)), np.zeros((len(runs), len(runs)))
+    for (i, j), pair in zip(numbers, pairs, strict=True):
+        overlap[i, j] = overlap[j, i] = pair.prediction_overlap
+        difference[j, i] = pair.difference.value
+    return Comparison(
+        runs=runs,
+        pairs=pairs,
+        holm_p=holm([pair.p_value for pair in pairs]),
+        prediction_overlap=overlap.tolist(),
+        difference=(difference - difference.T).tolist(),
+    )
+
+
+def show(found: Comparison, console: Console | None = None) -> None:
+    """Print a comparison of two runs in full, of more as matrices."""
+    from rich.console import Console
+
+    # Without a terminal the width would be 80 whatever the reader; tables need more.
+    console = console or Console(highlight=False, soft_wrap=True)
+    if len(found.pairs) == 1:
+        _show_pair(found.pairs[0], console)
+    else:
+        _show_all(found, console)
+
+
+def _show_pair(pair: Pair, console: Console) -> None:
+    from rich.markup import escape
+
+    first, second = escape(pair.first.label), escape(pair.second.label)
+    asked = f"[bold]{escape(pair.probe)}[/], {escape(pair.split)}"
+    console.print(f"{asked}: {pair.compared:,} items in {pair.clusters:,} clusters")
+    if pair.only_first or pair.only_second:
+        console.print(f"left out: {pair.only_first:,} asked of A alone, {pair.only_second:,} of B")
+    if pair.set_aside:
+        console.print(f"left out: {pair.set_aside:,} that A, B or both set aside")
+    rows = _table("", "model", "metric", "accuracy", "95% interval")
+    for name, label, run, accuracy in (
+        ("A", first, pair.first, pair.accuracy_first),
+        ("B", second, pair.second, pair.accuracy_second),
+    ):
+        value = f"{100 * accuracy.value:.1f}"
+        between = f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}"
+        rows.add_row(name, label, run.metric, value, between)
+    console.print(rows)
+    console.print(
+        f"B less A: [bold]{_points(pair.difference)}[/], p = {_p(pair.p_value)} "
+        f"(McNemar, as if rows were independent: {_p(pair.mcnemar_p)})"
+    )
+    console.print(
+        f"right in A alone {pair.only_first_right:,}, in B alone {pair.only_second_right:,}"
+    )
+    overlap = f"same prediction {pair.prediction_overlap:.1%}"
+    if pair.error_overlap is not None:
+        overlap += f"; of {pair.both_wrong:,} wrong in both, the same way {pair.error_overlap:.1%}"
+    console.print(overlap)
+    if pair.by_family:
+        families = _table("family", "A", "B", "B less A", "n")
+        for part in pair.by_family:
+            families.add_row(
+                escape(part.family),
+                f"{100 * part.first:.1f}",
+                f"{100 * part.second:.1f}",
+                _points(part.difference),
+                f"{part.difference.n:,}",
+            )
+        console.print(families)
+
+
+def _show_all(found: Comparison, console: Console) -> None:
+    from rich.markup import escape
+
+    names = [str(number) for number in range(1, len(found.runs) + 1)]
+    labels = _table("", "model", "metric")
+    for name, run in zip(names, found.runs, strict=True):
+        labels.add_row(name, escape(run.label), run.metric)
+    console.print(labels)
+    for title, matrix, form in (
+        ("accuracy of the row less that of the column, in points", found.difference, "{:+.1f}"),
+        ("share of identical predictions", found.prediction_overlap, "{:.2f}"),
+    ):
+        console.print(f"\n{title}")
+        table = _table("", *names)
+        for at, (name, row) in enumerate(zip(names, matrix, strict=True)):
+            cells = ("" if at == other else form.format(cell) for other, cell in enumerate(row))
+            table.add_row(name, *cells)
+        console.print(table)
+    console.print()
+    pairs = _table("", "difference", "p (Holm)", "n")
+    numbered = zip(combinations(names, 2), found.pairs, found.holm_p, strict=True)
+    for (first, second), pair, adjusted in numbered:
+        difference = _points(pair.difference)
+        pairs.add_row(f"{second} less {first}", difference, _p(adjusted), f"{pair.compared:,}")
+    console.print(pairs)
+
+
+def _table(*heads: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None)
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("", "model", "family") else "right")
+    return table
+
+
+def _points(difference: Estimate) -> str:
+    return f"{difference.value:+.1f} points ({difference.low:+.1f} to {difference.high:+.1f})"
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
+    times = Counter(run.evaluation.results.model.id for run in finished)
+    runs = []
+    for one in finished:
+        results, rows = one.evaluation.results, one.evaluation.predictions.num_rows
+        if rows != results.metrics.items:
+            raise UsageError(
+                f"{one.folder}: {PREDICTIONS} has {rows} rows and {RESULTS} says "
+                f"{results.metrics.items}: they are not of one run. Evaluate again."
+            )
+        model = results.model
+        runs.append(
+            ComparedRun(
+                label=model.id if times[model.id] == 1 else f"{model.id} ({one.folder})",
+                folder=str(one.folder),
+                model=model.id,
+                revision=model.revision,
+                dtype=model.dtype,
+                scorer=results.scoring.scorer,
+                metric=METRIC_OF[results.metrics.normalization],
+            )
+        )
+    return runs
+
+
+def _compare(
+    one: tuple[Finished, ComparedRun], two: tuple[Finished, ComparedRun], partial: bool, seed: int
+) -> Pair:
+    paired = pair_rows(one[0], two[0], partial=partial)
+    numbers = paired_accuracies(paired, seed)
+    (right, also_right), cluster = paired.right, paired.clusters
+    same = column(paired.first, "prediction") == column(paired.second, "prediction")
+    wrong = ~right & ~also_right
+    probe = one[0].evaluation.results.probe
+    return Pair(
+        probe=probe.name,
+        split=probe.split,
+        first=one[1],
+        second=two[1],
+        only_first=paired.only_first,
+        only_second=paired.only_second,
+        set_aside=paired.set_aside,
+        compared=right.size,
+        clusters=int(cluster.max()) + 1,
+        accuracy_first=numbers.first,
+        accuracy_second=numbers.second,
+        difference=numbers.difference,
+        only_first_right=numbers.only_first,
+        only_second_right=numbers.only_second,
+        mcnemar_p=numbers.mcnemar_p,
+        p_value=numbers.p_value,
+        prediction_overlap=float(same.mean()),
+        both_wrong=int(wrong.sum()),
+        error_overlap=float(same[wrong].mean()) if wrong.any() else None,
+        by_family=_by_family(paired.first["distractor_family"], right, also_right, cluster, seed),
+    )
+
+
+def _by_family(
+    named: pa.ChunkedArray, right: Bools, also_right: Bools, cluster: Ints, seed: int
+) -> list[FamilyDifference]:
+    families = np.array(named.to_pylist(), dtype=object)
+    found = []
+    for family in sorted({name for name in families.tolist() if name}):
+        rows = families == family
+        found.append(
+            FamilyDifference(
+                family=family,
+                first=float(right[rows].mean()),
+                second=float(also_right[rows].mean()),
+                difference=intervals.paired_difference(
+                    right[rows], also_right[rows], cluster[rows], seed
+                ),
+            )
+        )
+    return found
+
+
+COMPARE = Study(
+    name="compare",
+    help="Compare results on the same probe, item by item.",
+    expand=None,
+    summarise=_summarise,
+    show=show,
+    options=CompareOptions,
+    least=2,
+)

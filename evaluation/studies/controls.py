@@ -1,0 +1,161 @@
+"""Controls: a probe and its control wordings, scored by one model and compared row by row.
+
+A control asks the rows of a probe in another wording, under the same ids: with the words of the
+language left out, or some of them replaced ([O], section 3.2). A model that does as well on it
+answers by something else than the language of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from evaluation.names import folder_name
+from evaluation.results.estimate import Estimate, Model
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.pairing import pair_configs, paired_accuracies
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class ControlsOptions(Options):
+    """Which controls to compare a probe with."""
+
+    controls: tuple[str, ...] = Field(
+        ("no_language", "perturbed"),
+        min_length=1,
+        description="Configs of the probe that ask the same rows in another wording.",
+    )
+
+
+class Control(Model):
+    """A model on a control, beside the same rows of the probe itself."""
+
+    config: str = Field(description="The control's config.")
+    rows: int = Field(description="Rows scored in both: all numbers are of them.")
+    probe: Estimate = Field(description="Share of these rows answered right in the probe.")
+    control: Estimate = Field(description="Share of these rows answered right in the control.")
+    difference: Estimate = Field(description="Probe less control, in percentage points.")
+    p_value: float = Field(
+        description="Exact randomisation test, two-sided: the two swapped in whole clusters."
+    )
+    sensitivity: float = Field(
+        description="The difference, or 0 where the control is answered as well: what LangSense "
+        "averages over a learning curve [O]."
+    )
+
+
+class ModelControls(Model):
+    """A model on a probe and its controls."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split evaluated.")
+    model: str = Field(description="The model, as it was given.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    accuracy: Estimate = Field(description="Share of all scored rows of the probe answered right.")
+    controls: list[Control] = Field(description="The controls, in the order asked for.")
+
+
+class Controls(Model):
+    """The summary of the study."""
+
+    schema_version: str = "1.0"
+    models: list[ModelControls] = Field(description="Each model on each probe.")
+
+
+def _expand(request: StudyRequest) -> list[RunSpec]:
+    return [
+        # Sub-questions have no controls.
+        request.spec(probe, model, config=config, facts=False)
+        for model in request.models
+        for probe in request.probes
+        for config in (None, *request.options.controls)
+    ]
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Controls:
+    configs = request.options.controls
+    step = 1 + len(configs)
+    groups = [finished[at : at + step] for at in range(0, len(finished), step)]
+    return Controls(models=[_of_model(own, controls, configs) for own, *controls in groups])
+
+
+def _of_model(own: Finished, controls: Sequence[Finished], configs: Iterable[str]) -> ModelControls:
+    results = own.evaluation.results
+    return ModelControls(
+        probe=results.probe.name,
+        split=results.probe.split,
+        model=results.model.id,
+        chance=results.metrics.chance,
+        accuracy=results.metrics.accuracy,
+        controls=[
+            _control(own, control, config)
+            for control, config in zip(controls, configs, strict=True)
+        ],
+    )
+
+
+def _control(own: Finished, control: Finished, config: str) -> Control:
+    paired = pair_configs(control, own)
+    if paired.only_first or paired.only_second:
+        raise UsageError(
+            f"{config} does not ask the rows of the probe: {paired.only_first:,} of its rows are "
+            f"not in the probe, and {paired.only_second:,} of the probe's not in it. Name configs "
+            "that share their ids with --controls."
+        )
+    numbers = paired_accuracies(paired, own.evaluation.results.seed)
+    return Control(
+        config=config,
+        rows=paired.first.num_rows,
+        probe=numbers.second,
+        control=numbers.first,
+        difference=numbers.difference,
+        p_value=numbers.p_value,
+        sensitivity=max(0.0, numbers.difference.value),
+    )
+
+
+def show(summary: Controls, console: Console | None = None) -> None:
+    """Print a row for each probe, model and control."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("probe", "model", "control"):
+        table.add_column(name)
+    for name in ("rows", "probe %", "control %", "chance %", "difference", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in summary.models:
+        for control in one.controls:
+            gap = control.difference
+            table.add_row(
+                f"{one.probe} ({one.split})",
+                folder_name(one.model),
+                control.config,
+                f"{control.rows:,}",
+                f"{100 * control.probe.value:.1f}",
+                f"{100 * control.control.value:.1f}",
+                f"{100 * one.chance:.1f}",
+                f"{gap.value:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})",
+                "< 0.0001" if control.p_value < 0.0001 else f"{control.p_value:.4f}",
+            )
+    # Captured output has no width of its own, and 80 columns are too few.
+    width = None if Console().is_terminal else 160
+    (console or Console(width=width, markup=False, highlight=False)).print(table)
+
+
+CONTROLS = Study(
+    name="controls",
+    help="Compare a probe with its control wordings, scored by the same model, row by row.",
+    expand=_expand,
+    summarise=_summarise,
+    show=show,
+    options=ControlsOptions,
+    fixed=("config", "facts"),
+)

@@ -1,0 +1,18 @@
+"""The registered studies."""
+
+from __future__ import annotations
+
+from evaluation.registry import Registry
+from evaluation.studies.base import Study
+
+STUDIES = Registry[Study](
+    "study",
+    "kbprobe.studies",
+    Study,
+    [
+        "evaluation.studies.zero_shot:ZERO_SHOT",
+        "evaluation.studies.compare:COMPARE",
+        "evaluation.studies.controls:CONTROLS",
+        "evaluation.studies.facts:FACTS",
+    ],
+)

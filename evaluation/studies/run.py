@@ -1,0 +1,82 @@
+"""Running a study: its runs, its summary, and the file that the summary goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from evaluation.progress import Progress, silent
+from evaluation.runs.executor import Outcome, execute
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.base import Finished, StudyRequest
+from evaluation.workers import ALONE, Workers
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.options import option_name
+
+
+def run_study(
+    request: StudyRequest,
+    *,
+    overwrite: bool = False,
+    workers: Workers = ALONE,
+    progress: Progress = silent,
+    report: Callable[[Outcome], None] = lambda _outcome: None,
+) -> BaseModel:
+    """Execute a study's runs and summarise their results.
+
+    Args:
+        request: what was asked for.
+        overwrite: replace other results in the runs' folders.
+        workers: the processes that share each run.
+        progress: told what is being done.
+        report: told of each run as it ends.
+
+    Raises:
+        UsageError: the runs cannot be made of the request, or all that can be done was refused.
+        KbprobeError: a run failed that the summary needs; what is finished is found again.
+    """
+    specs = request.study.expand(request) if request.study.expand is not None else []
+    if not specs:
+        raise UsageError(f"{request.study.name} has no runs: name at least one probe and one model")
+    _refuse_shared_places(specs)
+    finished: list[Finished] = []
+    failed: list[KbprobeError] = []
+    for outcome in execute(specs, overwrite, workers, progress):
+        if isinstance(outcome.result, KbprobeError):
+            if len(specs) == 1:
+                raise outcome.result
+            failed.append(outcome.result)
+        else:
+            finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
+        report(outcome)
+    if failed and not (request.study.independent and finished):
+        raise KbprobeError(
+            f"{len(failed)} of the {len(specs)} runs of {request.study.name} failed, the first "
+            f"with: {failed[0]} The others are kept: the same command goes on from them."
+        )
+    summary = request.study.summarise(request, finished)
+    if workers.leads and request.output is not None and not request.study.independent:
+        path = request.output / f"{request.study.name}.json"
+        path.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+def _refuse_shared_places(specs: Sequence[RunSpec]) -> None:
+    """Refuse runs that would write to one folder or one checkpoint."""
+    folders: dict[Path, RunSpec] = {}
+    for spec in specs:
+        if spec.folder is None:
+            continue
+        other = folders.setdefault(spec.folder, spec)
+        if other is not spec:
+            raise UsageError(
+                f"{other.probe_name} with {other.model} and {spec.probe_name} with {spec.model} "
+                f"would both go to {spec.folder}. Evaluate them one at a time, each with its own "
+                "-o."
+            )
+    if len(specs) > 1 and (kept := specs[0].single_options()):
+        raise UsageError(
+            f"{option_name(kept[0])} is for a single run: name one probe and one model"
+        )

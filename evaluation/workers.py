@@ -1,0 +1,78 @@
+"""The processes that share a run: one, or as many as ``accelerate launch`` started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kbprobe.errors import KbprobeError, MissingDependencyError
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This process's number, how many there are, how to wait for the others and to ask them.
+
+    ``gather`` takes this process's message and returns those of all, in order of rank.
+    """
+
+    rank: int = 0
+    count: int = 1
+    wait: Callable[[], None] = lambda: None
+    gather: Callable[[str | None], list[str | None]] = lambda message: [message]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes results and talks to the user."""
+        return self.rank == 0
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Do something that may fail, and fail in all processes if it fails in any.
+
+        Raises:
+            KbprobeError: the error of the first process that had one.
+        """
+        error: KbprobeError | None = None
+        try:
+            yield
+        except KbprobeError as caught:
+            error = caught
+        messages = self.gather(None if error is None else str(error))
+        if error is not None:
+            raise error
+        for rank, message in enumerate(messages):
+            if message is not None:
+                raise KbprobeError(f"process {rank}: {message}")
+
+
+ALONE = Workers()
+
+
+def find_workers(device: str) -> Workers:
+    """Join the processes that a launcher started; alone where there is no launcher.
+
+    Args:
+        device: as asked for; on ``cpu`` the processes talk without a GPU.
+
+    Raises:
+        MissingDependencyError: there is a launcher, and accelerate is not installed.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return ALONE
+    try:
+        from accelerate import PartialState
+    except ImportError:
+        raise MissingDependencyError("accelerate", "eval", "running on several devices") from None
+    # All but one wait while that one fine-tunes, which may take hours.
+    state = PartialState(cpu=device == "cpu", timeout=timedelta(days=2))
+    return Workers(state.process_index, state.num_processes, state.wait_for_everyone, _gather)
+
+
+def _gather(message: str | None) -> list[str | None]:
+    from accelerate.utils import gather_object
+
+    gathered: list[str | None] = gather_object([message])
+    return gathered

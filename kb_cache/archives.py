@@ -1,0 +1,94 @@
+"""Reading the files of a source from a folder, a zip or a (compressed) tar, into memory.
+
+Nothing is unpacked to disk: members of an archive are picked by their base names, so a hostile
+member path ("../../x") has nowhere to go.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+
+from kbprobe.errors import SourceError
+
+Names = Callable[[str], bool]
+
+
+def read_files(
+    path: Path, wanted: Names, marker: Names, *, layouts: Sequence[str], largest: int, title: str
+) -> dict[str, bytes]:
+    """Read the wanted files of one folder, which is the first or topmost with a marker file.
+
+    Args:
+        path: a folder, zip or tar.
+        wanted: whether a file of that base name is read.
+        marker: whether such a file shows that this is the right folder.
+        layouts: subfolders of ``path`` to look into, in this order. In an archive, the folder
+            nearest the top is taken.
+        largest: bytes that no file of this source has; larger ones are refused.
+        title: of the source, for messages.
+
+    Returns:
+        Contents by base name; empty if there is no marker file.
+
+    Raises:
+        SourceError: the path cannot be read, is neither folder nor archive, or has a member that
+            is too large.
+    """
+    try:
+        if path.is_dir():
+            return _read_folder(path, wanted, marker, layouts)
+        return _read_archive(path, wanted, marker, largest, title)
+    except FileNotFoundError as error:
+        raise SourceError(f"no such file or folder: {path}") from error
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError) as error:
+        raise SourceError(f"cannot read {path}: {error}") from error
+
+
+def _read_folder(
+    path: Path, wanted: Names, marker: Names, layouts: Sequence[str]
+) -> dict[str, bytes]:
+    for folder in (path / layout for layout in layouts):
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        files = [file for file in files if file.is_file() and wanted(file.name)]
+        if any(marker(file.name) for file in files):
+            return {file.name: file.read_bytes() for file in files}
+    return {}
+
+
+def _read_archive(
+    path: Path, wanted: Names, marker: Names, largest: int, title: str
+) -> dict[str, bytes]:
+    with ExitStack() as stack:
+        read: Callable[[str], bytes]
+        if zipfile.is_zipfile(path):
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            sizes = {m.filename: m.file_size for m in archive.infolist() if not m.is_dir()}
+            read = archive.read
+        elif tarfile.is_tarfile(path):
+            tar = stack.enter_context(tarfile.open(path))
+            sizes = {m.name: m.size for m in tar.getmembers() if m.isfile()}
+
+            def read(name: str) -> bytes:
+                member = tar.extractfile(name)
+                return member.read() if member else b""
+        else:
+            raise SourceError(f"{path} is neither a folder nor an archive nor a file of {title}")
+        places = {name: PurePosixPath(name) for name in sizes}
+        homes = {place.parent for place in places.values() if marker(place.name)}
+        home = min(homes, key=lambda folder: (len(folder.parts), str(folder)), default=None)
+        chosen = {
+            place.name: name
+            for name, place in places.items()
+            if place.parent == home and wanted(place.name)
+        }
+        for name in chosen.values():
+            if sizes[name] > largest:
+                raise SourceError(
+                    f"{path}: {name} unpacks to {sizes[name]:,} bytes; no file of {title} is that "
+                    "large"
+                )
+        return {base: read(name) for base, name in chosen.items()}

@@ -1,0 +1,472 @@
+"""What a knowledge base is to kbprobe, and the registry of those that can be fetched.
+
+Two things are told apart. A *kind* (`Kind`) says how WordNet, ConceptNet, ... are fetched and
+compiled, and whom to credit for them. A *knowledge base* (`KnowledgeBase`) is what a probe is built
+from: one compiled snapshot, or several as one (`Combined`).
+
+A kind is registered as "module:attribute" and imported when it is used, so that naming one imports
+none of the others. Other packages announce theirs in the entry point group
+``kbprobe.knowledge_bases``; see docs/add-a-knowledge-base.md.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from pydantic import Field, model_validator
+
+from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
+from kbprobe.files import file_sha256
+from kbprobe.format.attribution import SourceRecord
+from kbprobe.format.licences import LICENCES, parts_of
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Kind -> where it is defined, as "module:attribute".
+KINDS: dict[str, str] = {
+    "conceptnet": "kb_cache.conceptnet.kind:CONCEPTNET",
+    "gcide": "kb_cache.gcide.kind:GCIDE",
+    "wikidata": "kb_cache.wikidata.kind:WIKIDATA",
+    "wordnet": "kb_cache.wordnet.kind:WORDNET",
+}
+ENTRY_POINTS = "kbprobe.knowledge_bases"
+
+#: Called with how much is done and how much there is in all, or None where that is unknown.
+Progress = Callable[[int, int | None], None]
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
+_ENDINGS = re.compile(
+    r"(\.(csv|tsv|txt|jsonl?|xml|db|sqlite|nt|nq|ttl|gz|bz2|xz|zip))+$", re.IGNORECASE
+)
+_SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
+
+
+class KnowledgeBase(Protocol):
+    """What a probe is built from: its identity, and whom to credit."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the cache ("wordnet-3.0")."""
+
+    @property
+    def version(self) -> str:
+        """The version of its data ("3.0")."""
+
+    @property
+    def digest(self) -> str:
+        """The sha256 (hex) of its content."""
+
+    @property
+    def licence(self) -> str:
+        """SPDX expression of the licence of its data."""
+
+    @property
+    def attribution(self) -> str:
+        """The text in which its authors ask to be credited; "" if they ask for none."""
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry of the work to cite; "" for none."""
+
+    @property
+    def language(self) -> str:
+        """BCP 47 code; several are joined by "+", "mul" stands for very many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Base of knowledge bases that are loaded from a snapshot; see `KnowledgeBase`."""
+
+    name: str
+    version: str
+    digest: str
+    licence: str
+    attribution: str = field(default="", kw_only=True)
+    citation: str = field(default="", kw_only=True)
+    language: str = field(default="en", kw_only=True)
+
+
+class Combined:
+    """Base of knowledge bases made of several: all of them in their order, each part once."""
+
+    @property
+    def sources(self) -> Sequence[KnowledgeBase]:
+        """The knowledge bases that it is made of."""
+        raise NotImplementedError
+
+    def _joined(self, what: str, separator: str) -> str:
+        parts = (getattr(source, what) for source in self.sources)
+        return separator.join(dict.fromkeys(filter(None, parts)))
+
+    @property
+    def name(self) -> str:
+        """Their names: ``wordnet-3.0+conceptnet-5.7``."""
+        return self._joined("name", "+")
+
+    @property
+    def version(self) -> str:
+        """Their versions."""
+        return "+".join(source.version for source in self.sources)
+
+    @property
+    def digest(self) -> str:
+        """Their digests."""
+        return self._joined("digest", "+")
+
+    @property
+    def licence(self) -> str:
+        """The SPDX expression of all their licences."""
+        return self._joined("licence", " AND ")
+
+    @property
+    def attribution(self) -> str:
+        """Their attributions."""
+        return self._joined("attribution", "\n\n")
+
+    @property
+    def citation(self) -> str:
+        """Their BibTeX entries."""
+        return self._joined("citation", "\n\n")
+
+    @property
+    def language(self) -> str:
+        """Their languages."""
+        return self._joined("language", "+")
+
+
+def source_records(knowledge: Any) -> list[SourceRecord]:
+    """Describe the knowledge bases that a probe is built from, for its manifest.
+
+    Args:
+        knowledge: a `KnowledgeBase`, or several as one (`Combined`). One that says nothing of
+            attribution, citation or language is taken to have none of them.
+    """
+    names = SourceRecord.model_fields
+    return [
+        SourceRecord(**{name: getattr(source, name) for name in names if hasattr(source, name)})
+        for source in getattr(knowledge, "sources", (knowledge,))
+    ]
+
+
+def manifest_entry(knowledge: Any) -> dict[str, Any]:
+    """Return a manifest's ``knowledge_base``: the whole, and ``sources``, each by itself."""
+    return {
+        "name": knowledge.name,
+        "version": knowledge.version,
+        "digest": knowledge.digest,
+        "licence": knowledge.licence,
+        **({"queries": knowledge.queries} if hasattr(knowledge, "queries") else {}),
+        "sources": [record.model_dump() for record in source_records(knowledge)],
+    }
+
+
+class FetchOptions(Options):
+    """Options of ``kb-cache fetch KIND``; a kind adds its own.
+
+    The command line calls ``source`` ``--from``.
+    """
+
+    source: Path | None = Field(None, description="The file, folder or archive to compile.")
+    name: str = Field(
+        "", description="Name of the entry; by default made of the version or the file's name."
+    )
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what a snapshot keeps, so that it can be compiled again in the same way."""
+        return self.model_dump(mode="json", exclude={"source", "name"})
+
+
+class OwnDataOptions(FetchOptions):
+    """Options of kinds that people may have in editions of their own, under other terms."""
+
+    licence: str = Field(
+        "", description="Licence of the data (SPDX), where it is not the usual one of this kind."
+    )
+    attribution: str = Field(
+        "", description="Text that credits the data's authors; needed with --licence."
+    )
+    citation: str = Field("", description="BibTeX entry of the work to cite.")
+    language: str = Field(
+        "en", pattern="^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$", description="Language of the data."
+    )
+
+    @model_validator(mode="after")
+    def _credited(self) -> Self:
+        if not self.licence:
+            return self
+        if not _SPDX.fullmatch(self.licence):
+            raise ValueError(
+                f"--licence {self.licence!r} is not an SPDX licence expression such as CC0-1.0 "
+                "or 'CC-BY-4.0 AND MIT'"
+            )
+        asking = [
+            part for part in parts_of(self.licence) if part not in LICENCES or LICENCES[part].asks
+        ]
+        if asking and not self.attribution:
+            raise ValueError(
+                f"data under {' AND '.join(asking)} must be credited, and kbprobe cannot know to "
+                "whom: state it with --attribution TEXT"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that can be downloaded; ``bytes`` is None where the size is not known."""
+
+    url: str
+    sha256: str
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """The original files of a knowledge base, found and hashed but not yet compiled.
+
+    Attributes:
+        path: the file, folder or archive.
+        sha256: of every file that was read, by name.
+        version: as the files state it, or a name made of theirs; None if unknown.
+    """
+
+    path: Path
+    sha256: Mapping[str, str]
+    version: str | None
+
+    @classmethod
+    def of_file(cls, path: Path, version: str | None = None) -> Self:
+        """Hash a source that is one file; by default its version is its name.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+        named = _NOT_IN_NAMES.sub("-", _ENDINGS.sub("", path.name))
+        try:
+            return cls(path, {path.name: file_sha256(path)}, version or named)
+        except FileNotFoundError as error:
+            raise SourceError(f"no such file: {path}") from error
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Files that a storage engine wrote into a snapshot, beside the tables.
+
+    Attributes:
+        folder: name of the snapshot's subfolder that holds them.
+        digest: sha256 of their content; an engine may store the same content in other bytes.
+        counts: how much they hold, by what it is ("triples").
+    """
+
+    folder: str
+    digest: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compiling made of source files.
+
+    Attributes:
+        description: of the source, in words.
+        tables: by name.
+        texts: further files by name (a licence).
+        notes: what people should know: what was left out, what was missing and how replaced.
+        created_by: versions of the packages on which the content depends.
+        engine: files that a storage engine wrote into the snapshot's folder.
+        version: of the data; by default that of the source, or else the entry's name.
+    """
+
+    description: str
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    created_by: Mapping[str, str] = field(default_factory=dict)
+    engine: Engine | None = None
+    version: str = ""
+
+
+class Holding(ABC):
+    """Something in the cache that ``kb-cache`` lists, verifies and clears under its ``name``."""
+
+    name: str
+
+    @abstractmethod
+    def row(self) -> dict[str, Any]:
+        """Return the entry of ``kb-cache list --json``."""
+
+    @abstractmethod
+    def damage(self) -> list[str]:
+        """Compare every byte with its checksum; return a sentence for each fault."""
+
+    @abstractmethod
+    def repair(self) -> str:
+        """Mend what is damaged, or raise a KbprobeError; return what was done."""
+
+    @abstractmethod
+    def remove(self) -> bool:
+        """Remove it, or raise a KbprobeError; tell whether there was anything."""
+
+
+S = TypeVar("S", bound=Source)
+O = TypeVar("O", bound=FetchOptions)  # noqa: E741
+
+
+class Kind(ABC, Generic[S, O]):
+    """How one kind of knowledge base is fetched and compiled, and whom to credit for it.
+
+    Its docstring is the help of ``kb-cache fetch NAME``.
+
+    Attributes:
+        name: how ``kb-cache`` and snapshots call it ("wordnet").
+        title: its name for people ("WordNet").
+        options: the model of its options.
+        licence, attribution, citation, language: see `KnowledgeBase`; where the options have
+            these, they win.
+        contents: how much a snapshot holds, as a format of the sizes of its tables.
+        download: what to download where ``--from`` is not given; None: it must be given.
+        downloaded_name: the entry that is then made, without "NAME-".
+        packages: the optional packages that compiling needs.
+        extra: the extra of kbprobe that installs them.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    options: type[O]
+    licence: str
+    attribution: str = ""
+    citation: str = ""
+    language: str = "en"
+    contents: str = ""
+    download: Download | None = None
+    downloaded_name: str = ""
+    packages: tuple[str, ...] = ()
+    extra: str = ""
+
+    def locate(self, options: O) -> Path | None:
+        """Return the path of the source; None: it is to be downloaded.
+
+        Raises:
+            UsageError: the options contradict each other.
+        """
+        return options.source.expanduser().absolute() if options.source else None
+
+    @abstractmethod
+    def read(self, path: Path, options: O) -> S:
+        """Find and hash the files of a source.
+
+        Raises:
+            SourceError: they cannot be read, or are not of this kind.
+        """
+
+    @abstractmethod
+    def compile(self, source: S, options: O, folder: Path, progress: Progress) -> Compiled:
+        """Turn the files into tables. Deterministic: the same files give the same content.
+
+        Args:
+            source: what `read` returned.
+            options: how to read them.
+            folder: the snapshot's folder, still empty, for what a storage engine writes.
+            progress: called now and then.
+
+        Raises:
+            SourceError: a file is malformed; the message names file and line.
+        """
+
+    def language_of(self, options: O) -> str:
+        """Return the language of what these options make; see `KnowledgeBase`."""
+        return getattr(options, "language", "") or self.language
+
+    def holdings(self) -> Iterator[Holding]:
+        """Yield what this kind keeps in the cache beside snapshots."""
+        yield from ()
+
+    def entry_name(self, name: str) -> str:
+        """Put "KIND-" before a name that lacks it."""
+        return name if name.startswith(f"{self.name}-") else f"{self.name}-{name}"
+
+    def fetch_command(self, name: str, source: str = "") -> str:
+        """Return the command that makes an entry of that name, for messages."""
+        short = name.removeprefix(f"{self.name}-")
+        if not source and self.download and short == self.downloaded_name:
+            return f"kb-cache fetch {self.name}"
+        return f"kb-cache fetch {self.name} --from {source or 'PATH'} --name {short}"
+
+
+AnyKind = Kind[Any, Any]
+
+
+@cache
+def _installed() -> dict[str, str]:
+    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
+
+
+def register(kind: str, where: str) -> None:
+    """Register a kind for this process.
+
+    Args:
+        kind: its name.
+        where: "module:attribute" of the `Kind`.
+    """
+    KINDS[kind] = where
+
+
+def kind_names() -> list[str]:
+    """The kinds that are built in, installed and registered, sorted; none is imported."""
+    return sorted({*_installed(), *KINDS})
+
+
+def find_kind(name: str) -> AnyKind:
+    """Import a kind.
+
+    Raises:
+        UsageError: there is none of that name.
+        KbprobeError: the package that provides it cannot be imported.
+    """
+    where = KINDS.get(name) or _installed().get(name)
+    if where is None:
+        known = kind_names()
+        raise UsageError(
+            f"there is no kind of knowledge base {name!r}.{did_you_mean(name, known)} "
+            f"There are: {', '.join(known)}."
+        )
+    module, _, attribute = where.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except Exception as error:
+        raise KbprobeError(
+            f"the package that provides the knowledge base {name!r} ({where}) cannot be imported: "
+            f"{error!r}. Mend or uninstall it."
+        ) from error
+    if not isinstance(found, Kind):
+        raise KbprobeError(f"{where} is not a kind of knowledge base (a kb_cache.base.Kind)")
+    return found
+
+
+def kind_of_entry(name: str) -> AnyKind | None:
+    """Return the kind that an entry's name begins with; None if there is no such kind."""
+    kind = next((kind for kind in kind_names() if name.startswith(f"{kind}-")), None)
+    return find_kind(kind) if kind else None
+
+
+def with_credits(sources: Sequence[SourceRecord]) -> list[SourceRecord]:
+    """Complete records of manifests that were written before these held attributions."""
+    found = []
+    for source in sources:
+        kind = kind_of_entry(f"{source.name}-") if not source.attribution else None
+        if kind is not None and kind.licence == source.licence:
+            credit = {"attribution": kind.attribution, "citation": kind.citation}
+            source = source.model_copy(update=credit)
+        found.append(source)
+    return found

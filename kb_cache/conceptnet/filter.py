@@ -1,0 +1,322 @@
+"""Filtering noise out of ConceptNet, with a report of what each filter removed.
+
+Much of ConceptNet is what one volunteer typed, without stop words and endings: "man best friend",
+"go bed". The filters keep edges that several people stated, between words (and phrases that
+WordNet has) of the parts of speech that the relation joins.
+
+    filtered, report = filter_noise(cn, NoiseFilter(min_weight=2))
+    print(report)
+
+The filtered edges are what may be asserted. To decide whether something may be *denied*, ask the
+unfiltered ConceptNet (`ConceptNet.holds`); its ids are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.frequency import zipf_frequencies
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Ints, contains
+from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+PosSets = npt.NDArray[np.uint8]
+
+#: Parts of speech as bits, so that a word can have several.
+NOUN, VERB, ADJECTIVE, ADVERB = 1, 2, 4, 8
+ANY = NOUN | VERB | ADJECTIVE | ADVERB
+_BITS = {"n": NOUN, "v": VERB, "a": ADJECTIVE, "s": ADJECTIVE, "r": ADVERB}
+
+_EVENT = NOUN | VERB
+#: Parts of speech of start and end that relations expect; other relations take any.
+EXPECTED: Mapping[str, tuple[int, int]] = {
+    "AtLocation": (NOUN, NOUN),
+    "CapableOf": (NOUN, VERB),
+    "Causes": (_EVENT, _EVENT),
+    "CausesDesire": (_EVENT, _EVENT),
+    "CreatedBy": (NOUN, _EVENT),
+    "Desires": (NOUN, _EVENT),
+    "HasA": (NOUN, NOUN),
+    "HasFirstSubevent": (_EVENT, _EVENT),
+    "HasLastSubevent": (_EVENT, _EVENT),
+    "HasPrerequisite": (_EVENT, _EVENT),
+    "HasProperty": (NOUN, ADJECTIVE),
+    "HasSubevent": (_EVENT, _EVENT),
+    "InstanceOf": (NOUN, NOUN),
+    "IsA": (NOUN, NOUN),
+    "LocatedNear": (NOUN, NOUN),
+    "MadeOf": (NOUN, NOUN),
+    "MannerOf": (VERB, VERB),
+    "MotivatedByGoal": (_EVENT, _EVENT),
+    "PartOf": (NOUN, NOUN),
+    "ReceivesAction": (NOUN, VERB),
+    "SimilarSize": (NOUN, NOUN),
+    "SymbolOf": (NOUN, NOUN),
+    "UsedFor": (NOUN, _EVENT),
+}
+
+#: A part of speech counts if the word has it in at least this share of the uses of its commonest
+#: one in WordNet's tagged texts: "read" does not count as a noun, although WordNet lists one.
+_COMMON_SHARE = 0.1
+
+#: Words without a meaning of their own: function words, and nouns that stand for any other.
+STOP_WORDS = frozenset(
+    """
+    a about all an and another any anybody anyone anything are as at be been being both but by can
+    could did do does each either every everybody everyone everything few for from had has have
+    he her hers him his how i if in into is it its itself kind lot many may me might mine more
+    most much must my myself neither no nobody none nor not nothing of off on one ones or other
+    others our ours own several shall she should some somebody someone something somewhere sort
+    stuff such than that the their theirs them themselves these they thing this those to too two
+    type us various very was way we were what whatever when where which who whom whose why will
+    with would you your yours yourself
+    """.split()  # noqa: SIM905 - a list with quotes would be three pages long
+)
+
+
+class NoiseFilter(Options):
+    """Which edges are noise. Every filter can be turned off."""
+
+    self_loops: bool = Field(True, description="Remove edges of a word to itself.")
+    contradictions: bool = Field(
+        True, description="Remove edges that are stated both positively and negatively."
+    )
+    min_weight: float = Field(2.0, ge=0, description="Remove edges of less weight; 0: none.")
+    stop_words: bool = Field(True, description="Remove words without a meaning of their own.")
+    min_length: int = Field(3, ge=0, description="Remove words of fewer characters.")
+    max_words: int = Field(3, ge=0, description="Remove terms of more words; 0: none.")
+    min_zipf: float = Field(
+        3.0, ge=0, description="Remove terms of a lower Zipf frequency; 0: none."
+    )
+    known_terms: bool = Field(
+        True,
+        description="Remove terms without a part of speech in ConceptNet or WordNet: misspelt "
+        "words, and most phrases, which lack their small words and endings.",
+    )
+    parts_of_speech: bool = Field(
+        True, description="Remove edges whose parts of speech do not fit the relation."
+    )
+
+
+class Step(NamedTuple):
+    """What one filter did: how many edges it removed, how many were left after it."""
+
+    filter: str
+    removed: int
+    left: int
+
+
+@dataclass(frozen=True)
+class FilterReport:
+    """What each filter removed of what the ones before it had left.
+
+    Attributes:
+        edges: their number at first.
+        steps: in the order in which the filters ran.
+    """
+
+    edges: int
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        rows = [("filter", "removed", "left"), ("(none)", "", f"{self.edges:,}")]
+        rows += [(step.filter, f"{step.removed:,}", f"{step.left:,}") for step in self.steps]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        return "\n".join(
+            f"{name:<{widths[0]}}  {removed:>{widths[1]}}  {left:>{widths[2]}}"
+            for name, removed, left in rows
+        )
+
+
+class Filtered(NamedTuple):
+    """The edges that are left, and a report on those removed."""
+
+    conceptnet: ConceptNet
+    report: FilterReport
+
+
+def filter_noise(
+    conceptnet: ConceptNet, options: NoiseFilter | None = None, wordnet: WordNet | None = None
+) -> Filtered:
+    """Remove the edges that look like noise; concepts and their ids stay.
+
+    Args:
+        conceptnet: English alone: frequencies, stop words and parts of speech are.
+        options: which filters to use, and how strictly. CN-100K has no weights: there,
+            ``min_weight`` must be 1 or less.
+        wordnet: tells parts of speech and phrases; by default WordNet 3.0.
+
+    Raises:
+        UsageError: there are concepts of other languages.
+    """
+    chosen = options or NoiseFilter()
+    _, languages = codes(conceptnet.concepts["language"])
+    if set(languages) - {"en"}:
+        raise UsageError(
+            f"{conceptnet.name} holds concepts in {', '.join(sorted(languages))}; the noise filter "
+            "knows English alone. Fetch it with --language en"
+        )
+    left = np.ones(conceptnet.assertions.num_rows, dtype=np.bool_)
+    steps = []
+    for name, keeps in _filters(_Terms(conceptnet, wordnet), chosen):
+        rows = np.flatnonzero(left)
+        removed = rows[~keeps(rows)]
+        left[removed] = False
+        steps.append(Step(name, removed.size, rows.size - removed.size))
+    return Filtered(conceptnet.select(left), FilterReport(left.size, tuple(steps)))
+
+
+RowFilter = Callable[[Ints], Bools]
+
+
+def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
+    """Return the filters that are on: functions from row numbers to which of them stay."""
+    cn = terms.conceptnet
+    filters: list[tuple[str, bool, RowFilter]] = [
+        ("self-loops", chosen.self_loops, lambda rows: _no_loop(cn, rows)),
+        ("contradictions", chosen.contradictions, lambda rows: _uncontradicted(cn, rows)),
+        (
+            f"weight below {chosen.min_weight:g}",
+            chosen.min_weight > 0,
+            lambda rows: cn.weight[rows] >= chosen.min_weight,
+        ),
+        ("stop words", chosen.stop_words, lambda rows: terms.both(rows, terms.meaningful)),
+        (
+            f"shorter than {chosen.min_length} characters",
+            chosen.min_length > 0,
+            lambda rows: terms.both(rows, lambda ids: terms.lengths(ids) >= chosen.min_length),
+        ),
+        (
+            f"more than {chosen.max_words} words",
+            chosen.max_words > 0,
+            lambda rows: terms.both(rows, lambda ids: terms.words(ids) <= chosen.max_words),
+        ),
+        (
+            f"Zipf frequency below {chosen.min_zipf:g}",
+            chosen.min_zipf > 0,
+            lambda rows: terms.both(rows, lambda ids: terms.zipf(ids) >= chosen.min_zipf),
+        ),
+        (
+            "part of speech unknown",
+            chosen.known_terms,
+            lambda rows: terms.both(rows, lambda ids: terms.pos[ids] > 0),
+        ),
+        ("part of speech unfit", chosen.parts_of_speech, terms.fitting),
+    ]
+    return [(name, keeps) for name, on, keeps in filters if on]
+
+
+def _no_loop(cn: ConceptNet, rows: Ints) -> Bools:
+    return np.asarray(cn.terms[cn.start[rows]] != cn.terms[cn.end[rows]])
+
+
+def _uncontradicted(cn: ConceptNet, rows: Ints) -> Bools:
+    """Whether no edge of the opposite sign joins the same words, whatever its weight."""
+    key = cn.terms[cn.start] * len(cn) + cn.terms[cn.end]
+    stays = np.ones(key.size, dtype=np.bool_)
+    for relation in cn.relation_names:
+        stated, denied = cn.rows(relation), cn.rows(relation, negated=True)
+        both = np.intersect1d(key[stated], key[denied])
+        stays[stated] = ~contains(both, key[stated])
+        stays[denied] = ~contains(both, key[denied])
+    return stays[rows]
+
+
+@dataclass
+class _Terms:
+    """Properties of concepts that the filters use, computed only for the concepts at hand."""
+
+    conceptnet: ConceptNet
+    wordnet: WordNet | None
+
+    def both(self, rows: Ints, passes_filter: Callable[[Ints], Bools]) -> Bools:
+        """Whether both ends of edges pass; each concept is looked at once."""
+        start, end = self.conceptnet.start[rows], self.conceptnet.end[rows]
+        used = np.unique(np.concatenate([start, end])).astype(np.int64)
+        passes = np.zeros(len(self.conceptnet), dtype=np.bool_)
+        passes[used] = passes_filter(used)
+        return np.asarray(passes[start] & passes[end])
+
+    def texts(self, ids: Ints) -> list[str]:
+        import pyarrow as pa
+
+        texts: list[str] = self.conceptnet.concepts["text"].take(pa.array(ids)).to_pylist()
+        return texts
+
+    def meaningful(self, ids: Ints) -> Bools:
+        return np.array(
+            [not STOP_WORDS.issuperset(text.split()) for text in self.texts(ids)], np.bool_
+        )
+
+    def lengths(self, ids: Ints) -> Ints:
+        return np.array([len(text) for text in self.texts(ids)], np.int64)
+
+    def words(self, ids: Ints) -> Ints:
+        return np.array([text.count(" ") + 1 for text in self.texts(ids)], np.int64)
+
+    def zipf(self, ids: Ints) -> npt.NDArray[np.float64]:
+        return zipf_frequencies(self.texts(ids))
+
+    @cached_property
+    def pos(self) -> PosSets:
+        """The parts of speech of every concept: its URI's, else WordNet's, else none."""
+        concepts = self.conceptnet.concepts
+        stored, names = codes(concepts["pos"])
+        stated = np.array([_BITS.get(name, 0) for name in names], dtype=np.uint8)[stored]
+        texts = single_chunk(concepts["text"])
+        known = parts_of_speech(texts, self.wordnet or load_wordnet())
+        return np.where(stated > 0, stated, known)
+
+    def fitting(self, rows: Ints) -> Bools:
+        """Whether the parts of speech of both ends fit the relation; unknown ones do."""
+        cn = self.conceptnet
+        wanted = np.full((2, cn.assertions.num_rows), ANY, dtype=np.uint8)
+        for relation, kinds in EXPECTED.items():
+            if relation not in cn.relation_names:
+                continue
+            for negated in (False, True):
+                wanted[:, cn.rows(relation, negated)] = np.array(kinds)[:, None]
+        fits = np.ones(rows.size, dtype=np.bool_)
+        for ends, kind in zip((cn.start[rows], cn.end[rows]), wanted[:, rows], strict=True):
+            pos = self.pos[ends]
+            fits &= (pos == 0) | ((pos & kind) > 0)
+        return fits
+
+
+def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
+    """The parts of speech that WordNet gives each of many terms, as bits (`NOUN`, ...).
+
+    A part of speech in which the term is rare, by WordNet's tagged texts, is left out.
+
+    Args:
+        texts: an Arrow array of strings, in lower case.
+        wordnet: a WordNet of English.
+
+    Returns:
+        An array as long as ``texts``; 0 where WordNet does not have the term.
+    """
+    import pyarrow.compute as pc
+
+    lemmas = pc.utf8_lower(wordnet.lemma_texts()).dictionary_encode()
+    lemma = to_numpy(lemmas.indices).astype(np.int64)
+    pos = np.array([POS.replace("s", "a").index(p.replace("s", "a")) for p in POS])
+    pos = np.minimum(pos, 3)[wordnet.pos_codes[to_numpy(wordnet.senses["synset"])]]
+    key = lemma * 4 + pos
+    size = len(lemmas.dictionary) * 4
+    listed = np.bincount(key, minlength=size).reshape(-1, 4) > 0
+    uses = np.bincount(key, to_numpy(wordnet.senses["count"]), size).reshape(-1, 4)
+    common = listed & (uses >= _COMMON_SHARE * uses.max(axis=1, keepdims=True))
+    sets = (common * np.array([NOUN, VERB, ADJECTIVE, ADVERB])).sum(axis=1).astype(np.uint8)
+    at = to_numpy(pc.fill_null(pc.index_in(texts, value_set=lemmas.dictionary), -1))
+    return np.where(at < 0, np.uint8(0), sets[at])

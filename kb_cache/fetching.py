@@ -1,0 +1,242 @@
+"""Fetching knowledge bases into the cache, and opening them: the same steps for every kind.
+
+Source files are found (or downloaded) and hashed, compiled while the entry's lock is held, written
+aside and put into place. A snapshot records its source and options, so that a damaged one is
+compiled again when it is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kb_cache import store
+from kb_cache.base import AnyKind, Download, FetchOptions, Source, find_kind, kind_of_entry
+from kb_cache.catalogue import EMBEDDED_DIR, Entry, downloads_dir, find, verify
+from kb_cache.snapshot import (
+    INFO_FILE,
+    SnapshotInfo,
+    SourceInfo,
+    read_info,
+    read_tables,
+    write_snapshot,
+)
+from kbprobe.errors import KbprobeError, SnapshotError, UsageError, how_to_install, require
+from kbprobe.files import replacing_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+#: Called with a phase ("Downloading", "Compiling"), how much is done, and how much there is.
+PhaseProgress = Callable[[str, int, int | None], None]
+
+REINSTALL = (
+    "It is part of kbprobe itself; reinstall that with: "
+    f"{how_to_install(flags='--force-reinstall --no-deps')}"
+)
+
+
+def _silent(phase: str, done: int, total: int | None) -> None:
+    pass
+
+
+def fetch(
+    kind: str,
+    *,
+    output: Path | None = None,
+    progress: PhaseProgress = _silent,
+    **options: Any,
+) -> Entry:
+    """Compile a knowledge base into the cache, replacing an entry of the same name.
+
+    Args:
+        kind: "wordnet", "conceptnet", ... (`kb_cache.base.kind_names`).
+        output: write to this folder instead of the cache, without recording the source's path.
+        progress: called now and then.
+        **options: those of the kind: ``source``, ``name`` and its own.
+
+    Raises:
+        UsageError: an option is unknown or impossible, no name can be derived, the name belongs
+            to an embedded snapshot, or ``output`` holds something else than a snapshot.
+        SourceError: the source cannot be had, cannot be read or is malformed.
+        MissingDependencyError: a package that compiling needs is not installed.
+        CacheError: the cache folder cannot be written.
+    """
+    declared = find_kind(kind)
+    chosen = declared.options.parse(options, f"kb-cache fetch {kind}")
+    path = declared.locate(chosen)
+    if path is None:
+        if declared.download is None:
+            raise UsageError(f"kb-cache fetch {kind} needs the source: give it with --from PATH")
+        path = download_source(declared.download, progress)
+    source = declared.read(path, chosen)
+    stated = chosen.name or source.version
+    if not stated:
+        raise UsageError(f"{source.path} does not say which version it is; give it a --name")
+    name = declared.entry_name(stated)
+    compiling = partial(_write, declared, source, chosen, name, progress=progress)
+    if output is not None:
+        if output.exists() and any(output.iterdir()) and not (output / INFO_FILE).is_file():
+            raise UsageError(f"{output} is not empty and not a snapshot; give another folder")
+        compiling(output, record_path=False)
+        return Entry(name, output, embedded=False)
+    if (EMBEDDED_DIR / name).is_dir():
+        raise UsageError(
+            f"{name} comes with kbprobe; to keep another copy beside it, give it a name of its "
+            "own with --name"
+        )
+    with store.entry_lock(name):
+        store.sweep(name)
+        compiling(store.entry_path(name))
+    return Entry(name, store.entry_path(name), embedded=False)
+
+
+def download_source(wanted: Download, progress: PhaseProgress = _silent) -> Path:
+    """Download a source file into the cache, unless it is there.
+
+    Raises:
+        SourceError: it cannot be had, or is not what was expected.
+        CacheError: the cache folder cannot be written.
+    """
+    from kb_cache.download import download
+
+    target = downloads_dir() / wanted.url.rpartition("/")[2]
+    shown = partial(progress, "Downloading")
+    try:
+        return download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
+    except PermissionError as error:
+        raise store.unusable(target.parent, error) from error
+
+
+def _write(
+    kind: AnyKind,
+    source: Source,
+    options: FetchOptions,
+    name: str,
+    target: Path,
+    *,
+    progress: PhaseProgress = _silent,
+    record_path: bool = True,
+) -> None:
+    """Compile into a folder, which is replaced as a whole."""
+    for package in kind.packages:
+        require(package, kind.extra, f"Compiling {kind.title}")
+    own = {
+        credit: getattr(options, credit, "") or getattr(kind, credit)
+        for credit in ("licence", "attribution", "citation")
+    }
+    if getattr(options, "licence", ""):  # other data: its authors are not those of the kind
+        own |= {"attribution": getattr(options, "attribution", ""),
+                "citation": getattr(options, "citation", "")}  # fmt: skip
+    try:
+        with replacing_folder(target) as folder:
+            compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
+            write_snapshot(
+                folder,
+                compiled,
+                kind=kind.name,
+                name=name,
+                version=compiled.version or source.version or name.removeprefix(f"{kind.name}-"),
+                source=SourceInfo(
+                    description=compiled.description,
+                    path=str(source.path) if record_path else None,
+                    files=dict(source.sha256),
+                    notes=compiled.notes,
+                    options=options.recorded(),
+                ),
+                language=kind.language_of(options),
+                **own,
+            )
+    except PermissionError as error:
+        raise store.unusable(target.parent, error) from error
+
+
+def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
+    """Read a snapshot; a damaged one of the cache is rebuilt if its source is still there.
+
+    Args:
+        kind: which kind it must be of.
+        name: its name, with or without "KIND-".
+
+    Raises:
+        SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and
+            what to do.
+        UsageError: there is none of that name, or it is of another kind.
+    """
+    entry = find(name, kind)
+    try:
+        return _read(entry, kind)
+    except SnapshotError as damage:
+        if entry.embedded:
+            raise SnapshotError(f"{damage}. {REINSTALL}") from damage
+        logger.warning("%s; rebuilding it from its source", damage)
+        try:
+            rebuild(entry)
+        except KbprobeError as error:
+            raise SnapshotError(f"{damage}. {error}") from error
+    return _read(entry, kind)
+
+
+def _read(entry: Entry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
+    info = read_info(entry.folder)
+    if info.kind != kind:
+        raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
+    if info.format == 1:  # made before snapshots recorded whom to credit
+        declared = find_kind(kind)
+        if info.licence == declared.licence:
+            info = replace(info, attribution=declared.attribution, citation=declared.citation)
+    return info, read_tables(entry.folder, info)
+
+
+def rebuild(entry: Entry) -> None:
+    """Compile a damaged cached snapshot again from the source that it records.
+
+    Does nothing if the snapshot is undamaged, for instance because another process was faster.
+
+    Raises:
+        SnapshotError: the source is not recorded, has gone or has changed; the message gives
+            the command that makes the snapshot again.
+        SourceError: the source can no longer be read.
+        CacheError: the cache folder cannot be written.
+    """
+    if entry.embedded:
+        raise SnapshotError(REINSTALL)
+    with store.entry_lock(entry.name):
+        store.sweep(entry.name)
+        if verify(entry):
+            kind, source, options = _recorded(entry)
+            _write(kind, source, options, entry.name, entry.folder)
+
+
+def _recorded(entry: Entry) -> tuple[AnyKind, Source, FetchOptions]:
+    """Return what a snapshot records of its source, and check that it is still the same."""
+    try:
+        info = read_info(entry.folder)
+        kind = find_kind(info.kind)
+    except (SnapshotError, UsageError) as error:
+        guessed = kind_of_entry(entry.name)
+        command = guessed.fetch_command(entry.name) if guessed else "kb-cache fetch KIND"
+        raise SnapshotError(f"Its source is unknown; make it again with: {command}") from error
+    path, recorded = info.source.path or "", info.source.options
+    there = bool(path) and Path(path).exists()
+    again = f"ake it again with: {kind.fetch_command(entry.name, path if there else '')}"
+    if not there:
+        raise SnapshotError(f"Its source {path or '(not recorded)'} is no longer there; m{again}")
+    try:
+        options = kind.options.parse(
+            {**(recorded or {}), "source": path, "name": entry.name}, entry.name
+        )
+    except UsageError as error:
+        raise SnapshotError(f"{error}. M{again}") from error
+    if recorded is None and options.recorded():
+        raise SnapshotError(f"It does not record the options it was made with; m{again}")
+    source: Source = kind.read(Path(path), options)
+    if dict(source.sha256) != dict(info.source.files):
+        raise SnapshotError(f"Its source {path} has changed since; if that is intended, m{again}")
+    return kind, source, options

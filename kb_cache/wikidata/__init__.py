@@ -1,0 +1,1 @@
+"""Wikidata: dumps queried in process, and SPARQL endpoints."""

@@ -1,0 +1,165 @@
+"""Reading RDF files: which there are, and their triples as a stream in bounded memory.
+
+N-Triples and N-Quads (W3C, 2014) are read in pieces of whole lines, so that a malformed line
+can be named, or left out, without touching its neighbours. Turtle has no such lines: one parser
+reads it from the start to the first error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kb_cache.base import Progress
+from kb_cache.unpack import DAMAGE, LineTooLong, UnpackedFile
+from kbprobe.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from pyoxigraph import Quad
+
+#: What a file's name ends in, ".gz" or ".bz2" aside, and what is then in it.
+FORMATS = {"nt": "N-Triples", "nq": "N-Quads", "ttl": "Turtle"}
+
+_SUFFIX = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz|\.bz2)?$", re.IGNORECASE)
+#: Bytes of text that are parsed at a time.
+_PIECE = 1 << 20
+#: Bytes of a line; none is longer.
+_LONGEST_LINE = 1 << 26
+#: Malformed lines that a note names.
+_NAMED = 5
+#: Where pyoxigraph says that an error is, before and after saying what it is.
+_PLACE = re.compile(r"^Parser error .*?: (?=\S)|\s*\(line \d+\)$", re.DOTALL)
+
+
+@dataclass
+class RdfFile:
+    """An RDF file, plain or compressed, and what `triples` saw of it.
+
+    Attributes:
+        path: where it is.
+        lenient: leave malformed lines out instead of giving up at the first.
+        skipped: number of lines left out.
+        first: what was wrong with the first of them.
+        digest: sha256 (hex) of the unpacked text, once it has been read to its end.
+
+    Raises:
+        UsageError: the file's name does not tell its format, or the format cannot be read
+            leniently.
+    """
+
+    path: Path
+    lenient: bool = False
+    skipped: int = 0
+    first: list[str] = field(default_factory=list)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.format == "ttl" and self.lenient:
+            raise UsageError(
+                f"{self.path} is Turtle, in which no line can be left out; --lenient is for "
+                "N-Triples and N-Quads"
+            )
+
+    @property
+    def format(self) -> str:
+        """A key of `FORMATS`, by the file's name.
+
+        Raises:
+            UsageError: the name ends otherwise.
+        """
+        if match := _SUFFIX.search(self.path.name):
+            return match[1].lower()
+        raise UsageError(
+            f"the name of {self.path} does not say what it holds: it should end in "
+            f"{', '.join(f'.{ending}' for ending in FORMATS)}, with or without .gz or .bz2"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many lines were left out, and why the first of them; nothing if none was."""
+        if not self.skipped:
+            return ()
+        which = "line was" if self.skipped == 1 else "lines were"
+        return (f"{self.skipped:,} malformed {which} left out: {'; '.join(self.first)}",)
+
+    def triples(self, progress: Progress | None = None) -> Iterator[Quad]:
+        """Stream the triples in the file's order; those of named graphs go to the default one.
+
+        Blank nodes keep the names that they have in the file.
+
+        Raises:
+            SourceError: the file cannot be read or is malformed; the message names the line.
+        """
+        try:
+            with self.path.open("rb") as file:
+                digest = hashlib.sha256()
+                text = UnpackedFile(file, progress, digest)
+                yield from self._turtle(text) if self.format == "ttl" else self._lines(text)
+                self.digest = digest.hexdigest()
+        except FileNotFoundError as error:
+            raise SourceError(f"no such file: {self.path}") from error
+        except LineTooLong as error:
+            raise SourceError(
+                f"{self.path} has {error}: it is not {FORMATS[self.format]}"
+            ) from error
+        except DAMAGE as error:
+            raise SourceError(f"{self.path} is damaged: {error}. Get it again") from error
+        except OSError as error:
+            raise SourceError(f"cannot read {self.path}: {error.strerror or error}") from error
+
+    def _turtle(self, text: UnpackedFile) -> Iterator[Quad]:
+        from pyoxigraph import RdfFormat, parse
+
+        try:
+            yield from parse(text, RdfFormat.TURTLE)  # type: ignore[arg-type]  # read() is enough
+        except SyntaxError as error:
+            raise self._malformed(error.lineno or 0, error) from error
+
+    def _lines(self, text: UnpackedFile) -> Iterator[Quad]:
+        done = 0
+        for piece in text.blocks(_PIECE, _LONGEST_LINE):
+            try:
+                found = self._parse(piece)
+            except SyntaxError as error:
+                if not self.lenient:
+                    raise self._malformed(done + (error.lineno or 0), error) from error
+                found = self._well_formed(piece, done)
+            yield from found
+            done += piece.count(b"\n")
+
+    def _parse(self, text: bytes) -> list[Quad]:
+        from pyoxigraph import Quad, RdfFormat, parse
+
+        if self.format == "nt":
+            return list(parse(text, RdfFormat.N_TRIPLES))
+        return [Quad(q.subject, q.predicate, q.object) for q in parse(text, RdfFormat.N_QUADS)]
+
+    def _well_formed(self, piece: bytes, done: int) -> list[Quad]:
+        """The triples of a piece's well-formed lines; the others are counted."""
+        found: list[Quad] = []
+        for number, line in enumerate(piece.split(b"\n"), done + 1):
+            try:
+                found += self._parse(line)
+            except SyntaxError as error:
+                self.skipped += 1
+                if len(self.first) < _NAMED:
+                    self.first.append(f"line {number:,}: {_reason(error)}")
+        return found
+
+    def _malformed(self, line: int, error: SyntaxError) -> SourceError:
+        remedy = "Get it again, or mend that line"
+        if self.format != "ttl":
+            remedy += ", or leave all such lines out with --lenient"
+        return SourceError(
+            f"{self.path}, line {line:,}: not {FORMATS[self.format]}: {_reason(error)}. {remedy}"
+        )
+
+
+def _reason(error: SyntaxError) -> str:
+    """What pyoxigraph found wrong, with nothing that a terminal could obey."""
+    said = _PLACE.sub("", str(error.msg or error))
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)

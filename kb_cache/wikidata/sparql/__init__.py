@@ -1,0 +1,1 @@
+"""SPARQL: endpoints, their answers, and the cache of answers."""

@@ -1,0 +1,119 @@
+"""The answers of SPARQL endpoints on disk.
+
+Layout: ``CACHE/sparql/SLUG/HASH.json.gz``, one folder for each endpoint and one file for each
+answer, named by the sha256 of the prepared query. Files appear whole or not at all, so a run that
+is killed loses nothing and the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kb_cache import store
+from kb_cache.wikidata.sparql.types import Answer, Term, answer, answer_digest, answer_json
+from kbprobe import files
+
+_FORMAT = 1
+_SUFFIX = ".json.gz"
+
+
+class DamagedAnswer(ValueError):
+    """What is wrong with a file of the cache."""
+
+
+class CachedAnswer(NamedTuple):
+    """The answer to a prepared query and where it is from.
+
+    ``version`` is what the endpoint (its address) stated of its data then, "" for nothing.
+    """
+
+    endpoint: str
+    query: str
+    version: str
+    answer: Answer
+
+
+def slug(url: str) -> str:
+    """Return a file name for an endpoint: readable, and different for every address."""
+    parts = urlsplit(url)
+    plain = re.sub(r"[^A-Za-z0-9.]+", "-", parts.netloc + parts.path).strip("-.")
+    return f"{plain[:60]}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+
+
+def answers_dir() -> Path:
+    """Return the folder of all cached answers (which need not exist)."""
+    return store.cache_dir() / "sparql"
+
+
+def answer_path(url: str, digest: str) -> Path:
+    """Return the file of an endpoint's answer to a query (which need not exist)."""
+    return answers_dir() / slug(url) / f"{digest}{_SUFFIX}"
+
+
+def read(path: Path) -> CachedAnswer:
+    """Read a cached answer, and compare it with its checksum.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        DamagedAnswer: it is not as it was written.
+    """
+    try:
+        said = json.loads(gzip.decompress(path.read_bytes()))
+        if said["format"] != _FORMAT:
+            raise ValueError("another format")
+        endpoint, query, date, version = map(said.get, ("endpoint", "query", "date", "version"))
+        variables, rows = said["answer"]
+        if not all(isinstance(text, str) for text in (endpoint, query, date, version, *variables)):
+            raise TypeError("no text")
+        terms = [tuple(None if term is None else Term(*term) for term in row) for row in rows]
+        cached = CachedAnswer(endpoint, query, version, answer(variables, terms, date))
+        stated = said["rows"], said["sha256"]
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        raise DamagedAnswer(f"it cannot be read: {error}") from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise DamagedAnswer("it is not a cached answer, or one of another version") from error
+    if stated != (len(cached.answer.rows), answer_digest(cached.answer)):
+        raise DamagedAnswer("its rows do not match its checksum")
+    digest = hashlib.sha256(cached.query.encode()).hexdigest()
+    if (path.parent.name, path.name) != (slug(cached.endpoint), f"{digest}{_SUFFIX}"):
+        raise DamagedAnswer("it is the answer to another query")
+    return cached
+
+
+def write(path: Path, cached: CachedAnswer) -> None:
+    """Write an answer, whole or not at all.
+
+    Raises:
+        CacheError: the cache folder cannot be written.
+    """
+    said = {
+        "format": _FORMAT, "endpoint": cached.endpoint, "query": cached.query,
+        "date": cached.answer.date, "version": cached.version, "rows": len(cached.answer.rows),
+        "sha256": answer_digest(cached.answer), "answer": json.loads(answer_json(cached.answer)),
+    }  # fmt: skip
+    with usable(path.parent):
+        files.write_file(path, gzip.compress(json.dumps(said).encode(), mtime=0))
+
+
+@contextmanager
+def usable(folder: Path) -> Iterator[None]:
+    """Report errors of the operating system as those of the cache folder.
+
+    Raises:
+        CacheError: the block raised an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise store.unusable(folder, error) from error

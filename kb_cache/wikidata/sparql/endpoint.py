@@ -1,0 +1,348 @@
+"""Asking a SPARQL endpoint over HTTP, under the rules that a public service asks for.
+
+One request at a time, in all processes of this cache folder together; a pause between them; a
+User-Agent that names kbprobe and a contact; Retry-After obeyed; growing pauses while a service
+is in trouble, and a refusal to go on when they do not help. The rules are those of the Wikidata
+query service (its user manual, "Query limits", and Wikimedia's User-Agent policy).
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import math
+import os
+import random
+import re
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from kb_cache import store
+from kb_cache.wikidata.sparql import results
+from kb_cache.wikidata.sparql.answers import slug
+from kb_cache.wikidata.sparql.results import MalformedAnswer, printable, server_message
+from kb_cache.wikidata.sparql.transport import (
+    Response,
+    TooLong,
+    UnreadableResponse,
+    checked_url,
+    is_loopback,
+    send,
+)
+from kb_cache.wikidata.sparql.types import PREFIXES, Answer, QueryTimeout, normalise
+from kbprobe import files
+from kbprobe.errors import SourceError, UsageError, require
+
+logger = logging.getLogger(__name__)
+
+WIKIDATA = "https://query.wikidata.org/sparql"
+CONTACT_VARIABLE = "KBPROBE_CONTACT"
+#: Seconds for which an endpoint can ask for a pause; the longest ban of Wikidata's service.
+LONGEST_PAUSE = 86400.0
+
+_CONTACT = re.compile(r"[^@\s()<>]+@[^@\s()<>]+\.[^@\s()<>]+|https?://[^\s()<>]+")
+#: After the PREFIX and BASE of a normalised query.
+_SELECT = re.compile(r"(?:(?:PREFIX [^<]*|BASE ?)<[^>]*> ?)*SELECT\b", re.IGNORECASE)
+#: Headers by which Virtuoso says that it left rows out.
+_PARTIAL = ("X-SPARQL-MaxRows", "X-SPARQL-Anytime", "X-SQL-State")
+_NO_ENDPOINT = "See whether this is the address of a SPARQL 1.1 endpoint."
+_REMEDIES = {
+    400: "It could not read the query.",
+    **dict.fromkeys((401, 403), "It does not let us ask; its operators can say why."),
+    **dict.fromkeys((413, 414), "The query is too long for it: ask for fewer values at a time."),
+    **dict.fromkeys((*range(300, 400), 404, 405, 406, 410), _NO_ENDPOINT),
+}
+
+
+class EndpointError(SourceError):
+    """The endpoint refuses the query, or cannot be reached."""
+
+
+class BudgetSpent(SourceError):
+    """The session has asked as much as its limits allow."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much may be asked of an endpoint, and how patiently. Times are in seconds.
+
+    Attributes:
+        timeout: for one answer; a bit more than the endpoint's own limit.
+        pause: from the end of one request to the next.
+        attempts: at one query, where another attempt may help.
+        backoff: before the second attempt, give or take half; then twice as long each time.
+        longest_wait: the longest pause that a server may ask for; beyond it we give up.
+        max_bytes: of one answer, uncompressed.
+        requests: that one session may make.
+        seconds: that one session may spend waiting for answers.
+        failures: queries in a row that may fail for good.
+    """
+
+    timeout: float = 70.0
+    pause: float = 1.0
+    attempts: int = 5
+    backoff: float = 5.0
+    longest_wait: float = 300.0
+    max_bytes: int = 256 * 2**20
+    requests: int = 2000
+    seconds: float = 7200.0
+    failures: int = 3
+
+
+def default_limits(url: str) -> Limits:
+    """Return the limits of an endpoint; one's own, on the loopback interface, needs no pause."""
+    return Limits(pause=0.0) if is_loopback(url) else Limits()
+
+
+class _Retry(Exception):
+    """An attempt failed in a way that another may not, ``wait`` seconds later at the earliest."""
+
+    def __init__(self, error: SourceError, wait: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error, self.wait = error, wait
+
+
+class Endpoint:
+    """A SPARQL 1.1 endpoint, for one session.
+
+    Attributes:
+        url: its address.
+        requests: made in this session.
+        seconds: spent waiting for its answers.
+    """
+
+    def __init__(
+        self, url: str = WIKIDATA, contact: str | None = None, limits: Limits | None = None
+    ) -> None:
+        """Prepare to ask; nothing is sent yet.
+
+        Args:
+            url: http or https, without "?" and "#".
+            contact: an e-mail address or URL for the endpoint's operators; by default that of the
+                environment variable KBPROBE_CONTACT. An endpoint on this machine's own loopback
+                interface needs none.
+            limits: by default the `default_limits`.
+
+        Raises:
+            UsageError: the URL or the contact is not valid, or a contact is missing.
+            MissingDependencyError: SPARQLWrapper is not installed.
+        """
+        self.url = checked_url(url)
+        contact = os.environ.get(CONTACT_VARIABLE, "") if contact is None else contact
+        self.contact = _checked_contact(contact.strip(), self.url)
+        require("SPARQLWrapper", "wikidata", f"asking the endpoint {self.url}")
+        self.limits = limits or default_limits(self.url)
+        self.requests = 0
+        self.seconds = 0.0
+        self._failures = 0
+
+    def ask(self, query: str, attempts: int | None = None) -> Answer:
+        """Ask a prepared SELECT query (`kb_cache.wikidata.sparql.types.prepared`).
+
+        Args:
+            query: what is sent.
+            attempts: instead of the limits' own.
+
+        Raises:
+            QueryTimeout: it was too expensive for the endpoint.
+            EndpointError: the endpoint refuses it or cannot be reached, or asks for a longer
+                pause than we accept; or too many queries in a row have failed.
+            MalformedAnswer: its response is not a valid answer.
+            BudgetSpent: the session may not ask more.
+            UsageError: it is not a SELECT query.
+            CacheError: the cache folder, where processes take turns, cannot be used.
+        """
+        if not _SELECT.match(query):
+            shown = printable(query.removeprefix(normalise(PREFIXES)))
+            raise UsageError(f"only SELECT queries can be asked, not: {shown}")
+        if self._failures >= self.limits.failures:
+            raise EndpointError(
+                f"{self._failures} queries in a row failed at {self.url}; it is asked no more in "
+                "this session. Find out what is wrong there, then start again: what has been "
+                "answered is kept."
+            )
+        try:
+            found = self._with_retries(query, attempts or self.limits.attempts)
+        except (EndpointError, MalformedAnswer):
+            self._failures += 1
+            raise
+        except OSError as error:  # the network's own have become EndpointErrors
+            raise store.unusable(turn_file(self.url, "lock").parent, error) from error
+        self._failures = 0
+        return found
+
+    def _with_retries(self, query: str, attempts: int) -> Answer:
+        backoff = self.limits.backoff
+        while True:
+            attempts -= 1
+            try:
+                with self._turn():
+                    response = self._send(query)
+                return self._read(response)
+            except _Retry as retry:
+                pause = min(backoff * (0.5 + random.random()), self.limits.longest_wait)
+                wait = max(retry.wait, pause if attempts else 0.0)
+                # The next turn waits for it, whichever process has it.
+                postpone(self.url, time.time() + wait)
+                if not attempts:
+                    raise retry.error from retry
+                logger.warning("%s Another attempt is due in %.0f s.", retry.error, wait)
+                backoff *= 2
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until no other process asks this endpoint and its pause is over."""
+        with files.locked(turn_file(self.url, "lock"), f"asking {self.url}"):
+            now = time.time()
+            wait = postponed(self.url, now) - now
+            if wait > self.limits.longest_wait + self.limits.pause:
+                until = datetime.fromtimestamp(now + wait, UTC).strftime("%Y-%m-%d %H:%M")
+                raise EndpointError(
+                    f"{self.url} asks to be left alone for {wait:.0f} s, until {until} UTC. Start "
+                    "again then: what has been answered is kept."
+                )
+            if wait > 0:
+                time.sleep(wait)
+            try:
+                yield
+            finally:
+                postpone(self.url, time.time() + self.limits.pause)
+
+    def _send(self, query: str) -> Response:
+        """Make one request within the budget."""
+        limits = self.limits
+        if self.requests >= limits.requests or self.seconds >= limits.seconds:
+            raise BudgetSpent(
+                f"this session has made {self.requests:,} requests to {self.url} and spent "
+                f"{self.seconds:,.0f} s; its limits are {limits.requests:,} and "
+                f"{limits.seconds:,.0f} s. What has been answered is kept: start again to go on, "
+                "ask for less, or load a dump with: kb-cache fetch wikidata --from FILE"
+            )
+        self.requests += 1
+        start = time.monotonic()
+        try:
+            return send(self.url, query, self.contact, limits.timeout, limits.max_bytes)
+        except TooLong as error:
+            raise QueryTimeout(
+                f"{self.url} sent no answer that can be taken: {error}. Ask for less at a time."
+            ) from error
+        except UnreadableResponse as error:
+            raise _Retry(MalformedAnswer(self.url, str(error))) from error
+        except TimeoutError as error:
+            raise QueryTimeout(
+                f"{self.url} gave no answer within {limits.timeout:.0f} s. Ask for less at a "
+                "time, or later."
+            ) from error
+        except (http.client.HTTPException, OSError) as error:
+            reason = getattr(error, "reason", error)
+            ours = EndpointError(
+                f"{self.url} cannot be reached ({type(reason).__name__}: "
+                f"{printable(str(reason))}). See whether the address is right and the network is "
+                "there; what has been answered is kept, and --offline uses that alone."
+            )
+            final = isinstance(reason, ssl.SSLCertVerificationError)
+            raise (ours if final else _Retry(ours)) from error
+        finally:
+            self.seconds += time.monotonic() - start
+
+    def _read(self, response: Response) -> Answer:
+        """Return the answer in a response, or raise what its status or content means."""
+        status, headers, body = response.status, response.headers, response.body
+        kind = headers.get_content_type()
+        if status == 200 and (partial := [name for name in _PARTIAL if name in headers]):
+            raise QueryTimeout(
+                f"{self.url} left rows out ({partial[0]}: {printable(headers[partial[0]], 40)}). "
+                "Ask for less at a time."
+            )
+        if status == 200 and kind in ("application/sparql-results+json", "application/json"):
+            try:
+                return results.parse(body, self.url)
+            except MalformedAnswer as error:
+                raise _Retry(error) from error
+        said = server_message(body)
+        may_be_too_expensive = status == 200 or status >= 500
+        if status == 504 or (may_be_too_expensive and results.is_too_expensive(body)):
+            raise QueryTimeout(
+                f"the query was too expensive for {self.url} (status {status}"
+                f"{said and f': {said}'}). Ask for less at a time."
+            )
+        if status == 200:
+            problem = f"it is of type {kind} and begins {said!r}"
+            raise _Retry(MalformedAnswer(self.url, problem))
+        if 200 < status < 300:
+            raise _Retry(MalformedAnswer(self.url, f"its status is {status}, not 200"))
+        refusal = EndpointError(
+            f"{self.url} answers {status} {printable(response.reason, 40)}"
+            f"{said and f': {said}'}. {_REMEDIES.get(status, 'Try again later.')}"
+        )
+        if status not in (408, 425, 429) and status < 500:
+            raise refusal
+        asked = headers.get("Retry-After", "") if status in (429, 503) else ""
+        raise _Retry(refusal, min(retry_after(asked, time.time()) or 0.0, LONGEST_PAUSE))
+
+
+def retry_after(said: str, now: float) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait, None if it is malformed.
+
+    Args:
+        said: the header: seconds, or an HTTP date (RFC 9110, section 10.2.3).
+        now: seconds since 1970.
+    """
+    said = said.strip()
+    if re.fullmatch(r"[0-9]{1,9}", said):
+        return float(said)
+    try:
+        date = parsedate_to_datetime(said)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, date.timestamp() - now)
+
+
+def _checked_contact(contact: str, url: str) -> str:
+    if not contact and is_loopback(url):
+        return ""
+    if contact and _CONTACT.fullmatch(contact) and contact.isascii() and contact.isprintable():
+        return contact
+    wrong = f"{printable(contact, 60)!r} is neither" if contact else "it is not set"
+    raise UsageError(
+        f"{url} is asked only with a contact, so that its operators can write to you if there is a "
+        f"problem: set {CONTACT_VARIABLE} to your e-mail address, or to a URL that says who you "
+        f"are ({wrong})."
+    )
+
+
+def turn_file(url: str, ending: str) -> Path:
+    """Return the file by which processes take turns at an endpoint.
+
+    ``lock`` is held by the process that asks, ``next`` holds the earliest time of a request.
+    """
+    return store.cache_dir() / "locks" / f"sparql-{slug(url)}.{ending}"
+
+
+def postpone(url: str, until: float) -> None:
+    """Let no process ask an endpoint before a time (seconds since 1970), or a later one set before.
+
+    Raises:
+        OSError: the cache folder cannot be written.
+    """
+    files.write_file(turn_file(url, "next"), repr(max(until, postponed(url, until))))
+
+
+def postponed(url: str, now: float) -> float:
+    """Return the time before which an endpoint must not be asked (seconds since 1970), 0 if none.
+
+    Times more than a day ahead are ignored: some clock must have been wrong.
+    """
+    try:
+        until = float(turn_file(url, "next").read_text())
+    except (FileNotFoundError, ValueError):
+        return 0.0
+    return until if math.isfinite(until) and until <= now + LONGEST_PAUSE else 0.0

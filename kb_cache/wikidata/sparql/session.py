@@ -1,0 +1,194 @@
+"""Asking a source: a record of every query, and queries for many values in chunks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from kb_cache.wikidata.sparql.types import (
+    WIKIDATA_ENTITY,
+    Answer,
+    CachingSource,
+    QuerySource,
+    QueryTimeout,
+    answer,
+    answer_digest,
+    query_digest,
+)
+from kbprobe.errors import SourceError, UsageError
+
+#: Values asked for in one query.
+CHUNK = 200
+
+_WIKIDATA_ID = re.compile(r"[QPL][1-9][0-9]*")
+_IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*')
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: A query for some values.
+QueryFor = Callable[[Sequence[str]], str]
+
+
+class RecordedQuery(NamedTuple):
+    """A query that was asked and its answer, as a manifest names them.
+
+    Attributes:
+        query: sha256 of the prepared query, in hex.
+        date: when the answer was given, in ISO 8601 and UTC.
+        rows: their number.
+        answer: `answer_digest` of the answer.
+    """
+
+    query: str
+    date: str
+    rows: int
+    answer: str
+
+
+def utc_now() -> str:
+    """Return the time as answers are dated: ISO 8601, UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class QuerySession:
+    """Asks a source and records the queries.
+
+    Attributes:
+        source: what is asked.
+    """
+
+    def __init__(self, source: QuerySource, now: Callable[[], str] = utc_now) -> None:
+        self.source = source
+        self._now = now
+        self._recorded: dict[str, RecordedQuery] = {}
+        self._answers: dict[str, str] = {}
+
+    @property
+    def queries(self) -> list[RecordedQuery]:
+        """Each query once, in the order of asking."""
+        return list(self._recorded.values())
+
+    @property
+    def digest(self) -> str:
+        """A sha256 over all queries and answers, in hex.
+
+        It depends neither on the source and the date nor on the order of asking, nor on whether
+        an endpoint needed a query in smaller parts (`select_values`).
+        """
+        pairs = json.dumps(sorted(self._answers.items()), separators=(",", ":"))
+        return hashlib.sha256(pairs.encode()).hexdigest()
+
+    def select(self, query: str) -> Answer:
+        """Ask the source and record the query."""
+        found = self._ask(query)
+        self._answers[query_digest(query)] = self._recorded[query_digest(query)].answer
+        return found
+
+    def select_part(self, query: QueryFor, values: Sequence[str]) -> Answer:
+        """Ask for some values, in halves if all together are too expensive for the source."""
+        found = self._ask_or_halve(query, values)
+        self._answers[query_digest(query(values))] = answer_digest(found)
+        return found
+
+    def _ask(self, query: str) -> Answer:
+        found = self.source.select(query)
+        digest = query_digest(query)
+        if digest not in self._recorded:
+            self._recorded[digest] = RecordedQuery(
+                digest, found.date or self._now(), len(found.rows), answer_digest(found)
+            )
+        return found
+
+    def _ask_or_halve(self, query: QueryFor, values: Sequence[str]) -> Answer:
+        if not self._halved_before(query, values):
+            try:
+                return self._ask(query(values))
+            except QueryTimeout:
+                if len(values) == 1:
+                    raise
+        middle = len(values) // 2
+        return _join(
+            [self._ask_or_halve(query, half) for half in (values[:middle], values[middle:])]
+        )
+
+    def _halved_before(self, query: QueryFor, values: Sequence[str]) -> bool:
+        """Whether the source has the first half and not the whole: that was too expensive.
+
+        So a later run, which may be offline, need not try the whole again.
+        """
+        if len(values) == 1 or not isinstance(self.source, CachingSource):
+            return False
+        if self.source.has(query(values)):
+            return False
+        half = values[: len(values) // 2]
+        return self.source.has(query(half)) or self._halved_before(query, half)
+
+
+def select_values(
+    source: QuerySource | QuerySession,
+    query: str,
+    variable: str,
+    values: Iterable[str],
+    chunk: int = CHUNK,
+) -> Answer:
+    """Ask a query for many values of one variable, some at a time.
+
+    A chunk that is too expensive for the source is halved and asked again, down to single values.
+
+    Args:
+        source: what to ask; a `QuerySession` records each query that was really answered.
+        query: holds ``$values`` once, where ``VALUES ?variable { ... }`` is put. It must select
+            the variable (or group by it), so that the answers to chunks add up to the whole's.
+        variable: its name, without "?".
+        values: IRIs, or ids of Wikidata ("Q42"). They are sorted and used once, so that the
+            chunks are the same every time.
+        chunk: values asked for in one query.
+
+    Returns:
+        All rows, sorted. Without values nothing is asked, and there are neither variables nor
+        rows.
+
+    Raises:
+        QueryTimeout: a single value was too expensive.
+        SourceError: there is no valid answer.
+        UsageError: the query does not hold ``$values`` once, or a value is no IRI.
+    """
+    if query.count("$values") != 1 or chunk < 1 or not _VARIABLE.fullmatch(variable):
+        raise UsageError(
+            "a query for chunks of values holds $values once, its variable is a plain name, and "
+            f"its chunks are of 1 or more values; not {variable!r}, {chunk} and: {query.strip()}"
+        )
+    before, after = query.split("$values")
+
+    def query_for(part: Sequence[str]) -> str:
+        return f"{before}VALUES ?{variable} {{ {' '.join(map(_written, part))} }}{after}"
+
+    wanted = sorted({_iri(value) for value in values})
+    parts = [wanted[start : start + chunk] for start in range(0, len(wanted), chunk)]
+    session = source if isinstance(source, QuerySession) else QuerySession(source)
+    return _join([session.select_part(query_for, part) for part in parts])
+
+
+def _join(answers: Sequence[Answer]) -> Answer:
+    """Join the answers to the parts of a query."""
+    heads = {found.variables for found in answers}
+    if len(heads) > 1:
+        raise SourceError(f"parts of one query were answered with different variables: {heads}")
+    return answer(heads.pop() if heads else (), (row for found in answers for row in found.rows))
+
+
+def _iri(value: str) -> str:
+    if _WIKIDATA_ID.fullmatch(value):
+        return WIKIDATA_ENTITY + value
+    if not _IRI.fullmatch(value):
+        raise UsageError(f"{value!r} is neither an id of Wikidata, such as Q42, nor an IRI")
+    return value
+
+
+def _written(iri: str) -> str:
+    """An IRI as a query writes it: short, if it is one of Wikidata's entities."""
+    short = iri.removeprefix(WIKIDATA_ENTITY)
+    return f"wd:{short}" if short != iri and _WIKIDATA_ID.fullmatch(short) else f"<{iri}>"

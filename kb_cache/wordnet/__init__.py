@@ -1,0 +1,1 @@
+"""WordNet: compiled from its database files, handed over as tables and graphs."""

@@ -1,0 +1,65 @@
+"""Array types, ragged ranges and sets of integer keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+UInts = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+
+
+def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:
+    """Concatenate ``arange(start, start + length)`` of each pair without a Python loop.
+
+    >>> ragged_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    total = int(lengths.sum())
+    if total == 0:
+        return np.empty(0, dtype=np.int64)
+    ends = np.cumsum(lengths)
+    shift = np.repeat(starts - (ends - lengths), lengths)
+    ranges: Ints = np.arange(total, dtype=np.int64) + shift
+    return ranges
+
+
+def run_starts(lengths: Iterable[int]) -> Ints:
+    """Return where each of several runs begins when they are laid end to end, and where they end.
+
+    >>> run_starts([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    counted = np.fromiter(lengths, dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(counted)]).astype(np.int64)
+
+
+def contains(sorted_keys: Ints, keys: Ints) -> Bools:
+    """Tell for each of ``keys`` whether it occurs in ``sorted_keys`` (ascending).
+
+    >>> contains(np.array([1, 4, 9]), np.array([4, 5])).tolist()
+    [True, False]
+    """
+    if sorted_keys.size == 0:
+        return np.zeros(keys.shape, dtype=np.bool_)
+    at = np.searchsorted(sorted_keys, keys)
+    at[at == sorted_keys.size] = 0
+    return np.asarray(sorted_keys[at] == keys)
+
+
+def sorted_unique(keys: Ints) -> Ints:
+    """Return the distinct keys, ascending.
+
+    Several times faster here than ``numpy.unique``, which hashes integers before it sorts them.
+
+    >>> sorted_unique(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(keys, axis=None)
+    if ordered.size == 0:
+        return ordered
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])

@@ -1,0 +1,130 @@
+"""What all of kbprobe's commands share: how they report errors and with which exit code.
+
+0: done. 1: failed. 2: the request was wrong. 130: interrupted with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
+
+import click
+
+from kbprobe.errors import KbprobeError, UsageError
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+
+
+def debug_option(function: _Decorated) -> _Decorated:
+    """Show ``--debug`` in a command's help; `run` is what acts upon it."""
+    return click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
+    )(function)
+
+
+def kbprobe_version() -> str:
+    """The installed version of kbprobe."""
+    try:
+        return version("kbprobe")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+class Dispatch(click.Group):
+    """A group of subcommands, and a command for everything that is none of their names."""
+
+    def __init__(
+        self,
+        name: str,
+        commands: dict[str, click.Command],
+        otherwise: Callable[[list[str]], click.Command],
+    ) -> None:
+        """Take the subcommands, and what makes the other command from the words given."""
+        super().__init__(name, commands)
+        self._otherwise = otherwise
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Choose by the first word; no words at all ask for help."""
+        words = args or ["--help"]
+        if words[0] in self.commands:
+            return super().make_context(info_name, words, parent, **extra)
+        return self._otherwise(words).make_context(info_name, words, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command chosen."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> int:
+    """Run a click command and return its exit code; never raises but with ``--debug``.
+
+    ``--debug`` is understood anywhere before a ``--``, after a subcommand as well; ``--version``
+    alone.
+
+    Args:
+        command: a command or group.
+        args: the arguments; None for those of the process.
+        prog_name: how the command is called, for its messages.
+    """
+    words = list(sys.argv[1:] if args is None else args)
+    options = words[: words.index("--")] if "--" in words else words
+    if options[:1] == ["--version"]:
+        click.echo(f"{prog_name} (kbprobe {kbprobe_version()})")
+        return 0
+    debug = "--debug" in options
+    words = [word for word in options if word != "--debug"] + words[len(options) :]
+    try:
+        result = command.main(words, prog_name=prog_name, standalone_mode=False)
+    except BrokenPipeError:
+        # The reader (head, less) has gone. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            raise
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            click.echo(error.format_message(), err=True)
+            return WRONG_USAGE
+        message, code = _describe(error)
+        click.echo(f"{prog_name}: {message}", err=True)
+        return code
+    return result if isinstance(result, int) else 0
+
+
+def _describe(error: BaseException) -> tuple[str, int]:
+    """The message for an error (after "PROG: ") and the exit code."""
+    if isinstance(error, click.Abort):
+        # click turns both Ctrl-C and the end of input at a prompt into this.
+        if isinstance(error.__cause__ or error.__context__, EOFError):
+            return "error: input ended where an answer was expected", FAILED
+        return "Interrupted; nothing was left half written.", INTERRUPTED
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted; nothing was left half written.", INTERRUPTED
+    if isinstance(error, click.UsageError):
+        context = error.ctx
+        hint = f"\n{context.get_usage()}\nMore: {context.command_path} --help" if context else ""
+        return f"error: {error.format_message()}{hint}", WRONG_USAGE
+    if isinstance(error, click.ClickException):
+        return f"error: {error.format_message()}", error.exit_code
+    if isinstance(error, UsageError):
+        return f"error: {error}", WRONG_USAGE
+    if isinstance(error, KbprobeError):
+        return f"error: {error}", FAILED
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"error: {error.strerror}{where}", FAILED
+    return (
+        f"error: unexpected {type(error).__name__}: {error}. This is a fault of kbprobe; "
+        "--debug shows where."
+    ), FAILED

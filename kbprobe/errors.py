@@ -1,0 +1,80 @@
+"""The exceptions that kbprobe raises on purpose.
+
+Every message says what was wrong, where, and what to do about it. The commands print the
+message alone; a traceback is shown only with ``--debug``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+
+class KbprobeError(Exception):
+    """Base of every error that kbprobe raises on purpose."""
+
+
+class UsageError(KbprobeError):
+    """The request itself is wrong: an unknown name, an impossible option. Exit code 2."""
+
+
+class CacheError(KbprobeError):
+    """The cache folder cannot be read, written or locked."""
+
+
+class SnapshotError(CacheError):
+    """A snapshot is missing, half written, corrupt or of another format version."""
+
+
+class SourceError(KbprobeError):
+    """A knowledge base's source files cannot be read or are not what they claim to be."""
+
+
+class MissingDependencyError(KbprobeError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Install it with: {how_to_install(extra)}"
+        )
+
+
+def how_to_install(extra: str = "", flags: str = "") -> str:
+    """Return the pip commands that install kbprobe, from a clone and from the package index.
+
+    Args:
+        extra: an optional dependency group; empty: none.
+        flags: options for pip.
+
+    >>> how_to_install("wikidata")
+    "pip install '.[wikidata]' in a clone of kbprobe (from PyPI: pip install 'kbprobe[wikidata]')"
+    >>> how_to_install(flags="--no-deps")
+    'pip install --no-deps . in a clone of kbprobe (from PyPI: pip install --no-deps kbprobe)'
+    """
+    command = f"pip install {flags}".strip()
+    clone, package = (f"'{name}[{extra}]'" if extra else name for name in (".", "kbprobe"))
+    return f"{command} {clone} in a clone of kbprobe (from PyPI: {command} {package})"
+
+
+def require(package: str, extra: str, purpose: str) -> None:
+    """Check that an optional package is installed, without importing it.
+
+    Raises:
+        MissingDependencyError: it is not.
+    """
+    if find_spec(package) is None:
+        raise MissingDependencyError(package, extra, purpose)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest known name, or an empty string.
+
+    >>> did_you_mean("wordnet_hypernimy", ["wordnet_hypernymy", "wordnet_synonymy"])
+    " Did you mean 'wordnet_hypernymy'?"
+    >>> did_you_mean("zzz", ["wordnet_hypernymy"])
+    ''
+    """
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""

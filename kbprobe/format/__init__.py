@@ -1,0 +1,1 @@
+"""The dataset format: items, setups, manifest, card and attribution."""

@@ -1,0 +1,222 @@
+"""The item: one schema for every probe, as Arrow types and as ``datasets.Features``.
+
+The schema only grows within a major version. ``SCHEMA_VERSION`` stands in every row.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kbprobe.arrays import Bools, Ints
+from kbprobe.format.setups import SETUPS
+
+if TYPE_CHECKING:
+    import datasets
+
+SCHEMA_VERSION = "1.0"
+UNKNOWN = -1
+"""The ``answer`` of a row that has none yet; its ``answerKey`` is empty."""
+
+LABELS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+COLUMNS: dict[str, str] = {
+    "id": "Identity of the row: a hash of probe, question, gold and distractors, not of wording.",
+    "question": "The question as rendered.",
+    "choices": "The choices: `text` and `label` (A, B, ...), in the order shown.",
+    "answer": "Index of the gold in `choices` (-1: not labelled yet).",
+    "answerKey": "Label of the gold (empty: not labelled yet).",
+    "setup": "How the row is evaluated: " + ", ".join(SETUPS) + ".",
+    "cluster": "Rows of one concept, or of concepts that belong together; splits never divide one.",
+    "concept": "The knowledge-base node asked about.",
+    "relation": "What holds between concept and gold.",
+    "hops": "Edges between concept and gold (0: the gold is the concept's own text).",
+    "distractor_family": "Where the distractors come from.",
+    "distractor_hops": "Their distance k' within the family (0: random).",
+    "choice_nodes": "The node behind each choice.",
+    "choice_families": "The family of each choice: gold, the row's family, or a random fill.",
+    "choice_hops": "The distance of each choice.",
+    "context": "The example sentence shown, if any.",
+    "surface_form": "The word asked about as it stands in the context.",
+    "pos": "Part of speech.",
+    "template": "Id of the wording used.",
+    "arguments": "The task's arguments by name: what a no-language control keeps.",
+    "triples": "The knowledge-base edges that make the gold true, or, where people tell what is "
+    "true, those that the question was made from.",
+    "fact_ids": "For each of `triples` the id of the row of another config that asks for it.",
+    "premise": "First sentence of an NLI pair.",
+    "hypothesis": "Second sentence of an NLI pair.",
+    "schema_version": "Version of this schema.",
+}
+"""Every column, in order, and what it holds."""
+
+_STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids")
+_INTS = ("answer", "hops", "distractor_hops")
+
+
+def _field_type(name: str) -> pa.DataType:
+    if name == "choices":
+        return pa.struct([("text", pa.list_(pa.string())), ("label", pa.list_(pa.string()))])
+    if name in _STRING_LISTS:
+        return pa.list_(pa.string())
+    if name == "choice_hops":
+        return pa.list_(pa.int32())
+    if name == "arguments":
+        return pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+    if name == "triples":
+        names = ("subject", "relation", "object")
+        return pa.list_(pa.struct([(part, pa.string()) for part in names]))
+    return pa.int32() if name in _INTS else pa.string()
+
+
+def arrow_schema() -> pa.Schema:
+    """Return the item as an Arrow schema, carrying the ``huggingface`` metadata."""
+    schema = pa.schema([(name, _field_type(name)) for name in COLUMNS])
+    return schema.with_metadata({"huggingface": huggingface_metadata()})
+
+
+def huggingface_metadata() -> str:
+    """Return the metadata by which ``datasets`` finds its Features in a Parquet file."""
+    features = {name: _feature(_field_type(name)) for name in COLUMNS}
+    return json.dumps({"info": {"features": features}}, separators=(",", ":"))
+
+
+def features() -> datasets.Features:
+    """Return the item as typed ``datasets.Features``."""
+    from datasets import Features
+
+    return Features.from_arrow_schema(arrow_schema())
+
+
+def _feature(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "List"}
+    return {"dtype": str(kind), "_type": "Value"}
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column as distinct values and, for each row (or row and choice), an index into them."""
+
+    values: pa.Array
+    codes: Ints
+
+    def take(self, rows: Ints | Bools) -> Coded:
+        """Return some of the rows."""
+        return Coded(self.values, self.codes[rows])
+
+    def array(self, rows: slice) -> pa.Array:
+        """Return the rows as a dictionary array, or as a list of them where codes are 2-d."""
+        codes = self.codes[rows]
+        flat = pa.DictionaryArray.from_arrays(pa.array(codes.ravel().astype(np.int32)), self.values)
+        return flat if codes.ndim == 1 else pa.ListArray.from_arrays(_even(codes), flat)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A column of lists: row ``i`` shows list ``line[i]``.
+
+    List ``j`` holds entries ``indptr[j] .. indptr[j + 1]`` of the parts, each part a coded
+    column over all entries. Lists are of structs of the parts, or, where one part alone has no
+    name (""), of its values.
+    """
+
+    line: Ints
+    indptr: Ints
+    parts: dict[str, Coded]
+
+    def array(self, rows: slice) -> pa.Array:
+        """Return the rows as a list array of dictionary arrays, or of structs of them."""
+        from kbprobe.arrays import ragged_ranges
+
+        line = self.line[rows]
+        lengths = np.diff(self.indptr)[line]
+        entries = ragged_ranges(self.indptr[line], lengths)
+        parts = {
+            name: pa.DictionaryArray.from_arrays(
+                pa.array(part.codes[entries].astype(np.int32)), part.values
+            )
+            for name, part in self.parts.items()
+        }
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        values = (
+            parts[""] if "" in parts else pa.StructArray.from_arrays([*parts.values()], [*parts])
+        )
+        return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+@dataclass(frozen=True)
+class Items:
+    """All rows of one split and config, not yet laid out: columns by name.
+
+    A column is a string (the same in every row), integers (1-d, or 2-d for lists), a
+    :class:`Coded` or a :class:`Ragged`. The column ``choice_text`` becomes part of ``choices``.
+    """
+
+    rows: int
+    columns: dict[str, str | Ints | Coded | Ragged | pa.Array]
+
+    def table(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Lay out rows ``start .. stop`` in the order of :data:`COLUMNS`.
+
+        Strings stay dictionary-encoded: gathered by index, never copied.
+        """
+        rows = slice(start, self.rows if stop is None else min(stop, self.rows))
+        return pa.table({name: self._column(name, rows) for name in COLUMNS})
+
+    def _column(self, name: str, rows: slice) -> pa.Array:
+        if name == "choices":
+            texts = self.columns["choice_text"]
+            assert isinstance(texts, Coded)
+            width = texts.codes.shape[1]
+            position = np.tile(np.arange(width), rows.stop - rows.start).reshape(-1, width)
+            label = Coded(pa.array(list(LABELS)), position)
+            return pa.StructArray.from_arrays(
+                [texts.array(rows), label.array(slice(None))], ["text", "label"]
+            )
+        value = self.columns.get(name, "")
+        if isinstance(value, str):
+            constant = np.zeros(rows.stop - rows.start, dtype=np.int64)
+            return Coded(pa.array([value]), constant).array(slice(None))
+        if isinstance(value, Coded | Ragged):
+            return value.array(rows)
+        if isinstance(value, np.ndarray):
+            numbers = pa.array(value[rows].ravel().astype(np.int32))
+            if value.ndim == 1:
+                return numbers
+            return pa.ListArray.from_arrays(_even(value[rows]), numbers)
+        return value[rows]
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Decode the dictionaries of a table of items: the types of :func:`arrow_schema`."""
+    schema = arrow_schema()
+    return pa.table(
+        [_decoded(table[name].combine_chunks(), schema.field(name).type) for name in COLUMNS],
+        schema=schema,
+    )
+
+
+def _decoded(array: Any, kind: pa.DataType) -> Any:
+    if isinstance(array, pa.ChunkedArray):
+        chunks = [_decoded(chunk, kind) for chunk in array.chunks]
+        return pa.chunked_array(chunks, type=kind)
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode().cast(kind)
+    if pa.types.is_struct(array.type):
+        parts = [_decoded(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, [field.name for field in kind])
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, _decoded(array.values, kind.value_type))
+    return array.cast(kind)
+
+
+def _even(codes: Ints) -> pa.Array:
+    """Offsets of lists that are all as long as the second axis."""
+    return pa.array(np.arange(codes.shape[0] + 1, dtype=np.int32) * codes.shape[1])

@@ -1,0 +1,287 @@
+"""Licences of knowledge bases: what each asks for, and under which a probe may be published.
+
+A probe's questions and choices are text taken from its sources, put into templates and mixed. What
+the table declares, and where the licence says so:
+
+- **WordNet** (https://wordnet.princeton.edu/license-and-commercial-use): use, copies, changes and
+  distribution for any purpose; its notice stays, and Princeton's name is not used in advertising.
+- **CC0 1.0**, section 2: all rights waived, nothing asked for.
+- **CC BY 4.0**, section 3(a): attribution, a link to the licence, and a statement of changes.
+- **CC BY-SA 4.0**, section 3(b): the same, and what is adapted goes under this licence or one that
+  Creative Commons lists as compatible. The list (https://creativecommons.org/compatiblelicenses)
+  holds GPLv3 since 8 October 2015, one way only. It names version 3 alone, so the whole cannot be
+  offered under "any later version" (https://www.gnu.org/licenses/license-list.html#ccbysa).
+- **CC BY-SA 3.0**, section 4(b): what is adapted goes under it or a later version of it. GPLv3 is
+  on the list for version 4.0 alone.
+- **CC BY-NC 4.0**, section 3(a) with 1(i): as CC BY, for purposes that are not commercial. A
+  share-alike licence forbids further restrictions (CC BY-SA 4.0, section 3(b)(3); GPLv3,
+  section 10).
+- **CC BY-NC-SA 4.0**, section 3(b): what is adapted goes under this licence.
+- **CC BY-ND and BY-NC-ND 4.0**, section 2(a)(1)(B): what is adapted must not be shared.
+- **GPL 3.0 or later**, section 5(c): the whole goes under the GPL. It takes in the permissive
+  licences here (https://www.gnu.org/licenses/license-list.html: CC BY 4.0, Apache 2.0, Expat) and,
+  by its section 7(b) and 7(d), notices to keep and names not to use.
+- **MIT**, **BSD 3-clause**, **Apache 2.0** (section 4): notices stay; with BSD, names are not used
+  in advertising; with Apache, a statement of changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from kbprobe.errors import UsageError, did_you_mean
+
+_BY_SA_3, _BY_SA_4 = "CC-BY-SA-3.0", "CC-BY-SA-4.0"
+_GPL, _GPL_3 = "GPL-3.0-or-later", "GPL-3.0-only"
+_NC_SA = "CC-BY-NC-SA-4.0"
+_SHARE_ALIKE = frozenset({_BY_SA_3, _BY_SA_4, _GPL, _GPL_3, _NC_SA})
+
+
+@dataclass(frozen=True)
+class Licence:
+    """What a licence asks of a probe that holds work under it.
+
+    Attributes:
+        spdx: its SPDX id.
+        title: its name.
+        link: address of its text.
+        hub: what the Hub calls it in ``license:``; ``other`` if it has no name for it.
+        asks: what it asks for, in the order of its text.
+        within: the share-alike licences that a dataset with such work may be under, the best one
+            first. A licence that is share-alike itself demands one of them.
+        reason: why it is compatible with no other, for messages.
+    """
+
+    spdx: str
+    title: str
+    link: str
+    hub: str
+    asks: tuple[str, ...] = ()
+    within: tuple[str, ...] = tuple(sorted(_SHARE_ALIKE))
+    reason: str = ""
+
+    @property
+    def share_alike(self) -> bool:
+        """Whether the dataset must be under this licence or one that it names."""
+        return self.spdx in _SHARE_ALIKE
+
+    @property
+    def adaptable(self) -> bool:
+        """Whether what is adapted may be shared at all."""
+        return bool(self.within)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The licence of a dataset made from several sources.
+
+    Attributes:
+        spdx: an SPDX expression.
+        hub: the value of ``license:`` in a card's front matter.
+        name: the value of ``license_name``, where ``license`` is ``other``; else empty.
+        link: the value of ``license_link``, likewise.
+        parts: the parts' licences.
+    """
+
+    spdx: str
+    hub: str
+    name: str
+    link: str
+    parts: tuple[Licence, ...]
+
+    def front_matter(self) -> dict[str, str]:
+        """Return the entries of a Hub card's front matter."""
+        named = {"license_name": self.name, "license_link": self.link} if self.name else {}
+        return {"license": self.hub, **named}
+
+
+def _creative_commons(kind: str, version: str = "4.0") -> tuple[str, str, str, str]:
+    return (
+        f"CC-{kind.upper()}-{version}",
+        f"Creative Commons {kind.upper()} {version}",
+        f"https://creativecommons.org/licenses/{kind}/{version}/",
+        f"cc-{kind}-{version}",
+    )
+
+
+_ATTRIBUTION = ("attribution", "a link to the licence", "a statement of changes")
+_ALIKE = (*_ATTRIBUTION, "the same licence for what is adapted")
+_GPL_TEXT = "https://www.gnu.org/licenses/gpl-3.0.html"
+_GPL_ASKS = ("its notices", "the same licence for the whole", "no further restrictions")
+_NO_MORE = (
+    "a share-alike licence allows no further restriction of use (CC BY-SA 4.0, section 3(b)(3); "
+    "GPLv3, section 10)"
+)
+
+LICENCES: Mapping[str, Licence] = {
+    licence.spdx: licence
+    for licence in (
+        Licence(
+            "CC0-1.0", "Creative Commons Zero 1.0",
+            "https://creativecommons.org/publicdomain/zero/1.0/", "cc0-1.0",
+        ),
+        Licence(
+            "LicenseRef-WordNet", "WordNet licence",
+            "https://wordnet.princeton.edu/license-and-commercial-use", "other",
+            ("its notice", "no use of Princeton's name in advertising"),
+        ),
+        Licence("MIT", "MIT licence", "https://spdx.org/licenses/MIT.html", "mit", ("its notice",)),
+        Licence(
+            "BSD-3-Clause", "BSD 3-clause licence",
+            "https://spdx.org/licenses/BSD-3-Clause.html", "bsd-3-clause",
+            ("its notice", "no use of its authors' names in advertising"),
+        ),
+        Licence(
+            "Apache-2.0", "Apache licence 2.0",
+            "https://www.apache.org/licenses/LICENSE-2.0", "apache-2.0",
+            ("its notices", "a statement of changes"),
+        ),
+        Licence(
+            *_creative_commons("by"),
+            asks=_ATTRIBUTION,
+            within=(_BY_SA_4, _GPL, _GPL_3, _NC_SA),
+            reason="CC BY 4.0 does not go into share-alike licences of an earlier version "
+            "(section 2(a)(5)(C): no terms that restrict the rights it grants)",
+        ),
+        Licence(
+            *_creative_commons("by-sa", "3.0"),
+            asks=_ALIKE,
+            within=(_BY_SA_3, _BY_SA_4),
+            reason="CC BY-SA 3.0 goes into its own later versions alone (section 4(b))",
+        ),
+        Licence(
+            *_creative_commons("by-sa"),
+            asks=_ALIKE,
+            within=(_BY_SA_4, _GPL_3),
+            reason="CC BY-SA 4.0 goes into itself and GPLv3 alone (section 3(b) and "
+            "https://creativecommons.org/compatiblelicenses)",
+        ),
+        Licence(
+            _GPL, "GNU General Public License, version 3 or any later version",
+            _GPL_TEXT, "gpl-3.0", _GPL_ASKS, (_GPL, _GPL_3),
+            "the GPL goes into itself alone (section 5(c))",
+        ),
+        Licence(
+            _GPL_3, "GNU General Public License, version 3 only",
+            _GPL_TEXT, "gpl-3.0", _GPL_ASKS, (_GPL_3,),
+            "the GPL goes into itself alone (section 5(c))",
+        ),
+        Licence(
+            *_creative_commons("by-nc"),
+            asks=(*_ATTRIBUTION, "no commercial use"),
+            within=(_NC_SA,),
+            reason=f"CC BY-NC 4.0 forbids commercial use, and {_NO_MORE}",
+        ),
+        Licence(
+            *_creative_commons("by-nc-sa"),
+            asks=(*_ALIKE, "no commercial use"),
+            within=(_NC_SA,),
+            reason="CC BY-NC-SA 4.0 goes into itself alone (section 3(b)), and it forbids "
+            "commercial use",
+        ),
+        *(
+            Licence(
+                *_creative_commons(kind),
+                asks=(*_ATTRIBUTION, "nothing adapted to be shared"),
+                within=(),
+                reason="work adapted from it must not be shared (section 2(a)(1)(B)), and "
+                "questions made of it are adapted",
+            )
+            for kind in ("by-nd", "by-nc-nd")
+        ),
+    )
+}  # fmt: skip
+"""SPDX id -> licence."""
+
+
+def licence(spdx: str) -> Licence:
+    """Return the licence of that SPDX id.
+
+    Raises:
+        UsageError: it is not declared here.
+    """
+    if spdx not in LICENCES:
+        raise UsageError(
+            f"no licence {spdx!r} is declared in kbprobe.format.licences, so what it "
+            f"asks for is not known.{did_you_mean(spdx, LICENCES)} Declared: {', '.join(LICENCES)}."
+        )
+    return LICENCES[spdx]
+
+
+def parts_of(expression: str) -> tuple[str, ...]:
+    """Split an SPDX expression of parts joined by `` AND ``; each part once.
+
+    >>> parts_of("LicenseRef-WordNet AND CC-BY-SA-4.0 AND LicenseRef-WordNet")
+    ('LicenseRef-WordNet', 'CC-BY-SA-4.0')
+    """
+    return tuple(dict.fromkeys(part.strip(" ()") for part in expression.split(" AND ")))
+
+
+def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
+    """Return the licence under which a probe may be published, from those of its sources.
+
+    Args:
+        sources: name of each source -> its SPDX expression, or the expressions alone.
+
+    Raises:
+        UsageError: a licence is not declared, or no licence suits all of them. The message names
+            the two sources and the reason.
+
+    >>> combine(["LicenseRef-WordNet", "CC-BY-SA-4.0"]).spdx
+    'CC-BY-SA-4.0'
+    >>> combine(["GPL-3.0-or-later", "CC-BY-SA-4.0"]).spdx
+    'GPL-3.0-only'
+    >>> combine(["CC0-1.0", "LicenseRef-WordNet"]).front_matter()["license_name"]
+    'wordnet'
+    """
+    named = sources if isinstance(sources, Mapping) else {text: text for text in sources}
+    parts: dict[str, str] = {}
+    for source, expression in named.items():
+        for part in parts_of(expression):
+            parts.setdefault(part, source)
+    licences = [licence(part) for part in parts]
+    for one in licences:
+        if not one.adaptable:
+            raise UsageError(
+                f"a probe cannot be made of {_named(one, parts)}: {one.reason}. Leave it out."
+            )
+    demanding = [one for one in licences if one.share_alike]
+    if not demanding:
+        return _side_by_side(licences)
+    for target in demanding[0].within:
+        if all(target in one.within for one in licences):
+            found = LICENCES[target]
+            return Whole(found.spdx, found.hub, "", "", tuple(licences))
+    raise UsageError(_conflict(licences, parts))
+
+
+def _side_by_side(licences: list[Licence]) -> Whole:
+    """No part is share-alike: the licences of all parts hold side by side."""
+    asking = [one for one in licences if one.asks] or licences[:1]
+    expression = " AND ".join(one.spdx for one in asking)
+    if len(asking) == 1 and asking[0].hub != "other":
+        return Whole(expression, asking[0].hub, "", "", tuple(licences))
+    name = "-and-".join(one.spdx.removeprefix("LicenseRef-").lower() for one in asking)
+    # One link is all that a card's front matter holds: its text has those of the others.
+    return Whole(expression, "other", name, asking[0].link, tuple(licences))
+
+
+def _conflict(licences: list[Licence], parts: Mapping[str, str]) -> str:
+    """Say which two licences exclude each other, and why."""
+    first, second = licences[0], licences[-1]
+    for one, other in combinations(licences, 2):
+        if (one.share_alike or other.share_alike) and not set(one.within) & set(other.within):
+            first, second = one, other
+            break
+    reasons = "; ".join(dict.fromkeys(filter(None, (first.reason, second.reason))))
+    return (
+        f"no licence suits both {_named(first, parts)} and {_named(second, parts)}: {reasons}. "
+        "Build the probe from one of them."
+    )
+
+
+def _named(one: Licence, parts: Mapping[str, str]) -> str:
+    source = parts[one.spdx]
+    return one.spdx if source == one.spdx else f"{source} ({one.spdx})"

@@ -1,0 +1,130 @@
+"""Setups: how the rows of a probe are asked and scored; and its controls.
+
+Every row names its setup. A :class:`Setup` says which of the item's columns the setup uses, what
+must hold of its rows, and how it is announced and scored elsewhere. Only the standard library is
+imported here: all probes are declared whenever a command lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MASK = "[MASK]"
+"""What stands for the answer in a cloze question, once."""
+
+QUESTION, CLOZE, ACCEPTABILITY, NLI = "mc_qa", "mc_mlm", "acceptability", "nli"
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One way of asking.
+
+    Attributes:
+        name: the value of the column ``setup``.
+        summary: what a model is asked.
+        texts: the item's text columns that the setup shows; those of other setups are empty.
+        labels: the choices of every row, in this order; empty where rows have their own.
+        task_categories, task_ids: what the Hub calls the task.
+        metrics: the metrics that are reported, by the names of the ``evaluate`` library.
+        problems: returns what is wrong with a row, in words; nothing where it is sound.
+    """
+
+    name: str
+    summary: str
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    task_categories: tuple[str, ...]
+    task_ids: tuple[str, ...]
+    metrics: tuple[str, ...]
+    problems: Callable[[Row], list[str]]
+
+    def check(self, row: Row) -> list[str]:
+        """Return what is wrong with a row of this setup, in words.
+
+        >>> SETUPS["mc_mlm"].check({"question": "A rose is", "choices": {"text": ["a", "b"]}})
+        ['the question shows [MASK] 0 times, not once']
+        """
+        shown = [f"{name} is empty" for name in self.texts if not row.get(name)]
+        choices = list(row["choices"]["text"])
+        if self.labels and choices != list(self.labels):
+            shown.append(f"the choices are not {', '.join(self.labels)}")
+        elif len(set(choices)) < len(choices) or len(choices) < 2:
+            shown.append("the choices are fewer than two, or two are the same")
+        return shown or self.problems(row)
+
+
+def _one_mask(row: Row) -> list[str]:
+    masks = row["question"].count(MASK)
+    return [] if masks == 1 else [f"the question shows {MASK} {masks} times, not once"]
+
+
+def _no_mask(row: Row) -> list[str]:
+    return [f"the question shows {MASK}"] if MASK in row["question"] else []
+
+
+def _two_sentences(row: Row) -> list[str]:
+    same = row["premise"] == row["hypothesis"]
+    return ["premise and hypothesis are the same"] if same else []
+
+
+SETUPS: Mapping[str, Setup] = {
+    setup.name: setup
+    for setup in (
+        Setup(
+            QUESTION,
+            "Which choice answers the question, or ends the sentence?",
+            ("question",),
+            (),
+            ("multiple-choice",),
+            ("multiple-choice-qa",),
+            ("accuracy",),
+            _no_mask,
+        ),
+        Setup(
+            CLOZE,
+            f"Which choice belongs where {MASK} stands?",
+            ("question",),
+            (),
+            ("multiple-choice", "fill-mask"),
+            ("multiple-choice-qa", "masked-language-modeling"),
+            ("accuracy",),
+            _one_mask,
+        ),
+        Setup(
+            ACCEPTABILITY,
+            "Is the sentence, shown as the question, acceptable English?",
+            ("question",),
+            ("unacceptable", "acceptable"),
+            ("text-classification",),
+            ("acceptability-classification",),
+            ("matthews_correlation", "accuracy"),
+            _no_mask,
+        ),
+        Setup(
+            NLI,
+            "Given the premise, is the hypothesis true, undetermined or false?",
+            ("premise", "hypothesis"),
+            ("entailment", "neutral", "contradiction"),
+            ("text-classification",),
+            ("natural-language-inference",),
+            ("accuracy",),
+            _two_sentences,
+        ),
+    )
+}
+"""Every setup by name."""
+
+NO_LANGUAGE = "no_language"
+PERTURBED = "perturbed"
+CONTROLS = {
+    NO_LANGUAGE: "The question keeps its arguments and the mask alone. Answers that are a few "
+    "fixed words become nonsense words, always the same one for the same answer.",
+    PERTURBED: "Nonsense words stand in the question for the words that carry its meaning.",
+}
+"""Every control rendering, and what it does to a row."""
+
+SPLITS = ("train", "validation", "test")

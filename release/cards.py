@@ -1,0 +1,125 @@
+"""Reading and writing cards: front matter, text, and the sections of the text.
+
+``huggingface_hub.DatasetCard`` parses front matter as well, but writes all of it anew: comments and
+the spelling of what did not change would be lost. So entries are kept here as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kbprobe.errors import UsageError
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_KEY = re.compile(r"^(?:\"([^\"]+)\"|'([^']+)'|([^\s#:'\"-][^:]*?))\s*:(?:\s|$)")
+
+
+def split_card(card: str) -> tuple[dict[str, Any], str]:
+    """Split a card into its front matter, as plain data, and its text.
+
+    Raises:
+        UsageError: there is no front matter, or it is not a YAML mapping.
+    """
+    header, text = split_header(card)
+    if not header:
+        raise UsageError("the card has no front matter between two lines of ---")
+    return parse_header(header), text
+
+
+def join_card(front: Mapping[str, Any], text: str, header: str = "") -> str:
+    """Return a card; the inverse of :func:`split_card`.
+
+    Args:
+        front: entries of the front matter, in order.
+        text: the rest of the card.
+        header: front matter as somebody wrote it; entries whose value is the same keep its
+            spelling and its comments.
+    """
+    start, written = _entries(header)
+    before = parse_header(header)
+    parts = [
+        written[name] if name in written and before.get(name) == value else _dump({name: value})
+        for name, value in front.items()
+    ]
+    return f"---\n{start}{''.join(parts)}---\n{text}"
+
+
+def split_header(card: str) -> tuple[str, str]:
+    """Split a card into the source of its front matter, empty if there is none, and the rest."""
+    found = _FRONT.match(card)
+    return (found[1], card[found.end() :]) if found else ("", card)
+
+
+def parse_header(header: str) -> dict[str, Any]:
+    """Read the source of front matter; empty if it holds nothing but comments.
+
+    Raises:
+        UsageError: it is not a YAML mapping.
+    """
+    import yaml
+
+    try:
+        front = yaml.safe_load(header)
+    except yaml.YAMLError as error:
+        message = " ".join(str(error).split())
+        raise UsageError(f"the card's front matter is not YAML: {message}") from None
+    if front is None:
+        return {}
+    if not isinstance(front, dict):
+        raise UsageError("the card's front matter is not a mapping")
+    return front
+
+
+def sections(text: str) -> dict[str, str]:
+    """Split a text at its headings of the second level; what comes before them has no name.
+
+    Lines of code that look like headings are not headings. Each part ends with one empty line.
+    """
+    found: dict[str, str] = {}
+    name = fence = ""
+    for line in text.strip("\n").splitlines():
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        elif not fence and line.startswith("## "):
+            title = name = line.removeprefix("## ").strip()
+            number = 1
+            while name in found:
+                number += 1
+                name = f"{title} ({number})"
+        found[name] = found.get(name, "") + line + "\n"
+    return {key: part.rstrip("\n") + "\n\n" for key, part in found.items()}
+
+
+def _dump(entry: Mapping[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(dict(entry), sort_keys=False, allow_unicode=True, width=1000))
+
+
+def _entries(header: str) -> tuple[str, dict[str, str]]:
+    """Split front matter into its top-level entries, each with the comments above it.
+
+    Returns:
+        What comes before the first entry and is not a comment, and the source of each entry.
+    """
+    entries: dict[str, str] = {}
+    waiting = name = ""
+    for line in header.splitlines(keepends=True):
+        if found := _KEY.match(line):
+            name = next(filter(None, found.groups()))
+            entries[name] = waiting + line
+        elif line.startswith("#") or not name or (not line.strip() and waiting):
+            waiting += line
+            continue
+        else:
+            entries[name] += waiting + line
+        waiting = ""
+    if waiting and name:
+        entries[name] += waiting
+        waiting = ""
+    return waiting, entries

@@ -1,0 +1,28 @@
+"""Every target of an export: a module here that defines ``TARGET``, named like the target."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from kbprobe.errors import UsageError, did_you_mean
+from release.exports.types import Target
+
+TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path__)))
+"""The names on the command line: those of the modules."""
+
+
+def find_target(name: str) -> Target:
+    """Return the target of a name.
+
+    Raises:
+        UsageError: there is none; the message names those there are.
+    """
+    if name not in TARGETS:
+        raise UsageError(
+            f"There is no target {name!r}.{did_you_mean(name, TARGETS)} Known: "
+            f"{', '.join(TARGETS)}."
+        )
+    target = import_module(f"{__name__}.{name.replace('-', '_')}").TARGET
+    assert isinstance(target, Target)
+    return target

@@ -1,0 +1,269 @@
+"""What is published of a built probe: the files in its manifest, and the files that describe it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
+from kbprobe.format.manifest import MANIFEST, read_manifest
+from release.cards import split_card
+from release.checks.files import CROISSANT, RECORD
+from release.checks.findings import Report, some
+from release.checks.manifest import Layout, read_layout
+from release.croissant import croissant_text
+from release.hub.repo_card import LICENCE, LISTED, GeneratedCard, unmarked
+from release.publication_card import publication_card
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_RESERVED = ("data", "README", "manifest", "release", "croissant")
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file as it is to be on the Hub.
+
+    Attributes:
+        path: in the repository.
+        source: the file, or its content.
+        size: in bytes.
+        sha256: of the content, in hexadecimal.
+    """
+
+    path: str
+    source: Path | bytes
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str, content: bytes) -> LocalFile:
+        """Make a file from its content."""
+        return cls(path, content, len(content), hashlib.sha256(content).hexdigest())
+
+    def content(self) -> bytes:
+        """Read all of it."""
+        return self.source if isinstance(self.source, bytes) else self.source.read_bytes()
+
+
+@dataclass(frozen=True)
+class Package:
+    """A probe, ready for publishing.
+
+    Attributes:
+        config: the name under which its default config is published.
+        layout: its manifest.
+        files: data, manifest, Croissant and record; the card is made once the Hub's is known.
+        front, text: its card.
+    """
+
+    config: str
+    layout: Layout
+    files: tuple[LocalFile, ...]
+    front: Mapping[str, Any]
+    text: str
+
+    @property
+    def prefix(self) -> str:
+        """The folder of its files in the repository, with a slash; empty for the default config."""
+        return prefix_of(self.config)
+
+
+def prefix_of(config: str) -> str:
+    """Return the folder of a config in a repository, with a slash; empty for the default one."""
+    return "" if config == DEFAULT_CONFIG else f"{config}/"
+
+
+def check_name(config: str) -> None:
+    """Refuse what cannot be the name of a config of a repository.
+
+    Raises:
+        UsageError: it is not a plain name, or every repository has files of that name.
+    """
+    if not _NAME.fullmatch(config) or config in _RESERVED:
+        raise UsageError(
+            f"--config-name {config!r}: use letters, digits, '_', '-' and '.', a letter or digit "
+            f"first, and none of {', '.join(_RESERVED)}"
+        )
+
+
+def pack(
+    folder: Path,
+    report: Report,
+    *,
+    repo_id: str,
+    config: str = DEFAULT_CONFIG,
+    version: str = "",
+) -> Package:
+    """Gather what is published. Data files are not read: the check has hashed them.
+
+    Args:
+        folder: the probe.
+        report: what the check found in it.
+        repo_id: ``USER/NAME``.
+        config: the name under which the probe's default config is published.
+        version: the tag, if any.
+
+    Raises:
+        UsageError: the folder holds no probe, or its card cannot be read.
+        KbprobeError: a data file is a link, or has changed since it was checked.
+    """
+    manifest = read_manifest(folder)
+    layout = read_layout(manifest, folder / MANIFEST)
+    prefix = prefix_of(config)
+    described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix)
+    files = [
+        *data_files(folder, layout, prefix),
+        LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
+        LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
+    ]
+    front, text = split_card(
+        publication_card(
+            folder,
+            repo_id=repo_id,
+            version=version,
+            forced=report.failed,
+            canary=layout.canary_column,
+        )
+    )
+    text = unmarked(text)
+    if prefix:
+        front, text = renamed_card(front, text, config, repo_id)
+    record = {
+        "format": FORMAT,
+        "probe": manifest["probe"],
+        "config": config,
+        "version": version,
+        "kbprobe_version": kbprobe_version(),
+        "request": manifest["request"],
+        "environment": manifest.get("environment", {}),
+        "check": [asdict(one) for one in report.findings],
+        "forced": [one.name for one in report.failed],
+        "files": [{"path": one.path, "bytes": one.size, "sha256": one.sha256} for one in files],
+        "card": asdict(GeneratedCard.of(front, text)),
+    }
+    content = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    files.append(LocalFile.of(f"{prefix}{RECORD}", content.encode()))
+    return Package(config, layout, tuple(files), front, text)
+
+
+def data_files(folder: Path, layout: Layout, prefix: str = "") -> list[LocalFile]:
+    """Return the data files in a manifest, with the checksums that it records.
+
+    Raises:
+        KbprobeError: one is a link or is reached through one, is missing, or is of another size.
+    """
+    for name in (CARD, MANIFEST, *(entry.path for entry in layout.files)):
+        if (folder / name).resolve() != folder.resolve() / name:
+            raise KbprobeError(
+                f"{folder / name} is a link, or is reached through one. Links are not published: "
+                "put the file itself there."
+            )
+    found = []
+    for entry in layout.files:
+        path = folder / entry.path
+        if not path.is_file() or path.stat().st_size != entry.bytes:
+            raise KbprobeError(f"{path} is not as {MANIFEST} records it. Build the probe again.")
+        found.append(LocalFile(f"{prefix}{entry.path}", path, entry.bytes, entry.sha256))
+    return found
+
+
+def published_name(name: str, config: str) -> str:
+    """Return the name of a probe's config in a repository that holds several probes.
+
+    >>> published_name("default", "hypernymy"), published_name("perturbed", "hypernymy")
+    ('hypernymy', 'hypernymy-perturbed')
+    """
+    if config == DEFAULT_CONFIG:
+        return name
+    return config if name == DEFAULT_CONFIG else f"{config}-{name}"
+
+
+def renamed_card(
+    front: Mapping[str, Any], text: str, config: str, repo_id: str
+) -> tuple[dict[str, Any], str]:
+    """Rename the configs of a card, and move its files into a folder, for a shared repository.
+
+    Args:
+        front: front matter of the card.
+        text: the rest of it.
+        config: the name.
+        repo_id: where it is published, as its examples say.
+    """
+
+    def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
+        name = published_name(entry["config_name"], config)
+        rest = {key: value for key, value in entry.items() if key not in ("config_name", "default")}
+        if "data_files" in rest:
+            files = entry["data_files"]
+            rest["data_files"] = [{**file, "path": f"{config}/{file['path']}"} for file in files]
+        return {"config_name": name, **rest}
+
+    def renamed_load(found: re.Match[str]) -> str:
+        return f'load_dataset("{repo_id}", "{published_name(found[1] or DEFAULT_CONFIG, config)}"'
+
+    shared = {key: value for key, value in front.items() if key in (*LISTED, *LICENCE)}
+    for key in ("configs", "dataset_info"):
+        shared[key] = [renamed(entry) for entry in front[key]]
+    loads = re.compile(rf'load_dataset\("{re.escape(repo_id)}"(?:, "([^"]+)")?')
+    return shared, loads.sub(renamed_load, text)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What ``release.json`` on the Hub says about the last publication.
+
+    Attributes:
+        card: what was generated for the card.
+        files: SHA-256 of each file, by its path in the repository.
+    """
+
+    card: GeneratedCard = field(default_factory=GeneratedCard)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_record(content: bytes | None) -> Record | None:
+    """Read the record of the last publication; None if it is missing or damaged."""
+    try:
+        record = json.loads(content or b"")
+        card = GeneratedCard(dict(record["card"]["front"]), dict(record["card"]["sections"]))
+        return Record(card, {one["path"]: one["sha256"] for one in record["files"]})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def require_intact(report: Report) -> None:
+    """Refuse a probe whose files are not those of its manifest, even with ``--force``.
+
+    Raises:
+        KbprobeError: they are not.
+    """
+    broken = [one for one in report.failed if one.name in ("manifest", "files", "checksums")]
+    if broken:
+        problems = "; ".join(f"{one.name}: {one.what} ({one.where})" for one in broken)
+        raise KbprobeError(
+            f"{report.folder} does not match its {MANIFEST}, and is not published, not even with "
+            f"--force: {problems}. Build the probe again."
+        )
+
+
+def require_passed(report: Report) -> None:
+    """Refuse a probe whose check failed.
+
+    Raises:
+        KbprobeError: it failed.
+    """
+    if report.failed:
+        problems = some(f"{one.name}: {one.what}" for one in report.failed)
+        raise KbprobeError(
+            f"the check of {report.folder} failed ({problems}). `release-probe check "
+            f"{report.folder}` says what to do about each. --force publishes all the same, and the "
+            "card then says so."
+        )

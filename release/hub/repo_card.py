@@ -1,0 +1,194 @@
+"""The card of a repository: generated text between marks, everything else the owner's.
+
+A repository's card has a part for each probe in it. Sections that somebody edited between the marks
+are kept too, as long as what is generated there has not changed as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kbprobe.errors import UsageError
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from release.cards import join_card, parse_header, sections, split_header
+from release.hub.merge import Merge, Prefer
+
+LISTED = (
+    "language",
+    "annotations_creators",
+    "source_datasets",
+    "task_categories",
+    "task_ids",
+    "size_categories",
+    "tags",
+    "configs",
+    "dataset_info",
+)
+"""Entries of front matter to which each probe of a repository adds its own."""
+
+LICENCE = ("license", "license_name", "license_link")
+_MARKS = re.compile(
+    r"^<!-- kbprobe:begin (?P<name>\S+) [^\n]*-->\n"
+    r"(?P<block>.*?)"
+    r"^<!-- kbprobe:end (?P=name) -->\n?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class GeneratedCard:
+    """What was generated for the card when a probe was published, as ``release.json`` keeps it.
+
+    Attributes:
+        front: entries of the front matter.
+        sections: digest of each section, by its heading.
+    """
+
+    front: Mapping[str, Any] = field(default_factory=dict)
+    sections: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, front: Mapping[str, Any], text: str) -> GeneratedCard:
+        """Record what is generated, for the next publication."""
+        return cls(dict(front), {name: digest(part) for name, part in sections(text).items()})
+
+
+@dataclass(frozen=True)
+class MergedCard:
+    """A card as it is to be published.
+
+    Attributes:
+        text: all of it.
+        kept: sections and entries of front matter that somebody changed, and that were kept.
+    """
+
+    text: str
+    kept: tuple[str, ...]
+
+
+def merge_card(
+    name: str,
+    front: Mapping[str, Any],
+    text: str,
+    hub: str | None,
+    base: GeneratedCard,
+    prefer: Prefer | None = None,
+) -> MergedCard:
+    """Merge what is generated for a probe into a repository's card.
+
+    Args:
+        name: the config under which the probe is published.
+        front: generated front matter.
+        text: generated text.
+        hub: the card on the Hub; None if there is none.
+        base: what was generated when the probe was published last.
+        prefer: whose version to take where both changed.
+
+    Raises:
+        UsageError: both changed the same entry or section, and ``prefer`` is not given; or the
+            card on the Hub cannot be read.
+    """
+    if hub is None:
+        return MergedCard(join_card(front, f"\n{marked(name, text)}"), ())
+    header, rest = split_header(hub.replace("\r\n", "\n"))
+    before = hub_front(hub)
+    merge = Merge(prefer)
+    merged = merge.tree(base.front, dict(front), as_lists(before))
+    rest, kept = _merge_text(merge, name, text, rest, base)
+    if merge.conflicts:
+        raise UsageError(
+            "README.md was changed on the Hub where its generated part changes too: "
+            f"{', '.join(merge.conflicts)}. Move what was written there below the last mark "
+            "(<!-- kbprobe:end ... -->), where it is kept, or choose a side: --prefer hub or "
+            "--prefer generated."
+        )
+    edited = [
+        key
+        for key in base.front
+        if key in front
+        and before.get(key) not in (None, base.front[key])
+        and merged.get(key) != front[key]
+    ]
+    text = f"---\n{header}---\n{rest}" if merged == before else join_card(merged, rest, header)
+    return MergedCard(text, (*edited, *kept))
+
+
+def hub_front(card: str) -> dict[str, Any]:
+    """Read the front matter of a card on the Hub.
+
+    Raises:
+        UsageError: it is not a YAML mapping, so that nothing can be merged into it.
+    """
+    try:
+        return parse_header(split_header(card.replace("\r\n", "\n"))[0])
+    except UsageError as error:
+        raise UsageError(
+            f"README.md on the Hub: {error}. Mend the lines between --- there, then publish again."
+        ) from None
+
+
+def as_lists(front: Mapping[str, Any]) -> dict[str, Any]:
+    """Write ``dataset_info`` and ``configs`` as lists: the Hub accepts single entries too."""
+    found = dict(front)
+    for key in ("configs", "dataset_info"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = [{"config_name": DEFAULT_CONFIG, **found[key]}]
+    return found
+
+
+def _merge_text(
+    merge: Merge, name: str, text: str, rest: str, base: GeneratedCard
+) -> tuple[str, list[str]]:
+    ours = sections(text)
+    place = next((found for found in _MARKS.finditer(rest) if found["name"] == name), None)
+    if place is None:
+        around = _without_generated(rest, base.sections).rstrip("\n")
+        return (f"{around}\n\n" if around.strip() else "\n") + marked(name, text), []
+    theirs = sections(place["block"])
+    merged = merge.texts(base.sections, ours, theirs, digest)
+    kept = [key for key, part in merged.items() if part != ours.get(key)]
+    if merged == theirs:
+        return rest, kept
+    inside = marked(name, "".join(merged.values()))
+    return rest[: place.start()] + inside + rest[place.end() :], kept
+
+
+def _without_generated(rest: str, generated: Mapping[str, str]) -> str:
+    """Remove generated sections from a card whose marks somebody deleted.
+
+    Args:
+        rest: the card's text; parts of other probes, between their marks, are left alone.
+        generated: digest of each section, by its heading; empty if nothing was generated.
+    """
+    if not generated:
+        return rest
+    kept, at = [], 0
+    for start, end in (*(found.span() for found in _MARKS.finditer(rest)), (len(rest), len(rest))):
+        outside = sections(rest[at:start])
+        kept += [part for key, part in outside.items() if generated.get(key) != digest(part)]
+        kept.append(rest[start:end])
+        at = end
+    return "".join(kept)
+
+
+def marked(name: str, text: str) -> str:
+    """Put the marks around a probe's part of a card."""
+    body = "".join(sections(text).values()).rstrip()
+    return (
+        f"<!-- kbprobe:begin {name} (release-probe writes everything down to the end mark; text "
+        f"outside the marks is kept) -->\n{body}\n<!-- kbprobe:end {name} -->\n"
+    )
+
+
+def unmarked(text: str) -> str:
+    """Return the text of a card without marks; what is between them stays."""
+    return re.sub(r"^<!-- kbprobe:(?:begin|end) [^\n]*-->\n?", "", text, flags=re.MULTILINE)
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()

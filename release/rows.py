@@ -1,0 +1,62 @@
+"""Rows of a built probe, one split at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.format.dataset import damaged_files, files_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def split_entry(manifest: Mapping[str, Any], config: str, split: str) -> dict[str, Any]:
+    """Return the manifest's entry of a split.
+
+    Raises:
+        UsageError: the probe has no such config or split; the message names those it has.
+    """
+    entries = {entry["split"]: entry for entry in files_of(manifest, config)}
+    if split not in entries:
+        raise UsageError(
+            f"{manifest['probe']} has no split {split!r}.{did_you_mean(split, entries)} "
+            f"It has: {', '.join(entries)}."
+        )
+    return entries[split]
+
+
+def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
+    """Read one file of a built probe, all columns, after verifying its checksum.
+
+    Raises:
+        KbprobeError: the file is missing, damaged, or not of kbprobe's schema.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from kbprobe.format.items import COLUMNS, arrow_schema
+
+    if damage := damaged_files(folder, {"files": [entry]}):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    path = folder / entry["path"]
+    schema = arrow_schema()
+    try:
+        if path.suffix == ".parquet":
+            return pq.read_table(path, columns=list(COLUMNS)).cast(schema)
+        with path.open(encoding="utf-8") as lines:
+            return pa.Table.from_pylist([json.loads(line) for line in lines], schema)
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise KbprobeError(f"{path} cannot be read as rows of a probe: {error}") from None
+
+
+def rows_by_id(table: pa.Table, ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return some rows as plain Python, by id, in the table's order; unknown ids are ignored."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    some = table.filter(pc.is_in(table["id"], pa.array(list(ids), pa.string())))
+    return {row["id"]: row for row in some.to_pylist()}

@@ -1,0 +1,118 @@
+"""Every row of the graph probes over WordNet is true, by what NLTK's own objects say.
+
+Nothing here looks at the graphs that the builders walked: names are looked up in NLTK, and every
+row of a full build is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import builders
+from tests.builders.test_truth import wordnet_of_nltk
+
+KINDS = ("part", "member", "substance")
+
+
+@pytest.fixture(scope="module")
+def synset() -> Any:
+    with wordnet_of_nltk() as reader:
+        yield lru_cache(maxsize=None)(reader.synset)
+
+
+@pytest.fixture(scope="module")
+def built() -> Callable[[str], list[dict[str, Any]]]:
+    @cache
+    def rows(name: str) -> list[dict[str, Any]]:
+        made = builders.build(name)
+        return [row for split in made.values() for row in split.to_list()]
+
+    return rows
+
+
+def reached(start: Any, step: Callable[[Any], Iterable[Any]]) -> set[Any]:
+    """What is reached from a synset in any number of steps, itself included."""
+    found, frontier = {start}, [start]
+    while frontier:
+        frontier = [node for one in frontier for node in step(one) if node not in found]
+        found.update(frontier)
+    return found
+
+
+@cache
+def above(synset: Any) -> frozenset[Any]:
+    return frozenset(reached(synset, lambda one: one.hypernyms() + one.instance_hypernyms()))
+
+
+@cache
+def parts_of(synset: Any) -> frozenset[Any]:
+    """All parts, members and substances of a synset, of what it is, and of these in turn."""
+    direct = lambda one: [x for kind in KINDS for x in getattr(one, f"{kind}_meronyms")()]  # noqa: E731
+    return frozenset(part for one in above(synset) for part in reached(one, direct) - {one})
+
+
+def lemmas(synset: Any) -> set[str]:
+    return {name.lower() for name in synset.lemma_names()}
+
+
+def choices(row: dict[str, Any], synset: Any) -> tuple[Any, Any, list[Any]]:
+    """The concept, the gold and the distractors of a row."""
+    nodes = [synset(name) for name in row["choice_nodes"]]
+    gold = nodes.pop(row["answer"])
+    return synset(row["concept"]), gold, nodes
+
+
+def test_golds_are_parts_and_distractors_are_not(built: Any, synset: Any) -> None:
+    rows = built("wordnet_meronymy")
+    assert len(rows) > 5000
+    assert {row["relation"] for row in rows} == set(KINDS)
+    for row in rows:
+        concept, gold, others = choices(row, synset)
+        assert gold in getattr(concept, f"{row['relation']}_meronyms")(), row
+        true = parts_of(concept)
+        for other in others:
+            assert other not in true, row
+            wholes = [getattr(concept, f"{kind}_holonyms")() for kind in KINDS]
+            assert all(other not in some for some in wholes), row
+            assert not lemmas(other) & lemmas(gold), row
+        texts = {part.name() for part in true}
+        assert not texts & {other.name() for other in others}
+
+
+def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> None:
+    rows = built("wordnet_antonymy")
+    assert len(rows) > 1000
+    for row in rows:
+        concept, gold, others = choices(row, synset)
+        word = concept.lemmas()[0]
+        assert row["arguments"][0]["value"] == word.name().replace("_", " "), row
+        assert gold.lemmas()[0] in word.antonyms(), row
+        assert row["choices"]["text"][row["answer"]] == gold.lemma_names()[0].replace("_", " ")
+        opposed = {one.synset() for lemma in concept.lemmas() for one in lemma.antonyms()}
+        opposed |= {near for one in opposed for near in one.similar_tos()}
+        for other in others:
+            assert other not in opposed, row
+            assert other.pos().replace("s", "a") == gold.pos().replace("s", "a"), row
+            assert not lemmas(other) & (lemmas(concept) | lemmas(gold)), row
+
+
+@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
+def test_words_of_a_row_do_not_look_alike(name: str, built: Any) -> None:
+    for row in built(name):
+        word = row["arguments"][0]["value"].lower()
+        gold = row["choices"]["text"][row["answer"]].lower().split(" (or ")[0]
+        assert word not in gold, row
+        assert len(gold) == 1 or gold not in word, row
+        assert len({text.lower() for text in row["choices"]["text"]}) == len(row["choices"]["text"])
+
+
+@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
+def test_the_proof_stays_small(name: str) -> None:
+    """A graph probe is at most forty lines of Python and a template."""
+    source = Path(builders.__file__).parent / "wordnet" / f"{name.removeprefix('wordnet_')}.py"
+    assert len(source.read_text(encoding="utf-8").splitlines()) <= 40

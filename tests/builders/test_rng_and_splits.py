@@ -1,0 +1,165 @@
+"""Chance that depends on what is drawn alone, and splits that never divide a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.engine.pipeline import build
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
+from builders.engine.splits import assign_splits, connected_components, first_clusters
+from kbprobe.rng import RandomGenerator
+
+Built = Callable[[str, str], Path]
+PROBES = ["wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
+
+
+def test_bits_are_the_same_everywhere_and_always() -> None:
+    """Datasets are only as reproducible as these numbers: a change here breaks all manifests."""
+    rng = RandomGenerator.of(7, "wordnet_hypernymy")
+    assert rng.key == 4048876967638603367
+    assert rng.bits([0, 1], 5).tolist() == [6057938201996612175, 8821386361788327393]
+    assert rng.child("splits", 3).key == 2985118959587420792
+
+
+@given(st.permutations(range(20)))
+def test_a_draw_does_not_depend_on_its_place(order: list[int]) -> None:
+    rng = RandomGenerator.of(0, "x")
+    ordered = dict(enumerate(rng.uniform(np.arange(20)).tolist()))
+    assert rng.uniform(np.array(order)).tolist() == [ordered[key] for key in order]
+
+
+def test_seeds_purposes_and_keys_give_other_numbers() -> None:
+    generators = [
+        RandomGenerator.of(0, "a"),
+        RandomGenerator.of(1, "a"),
+        RandomGenerator.of(0, "b"),
+        RandomGenerator.of(0, "a", "b"),
+    ]
+    generators += [RandomGenerator.of(0, "a").child("b"), RandomGenerator.of(0, "a").child("b", 1)]
+    drawn = {rng.bits(np.arange(3), 1).tobytes() for rng in generators}
+    drawn.add(generators[0].bits(np.arange(3), 2).tobytes())
+    assert len(drawn) == 7
+
+
+@given(st.integers(1, 1000), st.integers(0, 2**40))
+def test_draws_below_a_bound_stay_below_it(bound: int, key: int) -> None:
+    rng = RandomGenerator.of(3, "below")
+    assert 0 <= int(rng.below(bound, key)[0]) < bound
+    assert 0 < float(rng.uniform(key)[0]) < 1
+
+
+def test_draws_below_a_bound_are_even() -> None:
+    drawn = RandomGenerator.of(3, "even").below(10, np.arange(100_000))
+    # Binomial(100000, 0.1): five standard deviations are 474.
+    assert np.abs(np.bincount(drawn, minlength=10) - 10_000).max() < 474
+
+
+# Splits
+
+
+def test_a_split_is_a_function_of_the_concept() -> None:
+    concept = np.array([5, 9, 5, 2, 9, 5])
+    rng = RandomGenerator.of(0, "splits")
+    split = assign_splits(concept, (0.3, 0.3, 0.4), rng)
+    by_concept = dict(zip(concept.tolist(), split.tolist(), strict=True))
+    assert split.tolist() == [by_concept[node] for node in concept.tolist()]
+    assert assign_splits(np.array([9]), (0.3, 0.3, 0.4), rng)[0] == by_concept[9]
+
+
+@pytest.mark.parametrize("shares", [(0.25, 0.25, 0.5), (0.1, 0.2, 0.7), (0, 0.4, 0.6), (1, 0, 0)])
+def test_shares_are_honoured(shares: tuple[float, float, float]) -> None:
+    split = assign_splits(np.arange(40_000), shares, RandomGenerator.of(0, "splits"))
+    found = np.bincount(split, minlength=3) / 40_000
+    # Five standard deviations of a share of a half.
+    assert np.abs(found - shares).max() < 5 * 0.5 / 200
+    assert all(part == 0 for part, share in zip(found, shares, strict=True) if share == 0)
+
+
+@given(st.lists(st.integers(0, 8), max_size=40), st.integers(0, 45), st.integers(0, 5))
+def test_first_clusters_are_whole_and_as_many_as_fit(
+    concepts: list[int], rows: int, seed: int
+) -> None:
+    concept = np.array(concepts, dtype=np.int64)
+    keep = first_clusters(concept, rows, RandomGenerator.of(seed, "first"))
+    kept = set(concept[keep].tolist())
+    assert keep.tolist() == [node in kept for node in concepts]
+    assert keep.sum() <= rows
+    left_out = [concepts.count(node) for node in set(concepts) - kept]
+    assert all(size > rows - keep.sum() for size in left_out)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_splits_of_a_build_share_no_cluster_and_train_is_small(built: Built, name: str) -> None:
+    folder = built(name, "default") / "data"
+    clusters, rows = {}, {}
+    for split in ("train", "validation", "test"):
+        table = pq.read_table(folder / f"{split}-00000-of-00001.parquet", columns=["cluster"])
+        clusters[split] = set(table["cluster"].to_pylist())
+        rows[split] = table.num_rows
+    assert not clusters["train"] & clusters["validation"]
+    assert not clusters["train"] & clusters["test"]
+    assert not clusters["validation"] & clusters["test"]
+    assert 2_900 <= rows["train"] <= 3_000
+    # Clusters of validation and test stand 1 to 2, as --split-shares says.
+    share = len(clusters["test"]) / (len(clusters["test"]) + len(clusters["validation"]))
+    assert share == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_without_a_cap_on_train_each_split_has_its_share_of_clusters(built: Built) -> None:
+    folder = built("wordnet_hyponymy", "published") / "data"
+    found = {
+        path.name.split("-")[0]: len(set(pq.read_table(path)["cluster"].to_pylist()))
+        for path in folder.glob("*.parquet")
+    }
+    total = sum(found.values())
+    expected = {"train": 0.25, "validation": 0.25, "test": 0.5}
+    assert {name: count / total for name, count in found.items()} == pytest.approx(
+        expected, abs=0.02
+    )
+
+
+def test_a_split_without_share_is_not_written(tmp_path: Path) -> None:
+    from builders.engine.pipeline import write
+
+    probe = find_probe("wordnet_hyponymy")
+    options = probe.options.parse({"split_shares": (0, 0.4, 0.6), "limit": 300}, probe.name)
+    manifest = write(build(Request(probe, options, audit=False)), tmp_path / "probe")
+    assert [file.split for file in manifest["files"]] == ["validation", "test"]
+    assert manifest["counts"]["splits"]["train"] == 0
+
+
+def test_limit_keeps_whole_clusters(built: Built, manifest_of: Callable[..., Any]) -> None:
+    """A cluster of the limited build has all the rows that it has in the full one."""
+    full, some = (
+        cluster_sizes(built("wordnet_hypernymy", kind)) for kind in ("default", "limited")
+    )
+    assert 150 <= sum(some.values()) <= 200
+    assert some.items() <= full.items()
+    assert manifest_of("wordnet_hypernymy", "limited")["counts"]["rows"] == sum(some.values())
+
+
+def cluster_sizes(folder: Path) -> dict[str, int]:
+    counted = pq.read_table(folder / "data", columns=["cluster"])["cluster"].value_counts()
+    return {one["values"]: one["counts"] for one in counted.to_pylist()}
+
+
+@given(st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4), max_size=12))
+def test_what_hangs_together_is_found_as_by_spreading_from_each(groups: list[list[int]]) -> None:
+    found = connected_components(groups)
+    assert found.keys() == {member for group in groups for member in group}
+    for member, least in found.items():
+        reached = {member}
+        for _ in groups:
+            for group in groups:
+                if reached & set(group):
+                    reached |= set(group)
+        assert least == min(reached)

@@ -1,0 +1,125 @@
+"""Builds too small for a test split, and knowledge bases too small for any question."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rich.console
+import yaml
+
+import builders
+from builders.engine.audit.report import missing_baselines
+from builders.engine.pipeline import Built, build, write
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
+from builders.engine.summary import show
+from kb_cache.fetching import fetch
+from kbprobe.errors import UsageError
+from release.checks.audits import _findings
+
+NINE_EDGES = """
+IsA dog animal 9.0
+IsA cat animal 4.0
+IsA animal organism 2.0
+HasProperty snow white 5.0
+HasProperty snow cold 6.0
+NotHasProperty snow cold 1.0
+AtLocation dog kennel 2.0
+CapableOf dog bark 4.0
+UsedFor knife cut 3.0
+"""
+
+
+def small(name: str, limit: int) -> Built:
+    probe = find_probe(name)
+    return build(Request(probe, probe.options.parse({"limit": limit}, name)))
+
+
+def shown(manifest: dict[str, Any], built: Built, folder: Path) -> str:
+    output = StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        console = rich.console.Console(file=output, width=300)
+        patch.setattr(rich.console, "Console", lambda **_: console)
+        show(manifest, built, folder)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("object_comparison", 10),
+        ("multihop_comparison", 10),
+        ("age_comparison", 2),
+        ("antonym_negation", 3),
+    ],
+)
+def test_a_build_in_one_split_has_a_card_that_says_so(
+    name: str, limit: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / name
+    built = small(name, limit)
+    write(built, folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (split,) = [split for split, rows in manifest["counts"]["splits"].items() if rows]
+    assert manifest["audit"]["baselines"] == {}
+    assert manifest["audit"]["scored_split"] == split
+
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    reason = missing_baselines(manifest["audit"])
+    rows = manifest["counts"]["rows"]
+    assert {
+        "train": f"all {rows} rows are in the train split",
+        "validation": f"the train split has no rows (validation has {rows})",
+    }[split] in reason
+    assert card.count(reason) == 2, "among the limits, and in place of the audit's table"
+    assert "No baseline is off chance" not in card
+    header = yaml.safe_load(card.split("---\n")[1])
+    for config in header["configs"]:
+        assert [file["split"] for file in config["data_files"]] == [split]
+    row = built.splits[split].table(0, 1).to_pylist()[0]
+    assert row["id"] in card, "the row shown is one of the split that there is"
+
+    text = shown(manifest, built, folder)
+    assert reason in text
+    assert "No baseline is off chance" not in text
+
+    (finding,) = _findings("default", manifest["audit"])
+    assert finding.verdict == "failed"
+    assert "no baseline" in finding.what
+
+
+def line(relation: str, start: str, end: str, weight: str) -> str:
+    ends = f"/r/{relation}", f"/c/en/{start}", f"/c/en/{end}"
+    about = json.dumps({"license": "cc:by-sa/4.0", "weight": float(weight)})
+    return "\t".join((f"/a/[{',/'.join(ends)}]", *ends, about)) + "\n"
+
+
+@pytest.fixture(scope="module")
+def nine_edges(session_cache: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the name of a ConceptNet of nine edges."""
+    path = tmp_path_factory.mktemp("conceptnet") / "nine.csv"
+    lines = [line(*words.split()) for words in NINE_EDGES.strip().splitlines()]
+    path.write_text("".join(lines), encoding="utf-8")
+    fetch("conceptnet", source=path, name="nine-edges")
+    return "nine-edges"
+
+
+@pytest.mark.parametrize("contrast", ["kind", "none"])
+@pytest.mark.parametrize("relations", [("IsA", "HasProperty", "UsedFor"), ("IsA",), ("MadeOf",)])
+@pytest.mark.parametrize("name", ["property_conjunction", "property_conjunction_but_not"])
+def test_nine_edges_leave_no_question_about_properties(
+    nine_edges: str, name: str, relations: tuple[str, ...], contrast: str
+) -> None:
+    with pytest.raises(UsageError, match=r"no question is left .*use a larger ConceptNet"):
+        builders.build(name, conceptnet=nine_edges, relations=relations, contrast=contrast)
+
+
+@pytest.mark.parametrize("family", ["body_part", "dish", "diet", "placed", "deed", "quality"])
+@pytest.mark.parametrize("silver", [False, True])
+def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: bool) -> None:
+    with pytest.raises(UsageError, match="no candidate is left"):
+        builders.build("always_never", conceptnet=nine_edges, families=(family,), silver=silver)

@@ -1,0 +1,117 @@
+"""Controls of a probe: the same rows in other wordings, compared by id with the probe itself."""
+
+import json
+
+import pytest
+
+import evaluation
+from evaluation.cli import main
+from evaluation.studies.compare import compare
+from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import tiny_masked
+
+GOLDS = ("older", "younger")
+
+
+def write_config(folder, sentence, rows=60, first=0):
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "test.jsonl").open("w") as file:
+        for n in range(first, first + rows):
+            row = {
+                "id": f"row-{n}",
+                "setup": "mc_mlm",
+                "question": sentence.format(a=20 + n, b=80 - n),
+                "choices": {"text": list(GOLDS), "label": ["A", "B"]},
+                "answer": n % 2,
+                "answerKey": "AB"[n % 2],
+                "cluster": f"c{n // 3}",
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    ages = folder / "ages"
+    write_config(ages, "A {a} year old person is [MASK] than a {b} year old person.")
+    write_config(ages / "no_language", "{a} [MASK] {b}")
+    write_config(ages / "perturbed", "A {a} year old blah is [MASK] da a {b} year old blah.")
+    write_config(ages / "elsewhere", "{a} [MASK] {b}", first=1000)
+    write_config(ages / "half", "{a} [MASK] {b}", rows=30)
+    tiny_masked.write("bert-uncased", folder / "tiny-bert")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_world(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+
+
+def run(*words, code=0):
+    with pytest.raises(SystemExit) as done:
+        main([*map(str, words)])
+    assert (done.value.code or 0) == code
+
+
+def correct(config=None):
+    done = evaluation.evaluate("ages", "tiny-bert", config=config)
+    return done.to_pandas().set_index("id").correct
+
+
+def test_a_probe_is_compared_with_its_controls_row_by_row():
+    own = correct()
+    found = evaluation.study("controls", "ages", "tiny-bert").models
+    assert [control.config for control in found[0].controls] == ["no_language", "perturbed"]
+    for control in found[0].controls:
+        other = correct(control.config)
+        both = own.to_frame("own").join(other.rename("other"))
+        assert control.rows == len(both) == 60
+        assert control.probe.value == pytest.approx(both.own.mean())
+        assert control.control.value == pytest.approx(both.other.mean())
+        difference = 100 * (both.own.mean() - both.other.mean())
+        assert control.difference.value == pytest.approx(difference)
+        assert control.difference.low <= difference <= control.difference.high
+        assert control.sensitivity == pytest.approx(max(0, difference))
+        assert 0 < control.p_value <= 1
+
+
+def test_the_command_writes_runs_and_summary_and_prints_a_table(tmp_path, capsys):
+    out = tmp_path / "out"
+    run("controls", "ages", "--model", "tiny-bert", "-o", out)
+    assert "no_language" in capsys.readouterr().out
+    for name in ("ages", "ages-no_language", "ages-perturbed"):
+        assert evaluation.load(out / name / "tiny-bert").results.metrics.items == 60
+    run("controls", "ages", "--model", "tiny-bert", "-o", out, "--json")
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == json.loads((out / "controls.json").read_text())
+    assert shown.err.count("already holds exactly this") == 3
+    before = evaluation.load(out / "ages" / "tiny-bert").results
+    assert before.scoring.key == evaluation.evaluate("ages", "tiny-bert").results.scoring.key
+
+
+def test_a_limit_takes_the_same_rows_of_probe_and_control():
+    (one,) = evaluation.study("controls", "ages", "tiny-bert", limit=20).models
+    assert all(1 < control.rows <= 20 for control in one.controls)
+
+
+def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
+    with pytest.raises(UsageError, match="no rows in common"):
+        evaluation.study("controls", "ages", "tiny-bert", controls=("elsewhere",))
+    with pytest.raises(UsageError, match=r"half does not ask the rows.*--controls"):
+        evaluation.study("controls", "ages", "tiny-bert", controls=("half",))
+    with pytest.raises(KbprobeError, match=r"no config 'perturbd'.*the same command goes on"):
+        evaluation.study("controls", "ages", "tiny-bert", controls=("perturbd",))
+    with pytest.raises(UsageError, match="sets config itself"):
+        evaluation.study("controls", "ages", "tiny-bert", config="perturbed")
+    with pytest.raises(UsageError, match=r"no option --control\. Did you mean 'controls'"):
+        evaluation.study("controls", "ages", "tiny-bert", control="perturbed")
+    run("controls", "ages", "--model", "tiny-bert", "--config", "x", code=2)
+    assert "--config" in capsys.readouterr().err
+
+
+def test_compare_names_the_study_that_pairs_controls(tmp_path):
+    run("controls", "ages", "--model", "tiny-bert", "-o", tmp_path)
+    folders = [tmp_path / name / "tiny-bert" for name in ("ages", "ages-perturbed")]
+    with pytest.raises(UsageError, match="evaluate-probe controls"):
+        compare(folders)

@@ -1,0 +1,346 @@
+"""The seams: registries, options of scorers and learners, and runs known by their content."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from datasets import DatasetDict
+
+import evaluation
+from evaluation.cli import main
+from evaluation.learners.registry import LEARNERS
+from evaluation.models.capabilities import Capability, head_that_gives
+from evaluation.models.handle import ModelHandle
+from evaluation.options import RunOptions
+from evaluation.registry import Registry
+from evaluation.runs.run import open_run
+from evaluation.runs.spec import RunSpec
+from evaluation.scorers.base import Encoded, Scorer, ScorerEntry
+from evaluation.scorers.registry import SCORERS
+from evaluation.studies.registry import STUDIES
+from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import golden_cases
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    golden_cases.write_world(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_world(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(world)
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    torch.set_num_threads(1)
+
+
+def code_of(page):
+    """Run the first block of Python of a page as a module; return what it defines."""
+    block = re.search(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL).group(1)
+    module = type(sys)(page.replace(".md", "").replace("-", "_"))
+    # Types that are named in annotations are looked up in the module.
+    sys.modules[module.__name__] = module
+    exec(compile(block, page, "exec"), vars(module))
+    return module
+
+
+@pytest.fixture
+def pmi():
+    entry = SCORERS.add(code_of("add-a-scorer.md").PMI)
+    yield entry
+    SCORERS.remove(entry.name)
+
+
+@pytest.fixture
+def sizes():
+    entry = STUDIES.add(code_of("add-a-study.md").SIZES)
+    yield entry
+    STUDIES.remove(entry.name)
+
+
+def run(*words, code=0):
+    with pytest.raises(SystemExit) as done:
+        main([*map(str, words)])
+    assert (done.value.code or 0) == code
+
+
+# The worked examples of the documentation
+
+
+def test_the_page_on_scorers_adds_one(pmi, world, tmp_path):
+    options = {"normalization": "sum", "neutral": "Answer:"}
+    found = evaluation.evaluate("questions", "gpt2", scorer="pmi", neutral="Answer:")
+    plain = evaluation.evaluate("questions", "gpt2", normalization="sum")
+    rows = [json.loads(line) for line in (world / "questions/test.jsonl").read_text().splitlines()]
+    neutral = [{**row, "question": options["neutral"]} for row in rows]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in neutral))
+    alone = evaluation.evaluate(tmp_path, "gpt2", normalization="sum")
+    lists = [done.predictions["scores"].to_pylist() for done in (found, plain, alone)]
+    for difference, after, before in zip(*lists, strict=True):
+        expected = [a - b for a, b in zip(after, before, strict=True)]
+        assert difference == pytest.approx(expected, abs=1e-3)
+    assert found.results.scoring.scorer == "pmi"
+    assert found.results.scoring.options["neutral"] == "Answer:"
+    assert found.results.metrics.normalization == "sum"
+
+
+def test_its_options_are_the_command_s_and_its_limits_are_kept(pmi, tmp_path, capsys):
+    words = ("questions", "--model", "gpt2", "-o", tmp_path / "out")
+    run(*words, "--scorer", "pmi", "--neutral", "It is", "--shots", "1")
+    capsys.readouterr()
+    run(*words, "--neutral", "It is", code=2)
+    assert "--neutral is for PMI, and gpt2 is scored as a causal LM" in capsys.readouterr().err
+    run("clozes", "--model", "gpt2", "--scorer", "pmi", code=2)
+    assert "set-up mc_mlm, and pmi takes mc_qa alone" in capsys.readouterr().err
+    run(*words, "--scorer", "pmi", "--neutrl", "It is", code=2)
+    assert "--neutral" in capsys.readouterr().err
+    with pytest.raises(UsageError, match=r"no option --neutrl\. Did you mean 'neutral'"):
+        evaluation.evaluate("questions", "gpt2", scorer="pmi", neutrl="It is")
+
+
+def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
+    words = ("sizes", "questions", "--model", "encoder", "--epochs", "1", "-o", tmp_path)
+    run(*words, "--sizes", "6,12", "--seeds", "0,1", "--json")
+    shown = capsys.readouterr()
+    points = json.loads(shown.out)["points"]
+    assert [point["size"] for point in points] == [6, 12]
+    assert shown.err.count("Wrote") == 4
+    one = evaluation.load(tmp_path / "questions" / "encoder" / "train-12" / "seed-1").results
+    assert one.model.finetuning["train"] == 12
+    assert one.seed == 1
+    both = [
+        evaluation.load(tmp_path / "questions/encoder/train-12" / f"seed-{seed}").results
+        for seed in (0, 1)
+    ]
+    values = [results.metrics.accuracy.value for results in both]
+    assert points[1]["accuracy"] == pytest.approx(sum(values) / 2)
+    assert json.loads((tmp_path / "sizes.json").read_text())["points"] == points
+    again = evaluation.study(
+        "sizes", "questions", "encoder", output=tmp_path, sizes=(6, 12), seeds=(0, 1), epochs=1
+    )
+    assert again.model_dump()["points"] == points
+    run(*words, "--train", "3", code=2)
+    assert "--train" in capsys.readouterr().err
+
+
+class LongestChoice(Scorer):
+    """Prefers the choice with the most characters."""
+
+    def encode(self, items):
+        lengths = np.array([len(text) for item in items for text in item.choices])
+        numbers = np.arange(len(lengths))
+        item = np.repeat(np.arange(len(items)), [len(item.choices) for item in items])
+        return Encoded(lengths, item, np.arange(len(lengths) + 1), numbers, np.ones_like(numbers))
+
+    def score(self, encoded, sequences):
+        return encoded.lengths[sequences].astype(float)
+
+    def score_name(self, items):
+        return "characters"
+
+
+def test_a_baseline_needs_no_model(tmp_path, capsys):
+    entry = ScorerEntry(
+        "longest", "longest choice", 1, Capability.NOTHING, lambda _: LongestChoice()
+    )
+    SCORERS.add(entry)
+    try:
+        out = tmp_path / "out"
+        run("questions", "--model", "none", "--scorer", "longest", "-o", out)
+        done = evaluation.load(out)
+        for row in done.predictions.to_pylist():
+            lengths = [len(text) for text in row["choices"]]
+            assert row["prediction"] == lengths.index(max(lengths))
+        assert done.results.model.parameters == 0
+        # Any model may stand beside it, and is not loaded.
+        beside = evaluation.evaluate("questions", "gpt2", scorer="longest")
+        assert beside.predictions.equals(done.predictions)
+        assert beside.results.timings.load == 0
+    finally:
+        SCORERS.remove("longest")
+    with pytest.raises(UsageError, match="Without a model, name with --scorer"):
+        evaluation.evaluate("questions", "none")
+    with pytest.raises(UsageError, match="--train"):
+        evaluation.evaluate("questions", "none", train=5)
+
+
+# Runs
+
+
+def key(probe="questions", model="gpt2", **options):
+    spec = RunSpec.parse(probe, model, options)
+    return open_run(spec, ModelHandle(model, spec.run)).key
+
+
+def test_a_run_is_known_by_its_content(world, tmp_path):
+    first = key()
+    assert key(str(world / "questions"), str(world / "gpt2")) == first, "names do not matter"
+    assert key(shots=0, split="test", normalization="sum", facts=False) == first
+    lines = (world / "questions" / "test.jsonl").read_text().splitlines()
+    (tmp_path / "test.jsonl").write_text("\n".join(lines) + "\n")
+    assert key(str(tmp_path)) == first, "nor does the file"
+    (tmp_path / "test.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    others = [key(str(tmp_path)), key(model="llama"), key(shots=1), key(shots=1, seed=1)]
+    others += [key(letters=True), key(dtype="bfloat16"), key(batch_tokens=64)]
+    encoder = {"model": "encoder", "train": 6}
+    others += [key(**encoder), key(**{**encoder, "train": 7}), key(**encoder, seed=1)]
+    others += [key(**encoder, epochs=2), key(model="choice")]
+    assert len({first, *others}) == 1 + len(others)
+    assert key(seed=1) == first, "nothing is drawn"
+    assert key(**encoder, keep_checkpoint="x") == key(**encoder), "where to keep it is no content"
+
+
+def test_raising_a_version_leaves_earlier_scores_alone(monkeypatch):
+    first = key()
+    entry = SCORERS.get("causal_lm")
+    SCORERS.remove("causal_lm")
+    try:
+        SCORERS.add(ScorerEntry(**{**vars(entry), "version": entry.version + 1}))
+        assert key() != first
+    finally:
+        SCORERS.remove("causal_lm")
+        SCORERS.add(entry)
+    assert key() == first
+    monkeypatch.setattr("evaluation.runs.score_cache.FORMAT", 99)
+    assert key() != first
+
+
+def test_a_run_varies_in_what_is_named_alone():
+    spec = RunSpec.parse("questions", "encoder", {"train": 6, "epochs": 2, "limit": 5})
+    varied = spec.vary(train=12, seed=3, learning_rate=1e-3)
+    assert (varied.run.train, varied.run.seed, varied.run.limit) == (12, 3, 5)
+    assert dict(varied.options) == {"epochs": 2, "learning_rate": 1e-3}
+    with pytest.raises(UsageError, match="--seed"):
+        spec.vary(seed=-1)
+
+
+def test_a_data_set_in_memory_is_scored_as_from_its_files(world):
+    from datasets import load_dataset
+
+    files = {name: str(world / "questions" / f"{name}.jsonl") for name in ("train", "test")}
+    probe = load_dataset("json", data_files=files, cache_dir=str(world / "datasets"))
+    assert isinstance(probe, DatasetDict)
+    found = evaluation.evaluate(probe, "gpt2", shots=1)
+    assert found.predictions.equals(evaluation.evaluate("questions", "gpt2", shots=1).predictions)
+
+
+# Registries and options
+
+
+def test_models_say_what_they_can_do():
+    causal, encoder = (
+        ModelHandle(name, RunSpec.parse("", name, {}).run).checkpoint.capabilities
+        for name in ("gpt2", "encoder")
+    )
+    assert Capability.CAUSAL_SCORES | Capability.HIDDEN_STATES in causal
+    assert Capability.MASKED_SCORES not in causal
+    assert encoder == Capability.HIDDEN_STATES | Capability.TRAINABLE
+    assert head_that_gives(Capability.HIDDEN_STATES).auto_class == "AutoModel"
+    assert head_that_gives(Capability.CHOICE_HEAD).name == "multiple_choice"
+
+
+def test_hidden_states_are_those_of_the_encoder_alone():
+    handle = ModelHandle("bert", RunSpec.parse("", "bert", {}).run)
+    model, tokenizer = handle.load(head_that_gives(Capability.HIDDEN_STATES))
+    batch = tokenizer("a dog", return_tensors="pt")
+    vectors = model(**batch).last_hidden_state
+    assert vectors.shape == (1, batch["input_ids"].shape[1], model.config.hidden_size)
+    whole, _ = handle.load(handle.checkpoint.head)
+    same = whole(**batch, output_hidden_states=True).hidden_states[-1]
+    assert torch.allclose(vectors, same, atol=1e-5)
+
+
+def test_studies_of_folders_by_name(tmp_path):
+    for model in ("gpt2", "llama"):
+        evaluation.evaluate("questions", model, output=tmp_path / model)
+    found = evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], seed=1)
+    assert [one.model for one in found.runs] == ["gpt2", "llama"]
+    with pytest.raises(UsageError, match="no option --shots"):
+        evaluation.study("compare", [tmp_path / "gpt2", tmp_path / "llama"], shots=1)
+    with pytest.raises(UsageError, match="at least two folders"):
+        evaluation.study("compare", tmp_path / "gpt2")
+    with pytest.raises(UsageError, match="name at least one probe and one model"):
+        evaluation.study("controls", "questions")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("gpt2", {"multi_piece": "skip"}, "--multi-piece is for masked LM"),
+        ("gpt2", {"epochs": 2}, "--epochs is of --train"),
+        ("gpt2", {"learner": "finetune"}, "--learner fits on the rows of --train"),
+        ("encoder", {"train": 6, "learner": "finetun"}, "no learner 'finetun'. Did you mean"),
+        ("encoder", {"train": 6, "shots": 2}, "--shots is for causal LM"),
+        ("encoder", {"train": 6, "scorer": "causal_lm"}, "does not go with --scorer causal_lm"),
+        ("gpt2", {"scorer": "casual_lm"}, "no scorer 'casual_lm'. Did you mean 'causal_lm'"),
+        ("gpt2", {"letters": True, "normalization": "char"}, "--normalization char"),
+        ("gpt2", {"shots": 65}, "--shots"),
+        ("encoder", {"train": 99}, r"--train 99 .* --train 24 or less"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(model, options, message):
+    with pytest.raises(UsageError, match=message):
+        evaluation.evaluate("questions", model, **options)
+
+
+def test_a_default_given_for_another_scorer_is_no_misunderstanding():
+    evaluation.evaluate("questions", "gpt2", limit=3, multi_piece="pll", epochs=4)
+
+
+def test_one_checkpoint_is_kept_for_one_run(capsys, tmp_path):
+    words = ("questions", "clozes", "--model", "encoder", "--train", "6", "-o", tmp_path)
+    run(*words, "--keep-checkpoint", tmp_path / "kept", code=2)
+    assert "--keep-checkpoint is for a single run" in capsys.readouterr().err
+
+
+class Entry:
+    def __init__(self, name):
+        self.name = name
+
+
+def test_a_registry_takes_entries_of_its_kind_once():
+    registry = Registry[Entry]("entry", "kbprobe.nothing", Entry, [])
+    assert registry.add(Entry("one")).name == "one"
+    with pytest.raises(KbprobeError, match="second entry named 'one'"):
+        registry.add(Entry("one"))
+    with pytest.raises(KbprobeError, match="is a str, and no entry"):
+        registry.add("two")
+    with pytest.raises(UsageError, match=r"no entry 'ome'\. Did you mean 'one'"):
+        registry.get("ome")
+    assert [entry.name for entry in registry] == registry.names() == ["one"]
+
+
+def test_entry_points_are_found_and_a_broken_one_breaks_nothing(monkeypatch, capsys):
+    class Point:
+        def __init__(self, name, loaded):
+            self.name, self.value, self._loaded = name, f"package:{name}", loaded
+
+        def load(self):
+            if isinstance(self._loaded, Exception):
+                raise self._loaded
+            return self._loaded
+
+    points = [Point("good", Entry("good")), Point("bad", ImportError("no module 'x'"))]
+    monkeypatch.setattr("evaluation.registry.entry_points", lambda group: points)
+    registry = Registry[Entry]("scorer", "kbprobe.scorers", Entry, [])
+    assert registry.names() == ["good"]
+    assert (
+        "the scorer 'bad' of another package was left out: ImportError" in capsys.readouterr().err
+    )
+
+
+def test_names_of_options_mean_one_thing():
+    """Scorers and learners share one flat set of option names on the command line."""
+    owners = {}
+    for entry in (*SCORERS, *LEARNERS):
+        for name, field in entry.options.model_fields.items():
+            assert name not in RunOptions.model_fields
+            assert owners.setdefault(name, field.description) == field.description

@@ -1,0 +1,118 @@
+"""The guides: their commands exist with the options shown, their links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from kbprobe.__main__ import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md"])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def blocks(page: Path, *languages: str) -> Iterator[str]:
+    """Yield the code blocks of a page that are in one of some languages."""
+    for language, text in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language in languages:
+            yield text
+
+
+def shell_lines(page: Path) -> Iterator[str]:
+    """Yield the command lines of a page: of a console's transcript those after a prompt."""
+    for text in blocks(page, "sh", "bash"):
+        yield from text.replace("\\\n", " ").splitlines()
+    for text in blocks(page, "console"):
+        joined = text.replace("\\\n", " ")
+        yield from (line[2:] for line in joined.splitlines() if line.startswith("$ "))
+
+
+def our_commands(page: Path) -> Iterator[list[str]]:
+    """Yield the words of each of kbprobe's commands on a page, the program's name first."""
+    for line in shell_lines(page):
+        for part in line.split("&&"):
+            words = shlex.split(part, comments=True)
+            for at, word in enumerate(words):
+                name = Path(word).name
+                if name in COMMANDS:
+                    redirected = [i for i, w in enumerate(words) if w in (">", "|", ";", "2>&1")]
+                    yield [name, *words[at + 1 : min([*redirected, len(words)])]]
+                    break
+
+
+TUTORIALS = (
+    "docs/add-a-knowledge-base.md",
+    "docs/add-a-probe.md",
+    "docs/add-a-scorer.md",
+    "docs/add-a-study.md",
+)
+"""Pages whose commands use what the page itself adds: each has a test that follows it."""
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TUTORIALS])
+def test_commands_have_the_options_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for program, *words in our_commands(ROOT / name):
+        try:
+            # Options are parsed before --help is acted on: unknown ones are an error.
+            code = import_module(COMMANDS[program]).main([*words, "--help"])
+        except SystemExit as stopped:
+            code = stopped.code
+        shown = capsys.readouterr()
+        assert not code, f"{program} {shlex.join(words)}: {shown.err}"
+        assert "Usage" in shown.out, f"{program} {shlex.join(words)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_python_examples_compile_and_name_what_exists(name: str) -> None:
+    for text in blocks(ROOT / name, "python"):
+        tree = ast.parse(text, filename=name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                if node.module.split(".")[0] not in ("kbprobe", *_PACKAGES):
+                    continue
+                module = import_module(node.module)
+                missing = [alias.name for alias in node.names if not _has(module, alias.name)]
+                assert not missing, f"{name}: {node.module} has no {', '.join(missing)}"
+
+
+_PACKAGES = ("kb_cache", "builders", "evaluation", "release")
+
+
+def _has(module: object, name: str) -> bool:
+    if hasattr(module, name):
+        return True
+    try:
+        import_module(f"{module.__name__}.{name}")  # type: ignore[attr-defined]
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        if path.startswith(("http:", "https:", "mailto:")):
+            continue
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{name} links to {target}, which does not exist"
+        if anchor and linked.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.M)
+            slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+            assert anchor in slugs, f"{name} links to {target}; {linked.name} has no such heading"
+
+
+def test_pages_are_found() -> None:
+    assert len(PAGES) > 10
+    assert sum(len(list(our_commands(page))) for page in PAGES) > 50

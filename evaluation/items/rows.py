@@ -1,36 +1,64 @@
-"""Rows read from files, by line, and what is said of those that cannot be scored."""
+"""Published rows in one form: those of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe.
+
+All say the same in different shapes: an id, a question, choices with labels, the gold's label.
+The question's text is ``question``, ``question.stem`` or ``question_stem``; choices are a list of
+``{"text", "label"}`` or a pair of lists; labels and answers are text or integers. WordNetQA and
+DictionaryQA add ``notes``, kbprobe columns of its own. Texts are kept to the letter.
+"""
 
 from __future__ import annotations
 
 import codecs
 import gzip
 import json
+import reprlib
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluation.items.types import SCORED_SETUPS, Item, Links, arguments_type
 from kbprobe.errors import KbprobeError
+from kbprobe.format.setups import CLOZE, MASK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ABOUT = {
+    "cluster": "string",
+    "hops": "int32",
+    "distractor_family": "string",
+    "distractor_hops": "int32",
+    "pos": "string",
+    "template": "string",
+    "concept": "string",
+}
+"""What is known of an item beside its question: columns and their Arrow types."""
 
 UNLABELLED = "has no answer yet"
 
 _LISTED = 5
 """Bad rows listed one by one; the rest are counted."""
 
+_POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
+"""WordNet's letters, as ``notes`` has them, in the words of kbprobe's own probes."""
 
-class Problem(NamedTuple):
-    """Why a row cannot be scored: where it is (1-based), which field, and what is wrong."""
-
-    place: int
-    field: str
-    what: str
+_INT32, _INT64 = range(2**31), range(-(2**63), 2**63)
 
 
-class Unreadable(NamedTuple):
-    """A row that could not be read at all, and why."""
+@dataclass(frozen=True)
+class Questions:
+    """The questions of a split, and what is known of each (:data:`ABOUT`, null: unknown).
 
-    what: str
+    ``links`` is None where no question names the facts that it rests on, ``arguments`` where none
+    names what fills its template.
+    """
+
+    items: tuple[Item, ...]
+    about: pa.Table
+    links: Links | None = None
+    arguments: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -39,8 +67,8 @@ class Records:
 
     Attributes:
         unit: what places count: line, row or item.
-        rows: each row's place, from 1, and what it holds: any JSON value, or
-            :class:`Unreadable`. Iterate over it once: rows are read lazily, since holding
+        rows: each row's place, from 1, and what it holds: any JSON value, or a :class:`RowError`
+            where it could not be read. Iterate over it once: rows are read lazily, since holding
             many of them at once takes five times as long.
     """
 
@@ -48,69 +76,118 @@ class Records:
     rows: Iterable[tuple[int, Any]]
 
 
+class RowError(Exception):
+    """A row that cannot be scored: the field ("": the whole row), and what is wrong with it."""
+
+
+class _Problem(NamedTuple):
+    place: int
+    field: str
+    what: str
+
+
 def read_json(path: Path) -> Records:
     """Read a file of JSON lines or one JSON list, gzipped or not.
 
     Raises:
         KbprobeError: the file cannot be read, or is not UTF-8 text. A bad line does not raise;
-            it is :class:`Unreadable`.
+            it is a :class:`RowError` among the rows.
     """
-    data = _content(path)
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise KbprobeError(f"{path} cannot be read: {error}") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise KbprobeError(f"{path} is UTF-16. Save it as UTF-8.")
     data = data.removeprefix(codecs.BOM_UTF8)
     if data[:4096].lstrip().startswith(b"["):
-        return _json_list(path, data)
+        rows = _json(data)
+        if isinstance(rows, RowError):
+            raise KbprobeError(
+                f"{path}: {rows.args[1]}. The file must be one JSON list, or an object a line."
+            )
+        return Records("item", enumerate(rows, 1))
     # Not splitlines: it also ends lines at characters that may occur within text.
     lines = enumerate(data.split(b"\n"), 1)
-    return Records("line", ((place, _json_line(line)) for place, line in lines if line.strip()))
+    return Records("line", ((place, _json(line)) for place, line in lines if line.strip()))
 
 
-def _json_line(line: bytes) -> Any:
+def _json(data: bytes) -> Any:
     try:
-        return json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        return Unreadable(_json_problem(error))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as file:
-                return file.read()
-        return path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise KbprobeError(f"{path} cannot be read: {error}") from None
-
-
-def _json_list(path: Path, data: bytes) -> Records:
-    try:
-        rows = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise KbprobeError(
-            f"{path}: {_json_problem(error)}. The file must be one JSON list, or an object a line."
-        ) from None
-    return Records("item", enumerate(rows, 1))
-
-
-def _json_problem(error: ValueError | RecursionError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}"
-    if isinstance(error, json.JSONDecodeError):
+        return json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}"
+    except json.JSONDecodeError as error:
         where = f"line {error.lineno}, " if error.lineno > 1 else ""
-        return f"not JSON: {error.msg} at {where}character {error.colno}"
-    if isinstance(error, RecursionError):
-        return "not JSON that can be read: nested too deeply"
-    return f"not JSON that can be read: {error}"
+        what = f"not JSON: {error.msg} at {where}character {error.colno}"
+    except RecursionError:
+        what = "not JSON that can be read: nested too deeply"
+    except ValueError as error:
+        what = f"not JSON that can be read: {error}"
+    return RowError("", what)
 
 
-def refusal(source: str, unit: str, problems: Sequence[Problem], total: int) -> str:
+def row_questions(records: Records, source: str) -> Questions:
+    """Read every row as a question.
+
+    Args:
+        records: the rows.
+        source: what they were read from, for the message.
+
+    Raises:
+        KbprobeError: any row is malformed or unlabelled; it names the first few by place and
+            field and counts the rest. Nothing is ever scored on the rows that happen to be well.
+    """
+    import pyarrow as pa
+
+    places: list[int] = []
+    items: list[Item] = []
+    known: list[dict[str, Any]] = []
+    problems: list[_Problem] = []
+    for place, row in records.rows:
+        try:
+            item, about = _question(row)
+        except RowError as error:
+            problems.append(_Problem(place, *error.args))
+            continue
+        places.append(place)
+        items.append(item)
+        known.append(about)
+    total = len(items) + len(problems)
+    numbered, clashes = with_own_ids(items)
+    for at, earlier in clashes:
+        what = f"is also that of {records.unit} {places[earlier]}, another question"
+        problems.append(_Problem(places[at], "id", f"{items[at].id!r} {what}"))
+    if problems:
+        raise KbprobeError(_refusal(source, records.unit, sorted(problems), total))
+    kinds = {name: pa.type_for_alias(kind) for name, kind in ABOUT.items()}
+    kinds |= {"fact_ids": pa.list_(pa.string()), "relation": pa.string()}
+    kinds["arguments"] = arguments_type()
+    columns = {
+        name: pa.array([about.get(name) for about in known], kind) for name, kind in kinds.items()
+    }
+    return column_questions(numbered, columns)
+
+
+def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
+    """Put checked items together with what is known of them, as columns of the right types."""
+    import pyarrow as pa
+
+    about = pa.table([columns[name] for name in ABOUT], schema=pa.schema(list(ABOUT.items())))
+    links = None
+    if len(columns["fact_ids"].flatten()):
+        ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
+        links = Links(ids, tuple(name or "" for name in columns["relation"].to_pylist()))
+    arguments = columns["arguments"] if len(columns["arguments"].flatten()) else None
+    return Questions(tuple(items), about, links, arguments)
+
+
+def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -> str:
     """Word the refusal of a file: the first bad rows by place and field, the rest by number."""
-    unlabelled = [problem for problem in problems if problem.what == UNLABELLED]
-    if len(unlabelled) == len(problems):
+    if all(problem.what == UNLABELLED for problem in problems):
         return (
-            f"{source}: {len(unlabelled):,} of {total:,} rows have no answer yet (the first at "
-            f"{unit} {unlabelled[0].place}), and nothing is scored on the others alone. Label "
+            f"{source}: {len(problems):,} of {total:,} rows have no answer yet (the first at "
+            f"{unit} {problems[0].place}), and nothing is scored on the others alone. Label "
             "them (answer: the index of the right choice), or name a split that has answers."
         )
     lines = [f"{source}: {len(problems):,} of {total:,} rows cannot be scored:"]
@@ -120,3 +197,272 @@ def refusal(source: str, unit: str, problems: Sequence[Problem], total: int) -> 
         lines.append(f"  and {len(problems) - _LISTED:,} more")
     lines.append("Nothing is scored on the other rows alone. Correct these, or take them out.")
     return "\n".join(lines)
+
+
+def with_own_ids(items: Sequence[Item]) -> tuple[list[Item], list[tuple[int, int]]]:
+    """Give each row an id of its own.
+
+    Published files repeat questions, id and all: the second becomes ``ID#2``, so that every
+    row is scored, as in the published figures.
+
+    Returns:
+        The items, and the rows whose id is that of another question, each with the earlier row.
+    """
+    taken = {item.id for item in items}
+    if len(taken) == len(items):
+        return list(items), []
+    first: dict[str, int] = {}
+    times: dict[str, int] = {}
+    result, clashes = [], []
+    for at, item in enumerate(items):
+        earlier = first.setdefault(item.id, at)
+        if earlier != at and items[earlier].question != item.question:
+            clashes.append((at, earlier))
+        elif earlier != at:
+            number = times.get(item.id, 1) + 1
+            while f"{item.id}#{number}" in taken:
+                number += 1
+            times[item.id] = number
+            item = replace(item, id=f"{item.id}#{number}")
+            taken.add(item.id)
+        result.append(item)
+    return result, clashes
+
+
+def checked_item(
+    name: str,
+    setup: str | None,
+    question: str,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    answer: int | None,
+    key: int | str | None,
+    at: str = "",
+) -> Item:
+    """Check a row's values, which have the right types and no blank or missing texts.
+
+    Args:
+        name: the row's id.
+        setup: None: a mask in the question makes it a cloze.
+        question: the question.
+        texts: the choices.
+        labels: their labels, as many.
+        answer: the gold's index, as kbprobe's own rows give it; ``key`` must agree.
+        key: elsewhere the gold's label, or its index from 0 if an integer and labels are letters.
+        at: what the choices are within, for the message.
+
+    Raises:
+        RowError: the row cannot be scored.
+    """
+    size = len(texts)
+    if size < 2:
+        raise RowError(f"{at}choices", f"are {size}; there must be at least 2")
+    if len(set(labels)) < size:
+        raise RowError(f"{at}choices", f"share a label: {', '.join(labels)}")
+    gold = _gold(labels, answer, key)
+    if texts.count(texts[gold]) > 1:
+        said = f"hold the gold twice: {reprlib.repr(texts[gold])}; no choice could be called right"
+        raise RowError(f"{at}choices", said)
+    masks = question.count(MASK)
+    setup = setup if setup is not None else CLOZE if masks else "mc_qa"
+    if setup not in SCORED_SETUPS:
+        raise RowError("setup", _unknown_setup(setup))
+    if setup == CLOZE and masks != 1:
+        raise RowError("question", f"holds {masks or 'no'} {MASK}; a cloze has exactly one")
+    return Item(name, setup, question, tuple(texts), gold)
+
+
+def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> int:
+    """Return the gold's index."""
+    field, value = ("answerKey", key) if answer is None else ("answer", answer)
+    if value in (None, "", -1, "-1"):
+        raise RowError(field, UNLABELLED)
+    place = labels.index(str(key)) if str(key) in labels else -1
+    if isinstance(value, int) and (answer is not None or not any(map(str.isdigit, labels))):
+        if not 0 <= value < len(labels):
+            choices = f"the {len(labels)} choices are 0 to {len(labels) - 1}"
+            raise RowError(field, f"is {value}; {choices}")
+        if answer is not None and key is not None and (isinstance(key, int) or place != answer):
+            said = f"but answer is {answer}, labelled {labels[answer]!r}"
+            raise RowError("answerKey", f"is {reprlib.repr(key)}, {said}")
+        return value
+    if place < 0:
+        said = f"is {reprlib.repr(key)}, which is not among the labels {', '.join(labels)}"
+        raise RowError("answerKey", said)
+    return place
+
+
+def _question(row: Any) -> tuple[Item, dict[str, Any]]:
+    """Read one row: the question, and what is known of it."""
+    if isinstance(row, RowError):
+        raise row
+    if not isinstance(row, Mapping):
+        raise RowError("", f"{_kind(row)} where an object with id, question, choices should be")
+    question: Any = row.get("question", row.get("question_stem"))
+    given: Any = row.get("choices")
+    path, at = "question", ""
+    if isinstance(question, Mapping):
+        path, at = "question.stem", "question."
+        question, given = question.get("stem"), question.get("choices")
+    question = _text(question, path)
+    texts, labels = _choices(given, f"{at}choices")
+    setup = row.get("setup")
+    if setup is not None and not isinstance(setup, str):
+        raise RowError("setup", _unknown_setup(setup))
+    name = _label(row.get("id"), "id")
+    answer, key = _answer(row)
+    about = {**_about(row), **_own(row)}
+    return checked_item(name, setup, question, texts, labels, answer, key, at), about
+
+
+def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:
+    """Return texts and labels of choices given as a list of objects or as two lists."""
+    if isinstance(given, Mapping):
+        texts, labels = given.get("text"), given.get("label")
+        if not isinstance(texts, list) or not isinstance(labels, list):
+            raise RowError(at, "must hold two lists, text and label")
+        if len(texts) != len(labels):
+            raise RowError(at, f"hold {len(texts)} texts but {len(labels)} labels")
+        where = at + ".{}[{}]"
+    elif isinstance(given, list):
+        for i, choice in enumerate(given):
+            if not isinstance(choice, Mapping):
+                raise RowError(f"{at}[{i}]", f"is {_kind(choice)}, not an object: text and label")
+        texts, labels = ([choice.get(name) for choice in given] for name in ("text", "label"))
+        where = at + "[{1}].{0}"
+    else:
+        raise RowError(at, "are missing" if given is None else f"are {_kind(given)}, not a list")
+    return (
+        [_text(text, where.format("text", i)) for i, text in enumerate(texts)],
+        [_label(label, where.format("label", i)) for i, label in enumerate(labels)],
+    )
+
+
+def _answer(row: Mapping[str, Any]) -> tuple[int | None, int | str | None]:
+    """Return the gold as the row gives it: an index, and a label or what may be either."""
+    answer = row.get("answer") if "setup" in row else None
+    key = row.get("answerKey")
+    if answer is None and "answerKey" not in row:
+        raise RowError("answerKey", "is missing")
+    if answer is not None and not _is_integer(answer):
+        raise RowError("answer", f"is {_kind(answer)}, not the index of a choice")
+    if isinstance(key, str):
+        return answer, _whole(key, "answerKey")
+    if key is not None and not _is_integer(key):
+        raise RowError("answerKey", f"is {_kind(key)}, not a label")
+    return answer, key
+
+
+def _about(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what is known of a row: from ``notes``, or from kbprobe's own columns."""
+    notes = row.get("notes")
+    if not isinstance(notes, Mapping):
+        return {
+            name: _number(row, name) if kind == "int32" else _optional_text(row, name)
+            for name, kind in ABOUT.items()
+        }
+    # The synset asked about; that of the right choice is at the other end of ``chain``.
+    concept = _optional_text(notes, "gold_synset") or _optional_text(notes, "concept")
+    family = _optional_text(notes, "distractor_type")
+    distance = _number(notes, "distractor_hops")
+    pos = _optional_text(notes, "pos")
+    return {
+        "cluster": concept,
+        "concept": concept,
+        "hops": _number(notes, "hops"),
+        "distractor_family": family,
+        # Random distractors have no distance there, and 0 here. DictionaryQA says 0 throughout
+        # and no family, which means nothing.
+        "distractor_hops": None if family is None else 0 if family == "random" else distance,
+        "pos": None if pos is None else _POS_NAMES.get(pos, pos),
+    }
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what only kbprobe's own rows hold: facts, relation, and what fills the template."""
+    if "setup" not in row:
+        return {}
+    ids, relation, arguments = row.get("fact_ids"), row.get("relation"), row.get("arguments")
+    if ids is not None and not (
+        isinstance(ids, list) and all(isinstance(name, str) for name in ids)
+    ):
+        raise RowError("fact_ids", "must be a list of ids")
+    parts = ("name", "value")
+    if arguments is not None and not (
+        isinstance(arguments, list)
+        and all(isinstance(entry, Mapping) for entry in arguments)
+        and all(isinstance(entry.get(part), str) for entry in arguments for part in parts)
+    ):
+        raise RowError("arguments", "must be a list of objects with name and value, both text")
+    return {
+        "fact_ids": [_whole(name, "fact_ids") for name in ids or ()],
+        "relation": _whole(relation, "relation") if isinstance(relation, str) else None,
+        "arguments": [
+            {part: _whole(entry[part], "arguments") for part in parts} for entry in arguments or ()
+        ],
+    }
+
+
+def _optional_text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value is None or value == "" or value != value:  # NaN: what pandas makes of null
+        return None
+    return _text(value, name)
+
+
+def _number(values: Mapping[str, Any], name: str) -> int | None:
+    value = values.get(name)
+    if value is None or value != value:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not _is_integer(value) or value not in _INT32:
+        raise RowError(name, f"is {reprlib.repr(value)}, not a number from 0")
+    return int(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
+
+
+def _text(value: Any, where: str) -> str:
+    if value is None:
+        raise RowError(where, "is missing")
+    if not isinstance(value, str):
+        raise RowError(where, f"is {_kind(value)}, not text")
+    if not value.strip():
+        raise RowError(where, "is empty")
+    return _whole(value, where)
+
+
+def _whole(value: str, where: str) -> str:
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise RowError(where, "holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _label(value: Any, where: str) -> str:
+    """Return an id or a label, which may be integers, as text."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return _text(str(value) if is_integer else value, where)
+
+
+def _unknown_setup(value: object) -> str:
+    known = " and ".join(SCORED_SETUPS)
+    return f"is {reprlib.repr(value)}; choices are scored in {known} rows, others need a classifier"
+
+
+def _kind(value: Any) -> str:
+    """Say in JSON's words what a value is, with the value where it is short."""
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    if isinstance(value, int | float):
+        return f"the number {reprlib.repr(value)}"
+    if isinstance(value, str):
+        return f"the text {reprlib.repr(value)}"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"a {type(value).__name__}"

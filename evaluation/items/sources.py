@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evaluation.items.published import row_questions
-from evaluation.items.questions import Questions
-from evaluation.items.rows import read_json
+from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.tables import read_parquet, table_questions
 from evaluation.items.types import ProbeSplit, fingerprint
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
@@ -38,9 +36,6 @@ _SPLIT_WORDS = {
     "test": "test",
 }
 _SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
-_Files = dict[str, dict[str, Any]]
-"""A manifest's entries, by split."""
-
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
@@ -83,7 +78,12 @@ def open_probe(
         if os.path.isfile(os.path.join(source, MANIFEST)):
             return _open_built(Path(source), source, split, config)
         return _open_folder(Path(source), source, split, config)
-    return _open_hub(source, split, config)
+    if not _HUB_ID.fullmatch(source) or source.endswith(_SUFFIXES):
+        raise UsageError(
+            f"There is no file or folder {source!r}. {_hint(source)}"
+            "A dataset on the Hub is named org/name."
+        )
+    return _open_dataset(source, split, config)
 
 
 def _open_in_memory(
@@ -101,7 +101,7 @@ def _open_in_memory(
         own = WHOLE if source.split is None else str(source.split)
         _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
     found = table_questions(source.with_format("arrow")[:], f"the dataset's split {own}")
-    opened = _probe_split(source.info.dataset_name or "dataset", "memory", own, found, None)
+    opened = _probe_split(source.info.dataset_name or "dataset", "memory", own, found)
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
 
 
@@ -110,8 +110,15 @@ def _open_built(folder: Path, source: str, split: str, config: str | None) -> Pr
     if config is not None and (folder / config / MANIFEST).is_file():
         return _named(_open_built(folder / config, source, split, None), config)
     manifest = read_manifest(folder)
-    configs = _manifest_files(folder, manifest)
-    configs = {DEFAULT_CONFIG: configs.pop(DATA, {}), **configs}
+    # By config, the folder that a file is in, and by split.
+    configs: dict[str, dict[str, Any]] = {DEFAULT_CONFIG: {}}
+    for entry in manifest.get("files") or ():
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(name), str) for name in ("path", "split", "sha256")
+        ):
+            raise UsageError(f"{folder / MANIFEST} lists a file without path, split or sha256.")
+        held = entry["path"].split("/")[0]
+        configs.setdefault(DEFAULT_CONFIG if held == DATA else held, {})[entry["split"]] = entry
     config = config or DEFAULT_CONFIG
     if config not in configs:
         raise UsageError(_unknown(source, "config", config, configs))
@@ -123,29 +130,16 @@ def _open_built(folder: Path, source: str, split: str, config: str | None) -> Pr
     return _named(opened, config)
 
 
-def _manifest_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, _Files]:
-    """Group a manifest's files by config (the folder they are in) and split."""
-    files: dict[str, _Files] = {}
-    for entry in manifest.get("files") or ():
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), str) for name in ("path", "split", "sha256")
-        ):
-            raise UsageError(f"{folder / MANIFEST} lists a file without path, split or sha256.")
-        config = entry["path"].split("/")[0]
-        files.setdefault(config, {})[entry["split"]] = entry
-    return files
-
-
 def _open_file(path: Path, source: str, split: str) -> ProbeSplit:
     own = _split_of(path)
     remedy = "Name the file of that split, or the folder that holds both."
     _check_lone_split(split, own, source, remedy)
-    return _probe_split(_file_name(path), source, own, _read([path]), None)
+    return _probe_split(_file_name(path), source, own, _read([path]))
 
 
 def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
     """Refuse another split than the one there is; the default selects whichever that is."""
-    if split not in (DEFAULT_SPLIT, own) and _canonical(split) != _canonical(own):
+    if split not in (DEFAULT_SPLIT, own) and not _same_split(split, own):
         raise UsageError(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
 
 
@@ -178,7 +172,7 @@ def _open_folder(folder: Path, source: str, split: str, config: str | None) -> P
     if len({_SHARD.sub("", _base_name(path)) + path.suffix for path in files}) > 1:
         paths = ", ".join(str(path) for path in files)
         raise UsageError(f"Several files hold the split {own}. Name one of them: {paths}")
-    return _probe_split(names[0], source, own, _read(files), None)
+    return _probe_split(names[0], source, own, _read(files))
 
 
 def _has_configs(folder: Path) -> bool:
@@ -202,15 +196,6 @@ def _read(paths: Sequence[Path]) -> Questions:
     if paths[0].suffix == ".parquet":
         return table_questions(read_parquet(paths), source)
     return row_questions(read_json(paths[0]), source)
-
-
-def _open_hub(source: str, split: str, config: str | None) -> ProbeSplit:
-    if not _HUB_ID.fullmatch(source) or source.endswith(_SUFFIXES):
-        raise UsageError(
-            f"There is no file or folder {source!r}. {_hint(source)}"
-            "A dataset on the Hub is named org/name."
-        )
-    return _open_dataset(source, split, config)
 
 
 def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
@@ -290,11 +275,8 @@ def _hint(source: str) -> str:
         return ""
     if meant := did_you_mean(source, siblings):
         return f"{meant.strip()} "
-    return (
-        f"If it is a probe that you want to build: build-probe {name} -o {source}. "
-        if folder
-        else ""
-    )
+    build = f"If it is a probe that you want to build: build-probe {name} -o {source}. "
+    return build if folder else ""
 
 
 def _probe_split(
@@ -302,30 +284,20 @@ def _probe_split(
     source: str,
     split: str,
     found: Questions,
-    manifest: Mapping[str, Any] | None,
+    manifest: Mapping[str, Any] | None = None,
 ) -> ProbeSplit:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not found.items:
+    items, cluster = found.items, found.about["cluster"]
+    if not items:
         raise KbprobeError(f"{source}, split {split}, holds no rows. Nothing can be scored.")
-    cluster = found.about["cluster"]
-    ids = pa.array([item.id for item in found.items], pa.string())
+    ids = pa.array([item.id for item in items], pa.string())
     at = found.about.schema.get_field_index("cluster")
     about = found.about.set_column(at, "cluster", pc.coalesce(cluster, ids))
     clustered = cluster.null_count < len(cluster)
-    return ProbeSplit(
-        name=name,
-        source=source,
-        split=split,
-        items=found.items,
-        about=about,
-        clustered=clustered,
-        fingerprint=fingerprint(found.items),
-        manifest=manifest,
-        links=found.links,
-        arguments=found.arguments,
-    )
+    further = (manifest, found.links, found.arguments)
+    return ProbeSplit(name, source, split, items, about, clustered, fingerprint(items), *further)
 
 
 def _named(opened: ProbeSplit, config: str | None) -> ProbeSplit:
@@ -343,20 +315,20 @@ def _choose(split: str, known: Iterable[str], source: str) -> str:
     known = list(known)
     if split in known:
         return split
-    same = [name for name in known if _canonical(name) == _canonical(split)]
+    same = [name for name in known if _same_split(name, split)]
     if len(same) == 1:
         return same[0]
     raise UsageError(_unknown(source, "split", split, known))
 
 
 def _unknown(source: str, what: str, name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    rest = f"It has: {', '.join(names)}." if names else "It has none."
-    return f"{source} has no {what} {name!r}. {rest}{did_you_mean(name, names)}"
+    names = ", ".join(sorted(known))
+    rest = f"It has: {names}." if names else "It has none."
+    return f"{source} has no {what} {name!r}. {rest}{did_you_mean(name, known)}"
 
 
-def _canonical(split: str) -> str:
-    return _SPLIT_WORDS.get(split.lower(), split)
+def _same_split(one: str, other: str) -> bool:
+    return _SPLIT_WORDS.get(one.lower(), one) == _SPLIT_WORDS.get(other.lower(), other)
 
 
 def _base_name(path: Path) -> str:

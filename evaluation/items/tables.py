@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from evaluation.items.published import row_columns
-from evaluation.items.questions import ABOUT, Questions, RowColumns, coded, questions
-from evaluation.items.rows import Records
-from kbprobe.columns import single_chunk
+from evaluation.items.rows import (
+    ABOUT,
+    Questions,
+    Records,
+    RowError,
+    checked_item,
+    column_questions,
+    row_questions,
+    with_own_ids,
+)
+from kbprobe.arrays import run_starts
+from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError
 
 if TYPE_CHECKING:
@@ -58,27 +64,22 @@ def table_questions(table: pa.Table, source: str) -> Questions:
     """Read a table's rows as questions.
 
     Raises:
-        KbprobeError: any row is malformed or unlabelled, as :func:`questions` says.
+        KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
     table = table.select([name for name in table.column_names if name in _NEEDED])
+    rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
-        return questions(own_columns(table) or _converted(table), source)
+        return own_questions(table) or row_questions(Records("row", enumerate(rows, 1)), source)
     except UnicodeDecodeError as error:
         raise KbprobeError(f"{source} holds text that is not UTF-8: {error}") from None
 
 
-def _converted(table: pa.Table) -> RowColumns:
-    """Bring rows of other types into form one by one."""
-    rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
-    return row_columns(Records("row", enumerate(rows, 1)))
-
-
-def own_columns(table: pa.Table) -> RowColumns | None:
+def own_questions(table: pa.Table) -> Questions | None:
     """Take the columns of kbprobe's own schema as they are.
 
     Returns:
-        None where a column has another type, or holds a null or a blank text where there must be
-        a value: rows are then read one by one, which words what is wrong with them.
+        None where a column has another type, or any row has a fault: rows are then read one by
+        one, which words what is wrong with them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -93,23 +94,25 @@ def own_columns(table: pa.Table) -> RowColumns | None:
         if kind != own.field(field.name).type:
             return None
     texts, labels = single_chunk(table["choices"]).flatten()
-    rows = len(table)
-    columns = {name: table[name] for name in ("id", "question", "setup", "answer")}
-    columns |= {"key": table["answerKey"], "texts": texts, "labels": labels}
-    if any(len(column) != rows or column.null_count for column in columns.values()):
+    rows, sizes = len(table), texts.value_lengths()
+    asked = [table[name] for name in ("id", "question", "setup", "answer", "answerKey")]
+    if any(len(column) != rows or column.null_count for column in (*asked, texts, labels)):
         return None
-    if not texts.value_lengths().equals(labels.value_lengths()):
-        return None
+    columns = {}
     for name in (*ABOUT, "fact_ids", "relation", "arguments"):
         held = name in table.column_names
         columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, own.field(name).type)
-    if 0 < columns["arguments"].null_count < rows:
-        return None
     entries = columns["arguments"].flatten()
     inner = [texts.flatten(), labels.flatten(), columns["fact_ids"].flatten(), entries]
-    if any(values.null_count for values in (*inner, *entries.flatten())):
+    if (
+        not sizes.equals(labels.value_lengths())
+        or 0 < columns["arguments"].null_count < rows
+        or any(values.null_count for values in (*inner, *entries.flatten()))
+    ):
         return None
-    if any(_blank(values) for values in (columns["id"], columns["question"], *inner[:2])):
+    names = table["id"].to_pylist()
+    (questions, question_of), texts, labels = map(_coded, (table["question"], *inner[:2]))
+    if not all(word.strip() for word in (*names, *questions, *texts[0], *labels[0])):
         return None
     for name, kind in ABOUT.items():
         if kind != "string" and (pc.min(columns[name]).as_py() or 0) < 0:
@@ -118,14 +121,30 @@ def own_columns(table: pa.Table) -> RowColumns | None:
             # Empty text says as little as null.
             empty = pc.equal(columns[name], "")
             columns[name] = pc.if_else(empty, pa.scalar(None, pa.string()), columns[name])
-            if _blank(columns[name]):
+            if not all(word is None or word.strip() for word in columns[name].unique().to_pylist()):
                 return None
-    columns["key_number"] = pa.nulls(rows, pa.int64())
-    return RowColumns(
-        "row", np.arange(1, rows + 1), np.zeros(rows, dtype=np.bool_), pa.table(columns)
+    shown, marks = ([words[code] for code in codes] for words, codes in (texts, labels))
+    others = (table[name].to_pylist() for name in ("setup", "answer", "answerKey"))
+    starts = run_starts(to_numpy(sizes)).tolist()
+    try:
+        items = [
+            checked_item(name, setup, questions[asked], shown[a:b], marks[a:b], answer, key)
+            for name, asked, a, b, setup, answer, key in zip(
+                names, question_of, starts[:-1], starts[1:], *others, strict=True
+            )
+        ]
+    except RowError:
+        return None
+    numbered, clashes = with_own_ids(items)
+    return None if clashes else column_questions(numbered, columns)
+
+
+def _coded(column: pa.Array) -> tuple[list[str], list[int]]:
+    """Return a column's distinct texts and each entry's index into them."""
+    import pyarrow as pa
+
+    array = single_chunk(column)
+    numbers, words = codes(
+        array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     )
-
-
-def _blank(column: pa.Array) -> bool:
-    """Whether a text is empty or only white space."""
-    return not all(word is None or word.strip() for word in coded(column)[0])
+    return words, numbers.tolist()

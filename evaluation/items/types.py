@@ -92,24 +92,21 @@ class ProbeSplit:
     def take(self, rows: Sequence[int]) -> ProbeSplit:
         """Return the split cut down to some of its rows, in the order given."""
         items = tuple(self.items[row] for row in rows)
-        about = self.about.take(rows)
-        links = None if self.links is None else self.links.take(rows)
-        filled = None if self.arguments is None else self.arguments.take(rows)
         return replace(
             self,
             items=items,
-            about=about,
+            about=self.about.take(rows),
             fingerprint=fingerprint(items),
-            links=links,
-            arguments=filled,
+            links=self.links and self.links.take(rows),
+            arguments=None if self.arguments is None else self.arguments.take(rows),
         )
 
 
 def arguments_type() -> pa.DataType:
     """Return the Arrow type of a column of arguments: lists of name and value, both text."""
-    import pyarrow as pa
+    from kbprobe.format.items import arrow_schema
 
-    return pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+    return arrow_schema().field("arguments").type
 
 
 def fingerprint(items: Sequence[Item]) -> str:

@@ -21,11 +21,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluation.items.published import row_questions
-from evaluation.items.questions import ABOUT, Questions
-from evaluation.items.rows import Records, read_json
+from evaluation.items.rows import ABOUT, Questions, Records, read_json, row_questions
 from evaluation.items.sources import open_probe
-from evaluation.items.tables import own_columns, read_parquet, table_questions
+from evaluation.items.tables import own_questions, read_parquet, table_questions
 from evaluation.items.types import Item, arguments_type, fingerprint
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -126,7 +124,7 @@ def test_a_built_probe_says_what_its_files_say(built: Mapping[str, Path]) -> Non
 
 def test_built_parquet_is_taken_as_columns(built: Mapping[str, Path]) -> None:
     (path,) = (built["parquet"] / "data").glob("test-*")
-    assert own_columns(read_parquet([path])) is not None
+    assert own_questions(read_parquet([path])) is not None
 
 
 def test_a_manifest_stands_for_its_folder(built: Mapping[str, Path]) -> None:

@@ -1,8 +1,8 @@
 """What a knowledge base is to kbprobe, and the registry of those that can be fetched.
 
-Two things are told apart. A *kind* (`Kind`) says how WordNet, ConceptNet, ... are fetched and
-compiled, and whom to credit for them. A *knowledge base* (`KnowledgeBase`) is what a probe is built
-from: one compiled snapshot, or several as one (`Combined`).
+A *kind* (`Kind`) says how WordNet, ConceptNet, ... are fetched and compiled, and whom to credit for
+them. A *knowledge base* (`KnowledgeBase`) is what a probe is built from: one compiled snapshot
+(`Loaded`), or several as one (`Combined`).
 
 A kind is registered as "module:attribute" and imported when it is used, so that naming one imports
 none of the others. Other packages announce theirs in the entry point group
@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -51,41 +52,19 @@ _ENDINGS = re.compile(
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
-class KnowledgeBase(Protocol):
-    """What a probe is built from: its identity, and whom to credit."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the cache ("wordnet-3.0")."""
-
-    @property
-    def version(self) -> str:
-        """The version of its data ("3.0")."""
-
-    @property
-    def digest(self) -> str:
-        """The sha256 (hex) of its content."""
-
-    @property
-    def licence(self) -> str:
-        """SPDX expression of the licence of its data."""
-
-    @property
-    def attribution(self) -> str:
-        """The text in which its authors ask to be credited; "" if they ask for none."""
-
-    @property
-    def citation(self) -> str:
-        """BibTeX entry of the work to cite; "" for none."""
-
-    @property
-    def language(self) -> str:
-        """BCP 47 code; several are joined by "+", "mul" stands for very many."""
-
-
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Base of knowledge bases that are loaded from a snapshot; see `KnowledgeBase`."""
+    """Base of knowledge bases that are loaded from a snapshot: identity, and whom to credit.
+
+    Attributes:
+        name: in the cache ("wordnet-3.0").
+        version: of its data ("3.0").
+        digest: sha256 (hex) of its content.
+        licence: SPDX expression of the licence of its data.
+        attribution: the text in which its authors ask to be credited; "" if they ask for none.
+        citation: BibTeX entry of the work to cite; "" for none.
+        language: BCP 47 code; several are joined by "+", "mul" stands for very many.
+    """
 
     name: str
     version: str
@@ -97,7 +76,7 @@ class Loaded:
 
 
 class Combined:
-    """Base of knowledge bases made of several: all of them in their order, each part once."""
+    """Base of knowledge bases made of several: the fields of `Loaded`, each value once."""
 
     @property
     def sources(self) -> Sequence[KnowledgeBase]:
@@ -108,48 +87,22 @@ class Combined:
         parts = (getattr(source, what) for source in self.sources)
         return separator.join(dict.fromkeys(filter(None, parts)))
 
-    @property
-    def name(self) -> str:
-        """Their names: ``wordnet-3.0+conceptnet-5.7``."""
-        return self._joined("name", "+")
+    name = property(lambda self: self._joined("name", "+"))
+    version = property(lambda self: "+".join(source.version for source in self.sources))
+    digest = property(lambda self: self._joined("digest", "+"))
+    licence = property(lambda self: self._joined("licence", " AND "))
+    attribution = property(lambda self: self._joined("attribution", "\n\n"))
+    citation = property(lambda self: self._joined("citation", "\n\n"))
+    language = property(lambda self: self._joined("language", "+"))
 
-    @property
-    def version(self) -> str:
-        """Their versions."""
-        return "+".join(source.version for source in self.sources)
 
-    @property
-    def digest(self) -> str:
-        """Their digests."""
-        return self._joined("digest", "+")
-
-    @property
-    def licence(self) -> str:
-        """The SPDX expression of all their licences."""
-        return self._joined("licence", " AND ")
-
-    @property
-    def attribution(self) -> str:
-        """Their attributions."""
-        return self._joined("attribution", "\n\n")
-
-    @property
-    def citation(self) -> str:
-        """Their BibTeX entries."""
-        return self._joined("citation", "\n\n")
-
-    @property
-    def language(self) -> str:
-        """Their languages."""
-        return self._joined("language", "+")
+KnowledgeBase = Loaded | Combined
 
 
 def source_records(knowledge: Any) -> list[SourceRecord]:
-    """Describe the knowledge bases that a probe is built from, for its manifest.
+    """Describe each knowledge base that a probe is built from, for its manifest.
 
-    Args:
-        knowledge: a `KnowledgeBase`, or several as one (`Combined`). One that says nothing of
-            attribution, citation or language is taken to have none of them.
+    One that says nothing of attribution, citation or language is taken to have none of them.
     """
     names = SourceRecord.model_fields
     return [
@@ -160,21 +113,15 @@ def source_records(knowledge: Any) -> list[SourceRecord]:
 
 def manifest_entry(knowledge: Any) -> dict[str, Any]:
     """Return a manifest's ``knowledge_base``: the whole, and ``sources``, each by itself."""
+    stated = ("name", "version", "digest", "licence", "queries")
     return {
-        "name": knowledge.name,
-        "version": knowledge.version,
-        "digest": knowledge.digest,
-        "licence": knowledge.licence,
-        **({"queries": knowledge.queries} if hasattr(knowledge, "queries") else {}),
+        **{name: getattr(knowledge, name) for name in stated if hasattr(knowledge, name)},
         "sources": [record.model_dump() for record in source_records(knowledge)],
     }
 
 
 class FetchOptions(Options):
-    """Options of ``kb-cache fetch KIND``; a kind adds its own.
-
-    The command line calls ``source`` ``--from``.
-    """
+    """Options of ``kb-cache fetch KIND``; a kind adds its own. ``source`` is ``--from`` there."""
 
     source: Path | None = Field(None, description="The file, folder or archive to compile.")
     name: str = Field(
@@ -229,6 +176,17 @@ class Download:
     bytes: int | None = None
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Report the operating system's errors as a `SourceError` that names the file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceError(f"no such file: {path}") from error
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
+
+
 @dataclass(frozen=True)
 class Source:
     """The original files of a knowledge base, found and hashed but not yet compiled.
@@ -251,12 +209,8 @@ class Source:
             SourceError: it cannot be read.
         """
         named = _NOT_IN_NAMES.sub("-", _ENDINGS.sub("", path.name))
-        try:
+        with readable(path):
             return cls(path, {path.name: file_sha256(path)}, version or named)
-        except FileNotFoundError as error:
-            raise SourceError(f"no such file: {path}") from error
-        except OSError as error:
-            raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
@@ -298,9 +252,13 @@ class Compiled:
 
 
 class Holding(ABC):
-    """Something in the cache that ``kb-cache`` lists, verifies and clears under its ``name``."""
+    """Something in the cache that ``kb-cache`` lists, verifies and clears under its ``name``.
+
+    What is ``embedded`` comes with kbprobe and cannot be removed.
+    """
 
     name: str
+    embedded = False
 
     @abstractmethod
     def row(self) -> dict[str, Any]:
@@ -332,8 +290,8 @@ class Kind(ABC, Generic[S, O]):
         name: how ``kb-cache`` and snapshots call it ("wordnet").
         title: its name for people ("WordNet").
         options: the model of its options.
-        licence, attribution, citation, language: see `KnowledgeBase`; where the options have
-            these, they win.
+        licence, attribution, citation, language: see `Loaded`; where the options have these,
+            they win.
         contents: how much a snapshot holds, as a format of the sizes of its tables.
         download: what to download where ``--from`` is not given; None: it must be given.
         downloaded_name: the entry that is then made, without "NAME-".
@@ -385,7 +343,7 @@ class Kind(ABC, Generic[S, O]):
         """
 
     def language_of(self, options: O) -> str:
-        """Return the language of what these options make; see `KnowledgeBase`."""
+        """Return the language of what these options make; see `Loaded`."""
         return getattr(options, "language", "") or self.language
 
     def holdings(self) -> Iterator[Holding]:
@@ -413,12 +371,7 @@ def _installed() -> dict[str, str]:
 
 
 def register(kind: str, where: str) -> None:
-    """Register a kind for this process.
-
-    Args:
-        kind: its name.
-        where: "module:attribute" of the `Kind`.
-    """
+    """Register a kind, which is at "module:attribute", for this process."""
     KINDS[kind] = where
 
 

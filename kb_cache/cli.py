@@ -182,7 +182,7 @@ def clear(context: click.Context, name: str | None, everything: bool, yes: bool)
     """
     from kb_cache import store
     from kb_cache.catalogue import downloads_dir, find
-    from kb_cache.listing import SnapshotHolding, holdings
+    from kb_cache.listing import holdings
     from kbprobe.files import remove_tree
 
     if everything == (name is not None):
@@ -190,18 +190,14 @@ def clear(context: click.Context, name: str | None, everything: bool, yes: bool)
     known = holdings()
     # A name of which nothing but the remains of dead writers is left counts as well.
     remains = store.all_remains()
+    embedded = {each for each, holding in known.items() if holding.embedded}
     if name is None:
-        embedded = [
-            each
-            for each, holding in known.items()
-            if isinstance(holding, SnapshotHolding) and holding.entry.embedded
-        ]
-        doomed = sorted({*known, *remains} - {*embedded})
+        doomed = sorted({*known, *remains} - embedded)
     else:
         if name not in known and name not in remains:
             find(name)  # says that there is none, and what there is
-        elif isinstance(holding := known.get(name), SnapshotHolding) and holding.entry.embedded:
-            holding.remove()  # says that it cannot be removed
+        elif name in embedded:
+            known[name].remove()  # says that it cannot be removed
         doomed = [name]
     downloads = downloads_dir()
     with_downloads = everything and downloads.is_dir()

@@ -42,15 +42,11 @@ REINSTALL = (
 )
 
 
-def _silent(phase: str, done: int, total: int | None) -> None:
-    pass
-
-
 def fetch(
     kind: str,
     *,
     output: Path | None = None,
-    progress: PhaseProgress = _silent,
+    progress: PhaseProgress = lambda *_: None,
     **options: Any,
 ) -> Entry:
     """Compile a knowledge base into the cache, replacing an entry of the same name.
@@ -97,7 +93,7 @@ def fetch(
     return Entry(name, store.entry_path(name), embedded=False)
 
 
-def download_source(wanted: Download, progress: PhaseProgress = _silent) -> Path:
+def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None) -> Path:
     """Download a source file into the cache, unless it is there.
 
     Raises:
@@ -108,10 +104,8 @@ def download_source(wanted: Download, progress: PhaseProgress = _silent) -> Path
 
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")
-    try:
+    with store.usable(target.parent, PermissionError):
         return download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
-    except PermissionError as error:
-        raise store.unusable(target.parent, error) from error
 
 
 def _write(
@@ -121,48 +115,41 @@ def _write(
     name: str,
     target: Path,
     *,
-    progress: PhaseProgress = _silent,
+    progress: PhaseProgress = lambda *_: None,
     record_path: bool = True,
 ) -> None:
     """Compile into a folder, which is replaced as a whole."""
     for package in kind.packages:
         require(package, kind.extra, f"Compiling {kind.title}")
-    own = {
-        credit: getattr(options, credit, "") or getattr(kind, credit)
-        for credit in ("licence", "attribution", "citation")
-    }
-    if getattr(options, "licence", ""):  # other data: its authors are not those of the kind
-        own |= {"attribution": getattr(options, "attribution", ""),
-                "citation": getattr(options, "citation", "")}  # fmt: skip
-    try:
-        with replacing_folder(target) as folder:
-            compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
-            write_snapshot(
-                folder,
-                compiled,
-                kind=kind.name,
-                name=name,
-                version=compiled.version or source.version or name.removeprefix(f"{kind.name}-"),
-                source=SourceInfo(
-                    description=compiled.description,
-                    path=str(source.path) if record_path else None,
-                    files=dict(source.sha256),
-                    notes=compiled.notes,
-                    options=options.recorded(),
-                ),
-                language=kind.language_of(options),
-                **own,
-            )
-    except PermissionError as error:
-        raise store.unusable(target.parent, error) from error
+    # Under another licence it is other data, whose authors are not those of the kind.
+    usual = None if getattr(options, "licence", "") else kind
+    with store.usable(target.parent, PermissionError), replacing_folder(target) as folder:
+        compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
+        write_snapshot(
+            folder,
+            compiled,
+            kind=kind.name,
+            name=name,
+            version=compiled.version or source.version or name.removeprefix(f"{kind.name}-"),
+            source=SourceInfo(
+                description=compiled.description,
+                path=str(source.path) if record_path else None,
+                files=dict(source.sha256),
+                notes=compiled.notes,
+                options=options.recorded(),
+            ),
+            language=kind.language_of(options),
+            **{
+                credit: getattr(options, credit, "") or getattr(usual, credit, "")
+                for credit in ("licence", "attribution", "citation")
+            },
+        )
 
 
 def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    """Read a snapshot; a damaged one of the cache is rebuilt if its source is still there.
+    """Read a snapshot of a kind, named with or without "KIND-".
 
-    Args:
-        kind: which kind it must be of.
-        name: its name, with or without "KIND-".
+    A damaged one of the cache is rebuilt if its source is still there.
 
     Raises:
         SnapshotError: it is damaged and cannot be rebuilt; the message says what is damaged and

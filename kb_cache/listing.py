@@ -20,7 +20,7 @@ class SnapshotHolding(Holding):
     """A snapshot."""
 
     def __init__(self, entry: Entry) -> None:
-        self.entry, self.name = entry, entry.name
+        self.entry, self.name, self.embedded = entry, entry.name, entry.embedded
 
     def row(self) -> dict[str, Any]:
         """Return the entry of ``kb-cache list --json``."""

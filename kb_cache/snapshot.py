@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.base import Compiled, Engine, Loaded
+from kb_cache.base import Compiled, Loaded
 from kbprobe import files
+from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import SnapshotError
 from kbprobe.files import file_sha256
 
@@ -60,16 +61,10 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class SnapshotInfo:
-    """The content of ``snapshot.json``.
+    """The content of ``snapshot.json``: the fields of `kb_cache.base.Loaded`, and further ones.
 
     Attributes:
         kind: which loader and compiler it belongs to ("wordnet").
-        name: the entry's name ("wordnet-3.0").
-        version: of the knowledge base ("3.0").
-        licence: SPDX licence expression ("CC-BY-SA-4.0", "LicenseRef-WordNet").
-        attribution: the text in which the authors ask to be credited.
-        citation: BibTeX entry of the work to cite.
-        language: BCP 47 code; several are joined by "+".
         digest: sha256 over the content of all tables, and of an engine's files.
         created_by: versions of the packages that shaped the content.
         counts: how much an engine's files hold, by what it is.
@@ -111,10 +106,9 @@ class SnapshotInfo:
 
 
 def content_digest(tables: Mapping[str, pa.Table]) -> str:
-    """Return the sha256 (hex) of the tables' content.
+    """Return the sha256 (hex) of names, types, validity and values of tables and columns.
 
-    Covers table names, column names, types, validity and values; not the division into
-    chunks, dictionary encoding or string offset width.
+    The division into chunks, dictionary encoding and the width of string offsets do not count.
     """
     digest = hashlib.sha256()
     for table_name in sorted(tables):
@@ -138,21 +132,17 @@ def _feed_array(digest: hashlib._Hash, column: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # what combining no chunks gives in some versions
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    kind = array.type
-    if pa.types.is_dictionary(kind):
+    array = single_chunk(column)
+    if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-        kind = array.type
+    kind = array.type
     _feed(digest, "nulls", array.null_count)
     if array.null_count:
-        valid = array.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False)
-        digest.update(valid.tobytes())
+        digest.update(to_numpy(array.is_valid().cast(pa.uint8())).tobytes())
         array = array.drop_null()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         binary = array.cast(pa.large_binary())
-        lengths = pc.binary_length(binary).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        lengths = to_numpy(pc.binary_length(binary).cast(pa.int64()))
         _feed(digest, "string", int(lengths.sum()))
         digest.update(lengths.astype("<i8").tobytes())
         _, offsets, data = binary.buffers()
@@ -162,34 +152,22 @@ def _feed_array(digest: hashlib._Hash, column: Any) -> None:
             end = int(bounds[binary.offset + len(binary)])
             digest.update(memoryview(data)[start:end])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        lengths = pc.list_value_length(array).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        lengths = to_numpy(pc.list_value_length(array).cast(pa.int64()))
         _feed(digest, "list")
         digest.update(lengths.astype("<i8").tobytes())
         _feed_array(digest, pc.list_flatten(array))
     elif pa.types.is_boolean(kind):
         _feed(digest, "bool")
-        digest.update(array.cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes())
+        digest.update(to_numpy(array.cast(pa.uint8())).tobytes())
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        values = array.to_numpy(zero_copy_only=False)
+        values = to_numpy(array)
         _feed(digest, str(kind))
         digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
     else:
         raise TypeError(f"no canonical form is defined for columns of type {kind}")
 
 
-def write_snapshot(
-    folder: Path,
-    compiled: Compiled,
-    *,
-    kind: str,
-    name: str,
-    version: str,
-    licence: str,
-    source: SourceInfo,
-    attribution: str = "",
-    citation: str = "",
-    language: str = "en",
-) -> SnapshotInfo:
+def write_snapshot(folder: Path, compiled: Compiled, **described: Any) -> SnapshotInfo:
     """Write tables, further files and ``snapshot.json`` into an existing folder.
 
     The folder is empty, or holds what an engine wrote; the engine must have closed its files. The
@@ -198,14 +176,8 @@ def write_snapshot(
     Args:
         folder: where to write; usually what ``kbprobe.files.replacing_folder`` yields.
         compiled: what to write.
-        kind: see `SnapshotInfo`, as for all that follow.
-        name: likewise.
-        version: likewise.
-        licence: likewise.
-        source: where the content came from.
-        attribution: see `SnapshotInfo`.
-        citation: likewise.
-        language: likewise.
+        **described: fields of `SnapshotInfo`: ``kind``, ``name``, ``version``, ``licence``,
+            ``source``, and whom to credit.
     """
     import pyarrow.parquet as pq
 
@@ -232,20 +204,15 @@ def write_snapshot(
         written[file_name] = FileInfo(hashlib.sha256(content).hexdigest(), len(content))
     digest = content_digest(tables)
     if engine is not None:
-        written |= _engine_files(folder, engine)
+        for path in sorted(each for each in (folder / engine.folder).rglob("*") if each.is_file()):
+            known = FileInfo(file_sha256(path), path.stat().st_size)
+            written[path.relative_to(folder).as_posix()] = known
         digest = hashlib.sha256(f"{digest} {engine.digest}".encode()).hexdigest()
     info = SnapshotInfo(
-        kind=kind,
-        name=name,
-        version=version,
-        licence=licence,
+        **described,
         digest=digest,
         created_by=dict(sorted(compiled.created_by.items())),
-        source=source,
         files=written,
-        attribution=attribution,
-        citation=citation,
-        language=language,
         counts=dict(engine.counts) if engine is not None else {},
     )
     write_info(folder, info)
@@ -259,15 +226,6 @@ def write_info(folder: Path, info: SnapshotInfo) -> None:
         del described["counts"]
     text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
     (folder / INFO_FILE).write_bytes(text.encode())
-
-
-def _engine_files(folder: Path, engine: Engine) -> dict[str, FileInfo]:
-    """An engine's files, by their paths in the snapshot's folder."""
-    found = sorted(path for path in (folder / engine.folder).rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): FileInfo(file_sha256(path), path.stat().st_size)
-        for path in found
-    }
 
 
 def _encodings(table: pa.Table) -> dict[str, str]:
@@ -319,19 +277,16 @@ def read_info(folder: Path) -> SnapshotInfo:
 
 
 def find_damage(folder: Path, info: SnapshotInfo, *, full: bool) -> list[str]:
-    """Return a sentence for each file that is not as ``snapshot.json`` says; empty if all are.
+    """Return a sentence for each file that is not as ``snapshot.json`` says.
 
-    Args:
-        folder: the snapshot.
-        info: what `read_info` returned for it.
-        full: compare sha256 as well (reads every byte); otherwise presence and size alone.
+    With ``full``, sha256 is compared as well (reads every byte), else presence and size alone.
     """
     expected = {name: (file.sha256, file.bytes) for name, file in info.files.items()}
     return files.find_damage(folder, expected, full=full)
 
 
 def read_tables(folder: Path, info: SnapshotInfo) -> dict[str, pa.Table]:
-    """Read every table of a snapshot into memory, checking presence, sizes and page checksums.
+    """Read every table of a snapshot, checking presence, sizes and page checksums.
 
     Raises:
         SnapshotError: a file is missing, truncated or corrupt; the message names it.

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kbprobe.errors import CacheError, UsageError
@@ -58,12 +58,10 @@ def entry_names() -> list[str]:
     An entry that a writer had moved aside before it died is put back first.
     """
     root = snapshots_dir()
-    try:
+    with usable(root):
+        if not root.is_dir():
+            return []
         folders = [folder for folder in root.iterdir() if folder.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise unusable(root, error) from error
     names = {folder.name for folder in folders if _NAME.fullmatch(folder.name)}
     stranded = {
         match["name"]
@@ -86,6 +84,15 @@ def unusable(folder: Path, error: OSError) -> CacheError:
 
 
 @contextmanager
+def usable(folder: Path, errors: type[OSError] = OSError) -> Iterator[None]:
+    """Report the operating system's errors of the block as a `CacheError`."""
+    try:
+        yield
+    except errors as error:
+        raise unusable(folder, error) from error
+
+
+@contextmanager
 def entry_lock(name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Hold the lock of a cache entry; the system frees it when the process dies. Not reentrant.
 
@@ -96,10 +103,8 @@ def entry_lock(name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     folder = entry_path(name).parent.parent / "locks"
     # The stack keeps errors of the caller's own block apart from those of the lock.
     with ExitStack() as held:
-        try:
+        with usable(folder):
             held.enter_context(locked(folder / f"{name}.lock", f"writing {name}", timeout))
-        except OSError as error:
-            raise unusable(folder, error) from error
         yield
 
 
@@ -132,15 +137,10 @@ def remove_entry(name: str) -> bool:
     if not target.exists() and not remains(target):
         return False
     with entry_lock(name):
-        doomed = [target, *remains(target)] if target.exists() else remains(target)
-        for folder in doomed:
-            try:
-                # Renamed first: what is being removed must not pass for an entry.
-                gone = sibling(target, "new")
+        for folder in (target, *remains(target)):
+            # Renamed first: what is being removed must not pass for an entry.
+            gone = sibling(target, "new")
+            with usable(folder), suppress(FileNotFoundError):
                 folder.rename(gone)
                 shutil.rmtree(gone)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise unusable(folder, error) from error
     return True

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kb_cache import store
 from kb_cache.base import Holding
 from kb_cache.listing import age, date, row
-from kb_cache.wikidata.sparql.answers import DamagedAnswer, answers_dir, read, usable
+from kb_cache.wikidata.sparql.answers import DamagedAnswer, answers_dir, read
 
 _ANSWER = re.compile(r"[0-9a-f]{64}\.json\.gz")
 #: Left by a process that was killed while it wrote an answer.
@@ -23,7 +24,7 @@ def endpoints_answers() -> list[EndpointAnswers]:
     Raises:
         CacheError: the cache folder cannot be read.
     """
-    with usable(answers_dir()):
+    with store.usable(answers_dir()):
         folders = answers_dir().iterdir() if answers_dir().exists() else ()
         return [EndpointAnswers(folder) for folder in sorted(folders) if folder.is_dir()]
 
@@ -36,7 +37,7 @@ class EndpointAnswers(Holding):
 
     def row(self) -> dict[str, Any]:
         """Return the entry of ``kb-cache list --json``."""
-        with usable(self.folder):
+        with store.usable(self.folder):
             stats = [path.stat() for path in self._files(_ANSWER)]
         times, now = [stat.st_mtime for stat in stats], time.time()
         newest, oldest = max(times, default=0.0), min(times, default=0.0)
@@ -60,17 +61,17 @@ class EndpointAnswers(Holding):
     def remove(self) -> bool:
         """Remove all answers and incomplete files; other files stay."""
         self._unlink([*self._files(_ANSWER), *self._files(_INCOMPLETE)])
-        with usable(self.folder):
+        with store.usable(self.folder):
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
         return True
 
     def _files(self, name: re.Pattern[str]) -> list[Path]:
-        with usable(self.folder):
+        with store.usable(self.folder):
             return sorted(path for path in self.folder.iterdir() if name.fullmatch(path.name))
 
     def _unlink(self, paths: Iterable[Path]) -> None:
-        with usable(self.folder):
+        with store.usable(self.folder):
             for path in paths:
                 path.unlink(missing_ok=True)
 

@@ -12,8 +12,6 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -102,18 +100,5 @@ def write(path: Path, cached: CachedAnswer) -> None:
         "date": cached.answer.date, "version": cached.version, "rows": len(cached.answer.rows),
         "sha256": answer_digest(cached.answer), "answer": json.loads(answer_json(cached.answer)),
     }  # fmt: skip
-    with usable(path.parent):
+    with store.usable(path.parent):
         files.write_file(path, gzip.compress(json.dumps(said).encode(), mtime=0))
-
-
-@contextmanager
-def usable(folder: Path) -> Iterator[None]:
-    """Report errors of the operating system as those of the cache folder.
-
-    Raises:
-        CacheError: the block raised an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise store.unusable(folder, error) from error

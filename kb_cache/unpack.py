@@ -1,4 +1,4 @@
-"""Reading large text files, plain or compressed, in bounded memory."""
+"""Reading large text files, plain or compressed, in bounded memory; and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import bz2
 import gzip
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from kb_cache.base import Progress
@@ -15,10 +17,36 @@ if TYPE_CHECKING:
 
 #: What reading a damaged archive raises.
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+#: Malformed lines that a note names.
+_NAMED = 5
 
 
 class LineTooLong(ValueError):
     """A line is longer than any of the format: the file is something else."""
+
+
+@dataclass
+class MalformedLines:
+    """The malformed lines of a source: counted, the first few named."""
+
+    path: Path
+    count: int = 0
+    lines: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, line: int, why: str) -> None:
+        """Count a line, given its number (the first is 1)."""
+        self.count += 1
+        if len(self.first) < _NAMED:
+            self.first.append(f"line {line:,}: {why}")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A note for the snapshot; nothing if all lines were well-formed."""
+        if not self.count:
+            return ()
+        which = "line was" if self.count == 1 else "lines were"
+        return (f"{self.count:,} malformed {which} left out: {'; '.join(self.first)}",)
 
 
 class UnpackedFile:
@@ -33,12 +61,10 @@ class UnpackedFile:
         progress: Progress | None = None,
         digest: hashlib._Hash | None = None,
     ) -> None:
-        """Look at the beginning of a file.
+        """Take a file that is open at its beginning.
 
-        Args:
-            file: open at its beginning.
-            progress: called with how many bytes of the file have been read, and its size.
-            digest: updated with the content that is read.
+        ``progress`` is called with how many bytes of the file have been read, and its size;
+        ``digest`` is updated with the content that is read.
         """
         head = file.read(3)
         self._size = file.seek(0, 2)

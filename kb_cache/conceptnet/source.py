@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kb_cache.base import Progress
+from kb_cache.base import Progress, readable
 from kb_cache.conceptnet.lines import read_dump, read_triples
 from kb_cache.conceptnet.lite import read_database
 from kb_cache.conceptnet.types import TOLERATED, Malformed, Selection
@@ -47,21 +47,15 @@ def read_edges(
 
 def _head(path: Path) -> bytes:
     """The beginning of a file, unpacked."""
-    try:
-        with path.open("rb") as file:
+    with readable(path), path.open("rb") as file:
+        try:
             return UnpackedFile(file).read(_HEAD_BYTES)
-    except FileNotFoundError as error:
-        raise SourceError(f"no such file: {path}") from error
-    except (OSError, *DAMAGE) as error:
-        raise SourceError(f"cannot read {path}: {error}") from error
+        except DAMAGE as error:
+            raise SourceError(f"cannot read {path}: {error}") from error
 
 
 def _columns(path: Path, head: bytes) -> int:
-    """The number of columns in which the first lines agree: 5 for a dump, 3 for triples.
-
-    Raises:
-        SourceError: they are neither.
-    """
+    """The number of columns in which the first lines agree: 5 for a dump, 3 for triples."""
     lines = head.splitlines()[: 2 * TOLERATED + 1]
     fields = [line.split(b"\t") for line in lines]
     dump = sum(len(f) == 5 and f[1].startswith(b"/r/") for f in fields)

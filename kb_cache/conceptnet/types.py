@@ -13,9 +13,8 @@ Concepts are ids, not texts:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +22,8 @@ import numpy.typing as npt
 
 from kb_cache.base import Loaded
 from kb_cache.graph import Graph, Walk
-from kbprobe.arrays import Bools, Ints, contains
+from kb_cache.unpack import MalformedLines
+from kbprobe.arrays import Bools, Floats, Ints, contains
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import SourceError, UsageError, did_you_mean
 
@@ -35,24 +35,13 @@ KIND = "conceptnet"
 DEFAULT_VERSION = "5.7"
 
 #: Relations that hold both ways; a dump states each edge of theirs one way only.
-SYMMETRIC = frozenset(
-    {
-        "Antonym",
-        "DistinctFrom",
-        "EtymologicallyRelatedTo",
-        "LocatedNear",
-        "RelatedTo",
-        "SimilarSize",
-        "SimilarTo",
-        "Synonym",
-    }
-)
-
-Floats = npt.NDArray[np.float64]
+SYMMETRIC = frozenset((
+    "Antonym", "DistinctFrom", "EtymologicallyRelatedTo", "LocatedNear", "RelatedTo", "SimilarSize",
+    "SimilarTo", "Synonym",
+))  # fmt: skip
 
 #: A source with more malformed lines than this many and this share is refused.
 TOLERATED, TOLERATED_SHARE = 10, 0.01
-_NAMED = 5
 
 
 class Edges(NamedTuple):
@@ -137,22 +126,15 @@ class ConceptNet(Loaded):
         return self._rows.get((relation, negated), slice(0, 0))
 
     def edges(self, relation: str, negated: bool = False) -> Edges:
-        """The edges of a relation, or those of its negation, as the source states them.
-
-        Raises:
-            UsageError: the relation is unknown.
-        """
+        """The `rows` of a relation, or of its negation, as the source states them."""
         rows = self.rows(relation, negated)
         start, end = self.start[rows], self.end[rows]
         return Edges(start.astype(np.int64), end.astype(np.int64), self.weight[rows])
 
     def graph(self, relation: str, negated: bool = False) -> Graph:
-        """The graph of a relation, from start to end; built once.
+        """The graph of a relation, from start to end; built once. See `rows` for errors.
 
         A symmetric relation (`SYMMETRIC`) is followed both ways, and needs no `reverse`.
-
-        Raises:
-            UsageError: the relation is unknown.
         """
         key = (relation, negated)
         if key not in self._graphs:
@@ -167,11 +149,7 @@ class ConceptNet(Loaded):
         return {}
 
     def reverse(self, relation: str, negated: bool = False) -> Graph:
-        """The graph of a relation, from end to start; built once.
-
-        Raises:
-            UsageError: the relation is unknown.
-        """
+        """The graph of a relation, from end to start; built once."""
         return self.graph(relation, negated).reversed
 
     def holds(
@@ -180,9 +158,6 @@ class ConceptNet(Loaded):
         """Tell for each pair of concepts (parallel arrays of ids) whether an edge joins them.
 
         False means that ConceptNet does not say so, not that it is false.
-
-        Raises:
-            UsageError: the relation is unknown.
         """
         sources, targets = np.asarray(start, np.int64), np.asarray(end, np.int64)
         graph = self.graph(relation, negated)
@@ -194,10 +169,6 @@ class ConceptNet(Loaded):
 
         ConceptNet's IsA is not a taxonomy: each hop adds errors (a cat is a pet, a pet is a
         friend, a friend is a person), hence the low default.
-
-        Raises:
-            UsageError: there are no IsA edges.
-            ValueError: ``max_hops`` is negative.
         """
         return self.graph("IsA").walk(concepts, max_hops)
 
@@ -240,10 +211,7 @@ class ConceptNet(Loaded):
         return np.asarray(found[to_numpy(asked.indices)])
 
     def select(self, mask: Bools) -> ConceptNet:
-        """The same with some edges alone; concepts and their ids stay.
-
-        Args:
-            mask: which rows of `assertions` to keep.
+        """Keep the rows of `assertions` that a mask tells; concepts and their ids stay.
 
         Raises:
             ValueError: the mask has another length than `assertions`.
@@ -284,54 +252,21 @@ class Selection:
         return sorted({name for r in self.relations for name in (r, f"Not{r}")})
 
 
-@dataclass
-class Malformed:
-    """The malformed lines of a source: counted, the first few named."""
-
-    path: Path
-    count: int = 0
-    lines: int = 0
-    first: list[str] = field(default_factory=list)
-
-    def add(self, line: int, why: str) -> None:
-        """Count a line, given its number (the first is 1)."""
-        self.count += 1
-        if len(self.first) < _NAMED:
-            self.first.append(f"line {line:,}: {why}")
+class Malformed(MalformedLines):
+    """The malformed lines of a source of ConceptNet."""
 
     def check(self) -> None:
-        """Refuse a source with too many malformed lines.
-
-        Raises:
-            SourceError: it has more than `TOLERATED` malformed lines and they are more than
-                `TOLERATED_SHARE` of those seen.
-        """
+        """Refuse more malformed lines than `TOLERATED` and `TOLERATED_SHARE` of those seen."""
         if self.count > max(TOLERATED, TOLERATED_SHARE * self.lines):
             raise SourceError(
                 f"{self.path}: {self.count:,} of {self.lines:,} lines are malformed; is it really "
                 f"a dump of ConceptNet? {'; '.join(self.first)}"
             )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A note for the snapshot; nothing if all lines were well-formed."""
-        if not self.count:
-            return ()
-        which = "line was" if self.count == 1 else "lines were"
-        return (f"{self.count:,} malformed {which} left out: {'; '.join(self.first)}",)
-
 
 def edges_schema() -> pa.Schema:
     """The columns of batches of edges; ``start`` and ``end`` are URIs of concepts."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            ("relation", pa.string()),
-            ("start", pa.string()),
-            ("end", pa.string()),
-            ("weight", pa.float64()),
-            ("dataset", pa.string()),
-            ("surface", pa.string()),
-        ]
-    )
+    names = ("relation", "start", "end", "weight", "dataset", "surface")
+    return pa.schema([(name, pa.float64() if name == "weight" else pa.string()) for name in names])

@@ -22,13 +22,10 @@ _DUMPED = "http://wikiba.se/ontology#Dump", "http://schema.org/dateModified"
 
 
 def load_dump(source: RdfFile, sha256: str, folder: Path, progress: Progress) -> Compiled:
-    """Write a new store into a snapshot's folder.
+    """Write a new store into a subfolder of a snapshot's folder.
 
-    Args:
-        source: the dump.
-        sha256: of the file; its beginning is the version.
-        folder: the snapshot's, in which the store gets a subfolder.
-        progress: called with how many bytes of the file have been read, and its size.
+    The beginning of the file's sha256 is the version. ``progress`` is called with how many bytes
+    of the file have been read, and its size.
 
     Raises:
         SourceError: the file cannot be read, is malformed, or holds no triple.
@@ -38,7 +35,7 @@ def load_dump(source: RdfFile, sha256: str, folder: Path, progress: Progress) ->
     description = f"Wikidata from {source.path.name}"
     return Compiled(
         description=f"{description}, a dump of {day}" if day else description,
-        notes=source.notes,
+        notes=source.malformed.notes,
         created_by={"pyoxigraph": pyoxigraph_version},
         engine=Engine(STORE, source.digest, {"triples": count}),
         version=sha256[:12],
@@ -65,7 +62,7 @@ def _load(source: RdfFile, folder: Path, progress: Progress) -> tuple[int, str]:
     except OSError as error:  # the source's own errors have become SourceErrors
         raise CacheError(f"the store in {folder} cannot be written: {error}") from error
     if not count:
-        left_out = f" ({source.notes[0]})" if source.notes else ""
+        left_out = "".join(f" ({note})" for note in source.malformed.notes)
         raise SourceError(f"{source.path} holds no triple{left_out}")
     days = sorted(date.value[:10] for date in dates if isinstance(date, Literal))
     return count, days[-1] if days else ""

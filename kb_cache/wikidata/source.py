@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kb_cache.base import Progress
-from kb_cache.unpack import DAMAGE, LineTooLong, UnpackedFile
+from kb_cache.base import Progress, readable
+from kb_cache.unpack import DAMAGE, LineTooLong, MalformedLines, UnpackedFile
 from kbprobe.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ _SUFFIX = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz|\.bz2)?$", re.IGNORECASE)
 _PIECE = 1 << 20
 #: Bytes of a line; none is longer.
 _LONGEST_LINE = 1 << 26
-#: Malformed lines that a note names.
-_NAMED = 5
 #: Where pyoxigraph says that an error is, before and after saying what it is.
 _PLACE = re.compile(r"^Parser error .*?: (?=\S)|\s*\(line \d+\)$", re.DOTALL)
 
@@ -42,8 +40,7 @@ class RdfFile:
     Attributes:
         path: where it is.
         lenient: leave malformed lines out instead of giving up at the first.
-        skipped: number of lines left out.
-        first: what was wrong with the first of them.
+        malformed: the lines left out.
         digest: sha256 (hex) of the unpacked text, once it has been read to its end.
 
     Raises:
@@ -53,11 +50,10 @@ class RdfFile:
 
     path: Path
     lenient: bool = False
-    skipped: int = 0
-    first: list[str] = field(default_factory=list)
     digest: str = ""
 
     def __post_init__(self) -> None:
+        self.malformed = MalformedLines(self.path)
         if self.format == "ttl" and self.lenient:
             raise UsageError(
                 f"{self.path} is Turtle, in which no line can be left out; --lenient is for "
@@ -78,14 +74,6 @@ class RdfFile:
             f"{', '.join(f'.{ending}' for ending in FORMATS)}, with or without .gz or .bz2"
         )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How many lines were left out, and why the first of them; nothing if none was."""
-        if not self.skipped:
-            return ()
-        which = "line was" if self.skipped == 1 else "lines were"
-        return (f"{self.skipped:,} malformed {which} left out: {'; '.join(self.first)}",)
-
     def triples(self, progress: Progress | None = None) -> Iterator[Quad]:
         """Stream the triples in the file's order; those of named graphs go to the default one.
 
@@ -94,22 +82,18 @@ class RdfFile:
         Raises:
             SourceError: the file cannot be read or is malformed; the message names the line.
         """
-        try:
-            with self.path.open("rb") as file:
-                digest = hashlib.sha256()
+        digest = hashlib.sha256()
+        with readable(self.path), self.path.open("rb") as file:
+            try:
                 text = UnpackedFile(file, progress, digest)
                 yield from self._turtle(text) if self.format == "ttl" else self._lines(text)
-                self.digest = digest.hexdigest()
-        except FileNotFoundError as error:
-            raise SourceError(f"no such file: {self.path}") from error
-        except LineTooLong as error:
-            raise SourceError(
-                f"{self.path} has {error}: it is not {FORMATS[self.format]}"
-            ) from error
-        except DAMAGE as error:
-            raise SourceError(f"{self.path} is damaged: {error}. Get it again") from error
-        except OSError as error:
-            raise SourceError(f"cannot read {self.path}: {error.strerror or error}") from error
+            except LineTooLong as error:
+                raise SourceError(
+                    f"{self.path} has {error}: it is not {FORMATS[self.format]}"
+                ) from error
+            except DAMAGE as error:
+                raise SourceError(f"{self.path} is damaged: {error}. Get it again") from error
+        self.digest = digest.hexdigest()
 
     def _turtle(self, text: UnpackedFile) -> Iterator[Quad]:
         from pyoxigraph import RdfFormat, parse
@@ -145,9 +129,7 @@ class RdfFile:
             try:
                 found += self._parse(line)
             except SyntaxError as error:
-                self.skipped += 1
-                if len(self.first) < _NAMED:
-                    self.first.append(f"line {number:,}: {_reason(error)}")
+                self.malformed.add(number, _reason(error))
         return found
 
     def _malformed(self, line: int, error: SyntaxError) -> SourceError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import ssl
 import threading
@@ -224,9 +223,12 @@ def test_of_errors_the_beginning_is_read(server: ServerScript, status: int) -> N
     assert len(response.body) < 500_000
 
 
-def test_other_threads_send_as_before(server: ServerScript) -> None:
+def test_other_threads_send_as_before(
+    server: ServerScript, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.reply_with(Reply(seconds=0.2), Reply(b"plain" * 100))
-    before = urllib.request._opener  # type: ignore[attr-defined]
+    before = urllib.request.build_opener()
+    monkeypatch.setattr(urllib.request, "_opener", before)
     asking = threading.Thread(target=transport.send, args=(server.url, QUERY, "", 10, 200))
     asking.start()
     while not server.asked:
@@ -278,8 +280,7 @@ def test_certificates_are_not_negotiable(
     assert len(tried) == 1
 
 
-def test_tls_is_not_left(server: ServerScript) -> None:
-    handler = transport._Redirections("me@example.org")
+def test_tls_is_not_left() -> None:
     request = urllib.request.Request("https://example.org/sparql")
     with pytest.raises(transport.UnreadableResponse, match="not encrypted"):
-        handler.redirect_request(request, io.BytesIO(), 302, "", {}, "http://example.org/sparql")
+        transport.redirected(request, "http://example.org/sparql", "me@example.org")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from kb_cache.wikidata.sparql.types import (
     WIKIDATA_ENTITY,
     Answer,
-    CachingSource,
     QuerySource,
     QueryTimeout,
     answer,
@@ -119,12 +118,11 @@ class QuerySession:
 
         So a later run, which may be offline, need not try the whole again.
         """
-        if len(values) == 1 or not isinstance(self.source, CachingSource):
-            return False
-        if self.source.has(query(values)):
+        has: Callable[[str], bool] | None = getattr(self.source, "has", None)
+        if len(values) == 1 or has is None or has(query(values)):
             return False
         half = values[: len(values) // 2]
-        return self.source.has(query(half)) or self._halved_before(query, half)
+        return has(query(half)) or self._halved_before(query, half)
 
 
 def select_values(

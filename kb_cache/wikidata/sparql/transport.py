@@ -1,28 +1,22 @@
-"""One request to a SPARQL endpoint, sent by SPARQLWrapper within limits of bytes and time.
+"""One request to a SPARQL endpoint: written by SPARQLWrapper, sent within limits of bytes and time.
 
-SPARQLWrapper reads errors without any limit and leaves redirections to urllib, which would repeat
-a query without its content or without encryption. Handlers of urllib mend both: `_Redirections`
-and `_BoundedBodies`.
+SPARQLWrapper would read errors without any limit, and leave redirections to urllib, which repeats
+a query without its content or without encryption.
 """
 
 from __future__ import annotations
 
-import http.client
-import io
 import ipaddress
 import math
 import re
-import threading
 import time
-import urllib.request
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from email.message import Message
-from typing import IO, Any, NamedTuple
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
-from urllib.response import addinfourl
+from http.client import HTTPException, HTTPResponse
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
@@ -32,8 +26,8 @@ LONGEST_GET = 1500
 #: Bytes of an error's body that are read.
 _ERROR_BYTES = 1 << 18
 _CHUNK = 1 << 18
-#: Held while urllib's process-wide opener is replaced.
-_OPENER = threading.Lock()
+_MOVED = (301, 302, 303, 307, 308)
+_MOST_REDIRECTIONS = 5
 
 
 class UnreadableResponse(ValueError):
@@ -100,8 +94,7 @@ def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> 
         OSError: the connection failed; TimeoutError if there was one.
         http.client.HTTPException: the response is not HTTP.
     """
-    from SPARQLWrapper import JSON, POST, SPARQLWrapper, __version__
-    from SPARQLWrapper.SPARQLExceptions import SPARQLWrapperException
+    from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper, __version__
 
     agent = f"kbprobe/{kbprobe_version()}{contact and f' ({contact})'} SPARQLWrapper/{__version__}"
     wrapper = SPARQLWrapper(url, returnFormat=JSON, agent=agent)
@@ -109,128 +102,86 @@ def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> 
     wrapper.setOnlyConneg(True)
     # Not by setQuery, which guesses what kind of query it is, and can find "delete" in a string.
     wrapper.queryString = query
-    if len(query) > LONGEST_GET:
-        wrapper.setMethod(POST)
-    wrapper.setTimeout(math.ceil(timeout))
+    wrapper.setMethod(POST if len(query) > LONGEST_GET else GET)
     wrapper.addCustomHttpHeader("Accept", "application/sparql-results+json")
     wrapper.addCustomHttpHeader("Accept-Encoding", "gzip")
-    handlers: list[urllib.request.BaseHandler] = [_Redirections(contact)]
-    if is_loopback(url):  # which no proxy can reach
-        handlers.append(urllib.request.ProxyHandler({}))
-    with _OPENER, _urllib_uses(*handlers, _BoundedBodies(max_bytes, time.monotonic() + timeout)):
-        try:
-            response: Any = wrapper.query().response
-        except HTTPError as error:
-            response = error
-        except SPARQLWrapperException as error:  # for some statuses; it has read the body
-            response = error.__context__
-            response.seek(0)
-        except UnreadableResponse:
-            raise
-        except ValueError as error:
-            raise UnreadableResponse(f"it redirects to what is no address ({error})") from error
-    with response:
-        return Response(response.code, response.reason, response.headers, response.read())
+    request = wrapper._createRequest()  # its query() would send it by urllib's global opener
+    # No proxy can reach the loopback interface.
+    opener = build_opener(ProxyHandler({} if is_loopback(url) else None), _AnyStatus)
+    deadline = time.monotonic() + timeout
+    redirections = 0
+    while True:
+        with opener.open(request, timeout=math.ceil(timeout)) as response:
+            status, headers = response.status, response.headers
+            location = headers.get("Location") if status in _MOVED else None
+            if not location or redirections == _MOST_REDIRECTIONS:
+                body = b""
+                if status == 200:
+                    body = _body(response, max_bytes, deadline, whole=True)
+                else:  # the status says enough if the body cannot be read
+                    with suppress(OSError, ValueError, HTTPException):
+                        body = _body(response, _ERROR_BYTES, deadline, whole=False)
+                return Response(status, str(response.reason), headers, body)
+        request = redirected(request, location, contact)
+        redirections += 1
 
 
-@contextmanager
-def _urllib_uses(*handlers: urllib.request.BaseHandler) -> Iterator[None]:
-    """Send this thread's requests through some handlers; `_OPENER` must be held.
+class _AnyStatus(HTTPErrorProcessor):
+    """Hand over responses of every status; redirections are followed by `send`."""
 
-    SPARQLWrapper takes none, but sends by urllib's process-wide opener.
-    """
-    thread, ours = threading.get_ident(), urllib.request.build_opener(*handlers)
-    before = urllib.request._opener  # type: ignore[attr-defined]
-
-    class Opener(urllib.request.OpenerDirector):
-        def open(self, *args: Any, **options: Any) -> Any:
-            mine = threading.get_ident() == thread
-            opener = ours if mine else before or urllib.request.build_opener()
-            return opener.open(*args, **options)
-
-    urllib.request.install_opener(Opener())
-    try:
-        yield
-    finally:
-        urllib.request.install_opener(before)
-
-
-class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follow redirections to http and https, and ask the same there."""
-
-    max_redirections = 5
-    max_repeats = 2
-
-    def __init__(self, contact: str) -> None:
-        self._contact = contact
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any,
-        newurl: str,
-    ) -> urllib.request.Request:  # fmt: skip
-        """Return the request to make instead.
-
-        Python's own would turn POST into GET and so lose the query; queries may be repeated.
-        """
-        problems = {
-            "which is not http or https": urlsplit(newurl).scheme not in ("http", "https"),
-            "which is not encrypted": req.type == "https" and urlsplit(newurl).scheme == "http",
-            "where we need a contact": not self._contact and not is_loopback(newurl),
-        }
-        for problem in filter(problems.get, problems):
-            raise UnreadableResponse(f"it redirects to {newurl[:80]!r}, {problem}")
-        own = ("Host", "Content-length")
-        kept = {key: value for key, value in req.header_items() if key not in own}
-        return urllib.request.Request(newurl, req.data, kept, req.origin_req_host, True)
-
-
-class _BoundedBodies(urllib.request.BaseHandler):
-    """Read each body at once, within the limits, and unpack it; of an error the beginning."""
-
-    handler_order = 100  # before the handlers of errors and redirections, which read the body
-
-    def __init__(self, max_bytes: int, deadline: float) -> None:
-        self._max_bytes, self._deadline = max_bytes, deadline
-
-    def http_response(self, request: urllib.request.Request, response: Any) -> addinfourl:
-        """Return the response with its body in memory."""
-        body = b""
-        with response:
-            if response.status == 200:
-                body = self._read(response, self._max_bytes, whole=True)
-            else:  # the status says enough if the body cannot be read
-                with suppress(OSError, ValueError, http.client.HTTPException):
-                    body = self._read(response, _ERROR_BYTES, whole=False)
-        read = addinfourl(io.BytesIO(body), response.headers, response.url, response.status)
-        read.msg = read.reason = str(response.reason)  # type: ignore[attr-defined]
-        return read
+    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
+        return response
 
     https_response = http_response
 
-    def _read(self, response: Any, limit: int, whole: bool) -> bytes:
-        """The body, uncompressed. Unless ``whole``, what is beyond the limit is left."""
-        headers = response.headers
-        encoding = headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", "x-gzip", ""):
-            raise UnreadableResponse(f"it is compressed as {encoding[:20]!r}, unlike requested")
-        unzip = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
-        received, body = 0, bytearray()
-        while len(body) <= limit and (chunk := response.read1(_CHUNK)):
-            received += len(chunk)
-            if time.monotonic() > self._deadline:
-                raise TimeoutError("the answer took too long to arrive")
-            try:
-                body += unzip.decompress(chunk, limit - len(body) + 1) if unzip else chunk
-            except zlib.error as error:
-                raise UnreadableResponse(f"its compression is damaged ({error})") from error
-        if not whole:
-            return bytes(body[:limit])
-        if len(body) > limit:
-            raise TooLong(f"it is longer than the {limit:,} bytes that are allowed")
-        stated = headers.get("Content-Length", "").strip()
-        chunked = headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
-        if stated and not chunked and (not stated.isdigit() or int(stated) != received):
-            raise UnreadableResponse(f"{received:,} of {stated[:20]!r} bytes have arrived")
-        if unzip and (not unzip.eof or unzip.unused_data):
-            raise UnreadableResponse("its compressed data has no end, or goes on after it")
-        return bytes(body)
+
+def redirected(request: Request, location: str, contact: str) -> Request:
+    """Return the request that asks the same elsewhere; urllib's own would lose a posted query.
+
+    Raises:
+        UnreadableResponse: we do not go there.
+    """
+    try:
+        url = urljoin(request.full_url, location)
+        scheme, loopback = urlsplit(url).scheme, is_loopback(url)
+    except ValueError as error:
+        raise UnreadableResponse(f"it redirects to what is no address ({error})") from error
+    problems = {
+        "which is not http or https": scheme not in ("http", "https"),
+        "which is not encrypted": request.type == "https" and scheme == "http",
+        "where we need a contact": not contact and not loopback,
+    }
+    for problem in filter(problems.get, problems):
+        raise UnreadableResponse(f"it redirects to {url[:80]!r}, {problem}")
+    own = ("Host", "Content-length")
+    kept = {key: value for key, value in request.header_items() if key not in own}
+    return Request(url, request.data, kept, request.origin_req_host, unverifiable=True)
+
+
+def _body(response: HTTPResponse, limit: int, deadline: float, whole: bool) -> bytes:
+    """Read a body and unpack it. Unless ``whole``, what is beyond the limit is left."""
+    headers = response.headers
+    encoding = headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "x-gzip", ""):
+        raise UnreadableResponse(f"it is compressed as {encoding[:20]!r}, unlike requested")
+    unzip = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
+    received, body = 0, bytearray()
+    while len(body) <= limit and (chunk := response.read1(_CHUNK)):
+        received += len(chunk)
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer took too long to arrive")
+        try:
+            body += unzip.decompress(chunk, limit - len(body) + 1) if unzip else chunk
+        except zlib.error as error:
+            raise UnreadableResponse(f"its compression is damaged ({error})") from error
+    if not whole:
+        return bytes(body[:limit])
+    if len(body) > limit:
+        raise TooLong(f"it is longer than the {limit:,} bytes that are allowed")
+    stated = headers.get("Content-Length", "").strip()
+    chunked = headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
+    if stated and not chunked and (not stated.isdigit() or int(stated) != received):
+        raise UnreadableResponse(f"{received:,} of {stated[:20]!r} bytes have arrived")
+    if unzip and (not unzip.eof or unzip.unused_data):
+        raise UnreadableResponse("its compressed data has no end, or goes on after it")
+    return bytes(body)

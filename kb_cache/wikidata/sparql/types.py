@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from kbprobe.errors import SourceError, UsageError
 
@@ -80,7 +80,7 @@ class QuerySource(Protocol):
 
     ``name`` is for the manifest ("wikidata-query.wikidata.org"), ``licence`` the data's SPDX
     expression ("CC0-1.0"), ``version`` the source's own statement of its data version, "" if it
-    makes none.
+    makes none. One that keeps its answers tells with ``has(query)`` which it has.
     """
 
     @property
@@ -97,15 +97,6 @@ class QuerySource(Protocol):
             QueryTimeout: it was too expensive for the endpoint.
             SourceError: there is no valid answer.
         """
-        ...
-
-
-@runtime_checkable
-class CachingSource(Protocol):
-    """A source that keeps its answers, and so knows which queries it has answered before."""
-
-    def has(self, query: str) -> bool:
-        """Tell whether the answer to a query is cached."""
         ...
 
 

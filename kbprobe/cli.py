@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import click
@@ -29,6 +28,8 @@ def debug_option(function: _Decorated) -> _Decorated:
 
 def kbprobe_version() -> str:
     """The installed version of kbprobe."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
         return version("kbprobe")
     except PackageNotFoundError:

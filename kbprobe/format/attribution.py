@@ -43,7 +43,7 @@ class SourceRecord(BaseModel):
         language: BCP 47 code; several are joined by "+"; "" if not stated.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     name: str
     version: str

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version as package_version
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -90,37 +91,25 @@ class Report:
         """The report in sentences, for the snapshot's description."""
         kept = self.read - self.definitions.total()
         notes = [f"{kept:,} of {self.read:,} definitions kept."]
-        if self.definitions:
-            notes.append(f"Definitions dropped: {_listing(self.definitions)}.")
-        if self.contexts:
-            notes.append(f"Usages and quotations dropped: {_listing(self.contexts)}.")
-        if self.unknown_entities:
-            notes.append(f"Unknown entities: {_listing(self.unknown_entities)}.")
+        for what, counts in (
+            ("Definitions dropped", self.definitions),
+            ("Usages and quotations dropped", self.contexts),
+            ("Unknown entities", self.unknown_entities),
+        ):
+            if counts:
+                listed = ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
+                notes.append(f"{what}: {listed}.")
         return tuple(notes)
 
 
-def _listing(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
-
-
-@dataclass
-class _Context:
+class _Context(NamedTuple):
     kind: str
     text: str
     author: str
 
 
-@dataclass
-class _Sense:
-    word: str
-    entry: int
-    number: int
-    pos: str
-    printed_pos: str
-    field: str
-    mark: str
-    definition: str
-    contexts: list[_Context]
+#: A row of `_SENSES`, and its ``contexts``.
+_Sense = dict[str, Any]
 
 
 def compile_gcide(
@@ -128,11 +117,8 @@ def compile_gcide(
 ) -> tuple[dict[str, pa.Table], Report]:
     """Compile GCIDE into the tables that `kb_cache.gcide.types.Gcide` describes.
 
-    Deterministic: the same source, lemminflect and wordfreq give equal tables.
-
-    Args:
-        source: what `kb_cache.gcide.source.read_source` returned.
-        progress: called with (files done, files in all).
+    Deterministic: the same source, lemminflect and wordfreq give equal tables. ``progress`` is
+    called with (files done, files in all).
 
     Raises:
         SourceError: a file is not of its format; the message names it.
@@ -140,7 +126,7 @@ def compile_gcide(
     report = Report()
     senses = list(_clean(_entries(source, report, progress), report))
     # Sorted by word; within a word the order of the source stays.
-    senses.sort(key=lambda sense: sense.word)
+    senses.sort(key=itemgetter("word"))
     return _tables(senses), report
 
 
@@ -153,10 +139,9 @@ def _entries(source: GcideSource, report: Report, progress: Progress | None) -> 
     for done, (name, content) in enumerate(source.files.items()):
         if progress:
             progress(done, len(source.files))
-        if source.format == "json":
-            yield from read_json({name: content})
-        else:
-            yield from read_tagged({name: content}, report.unknown_entities)
+        one = {name: content}
+        json = source.format == "json"
+        yield from read_json(one) if json else read_tagged(one, report.unknown_entities)
     if progress:
         progress(len(source.files), len(source.files))
 
@@ -180,17 +165,12 @@ def _clean(entries: Iterable[RawEntry], report: Report) -> Iterator[_Sense]:
                 report.definitions[reason] += 1
                 continue
             seen.add((word, pos, definition))
-            yield _Sense(
-                word=word,
-                entry=entry_number[word],
-                number=number,
-                pos=pos,
-                printed_pos=text.printed_part_of_speech(entry.pos),
-                field=labels[0],
-                mark=labels[1],
-                definition=definition,
-                contexts=list(_contexts(raw, usage, word, report)),
-            )
+            yield {
+                "word": word, "entry": entry_number[word], "number": number, "pos": pos,
+                "printed_pos": text.printed_part_of_speech(entry.pos), "field": labels[0],
+                "mark": labels[1], "definition": definition,
+                "contexts": list(_contexts(raw, usage, word, report)),
+            }  # fmt: skip
 
 
 def _definition(raw: RawSense, word: str) -> tuple[str, str, tuple[str, str], str | None]:
@@ -200,7 +180,7 @@ def _definition(raw: RawSense, word: str) -> tuple[str, str, tuple[str, str], st
     if reason := text.damage(raw.definition):
         return "", "", ("", ""), reason
     definition, field_, mark = text.split_labels(raw.definition)
-    usage, remark = text.split_remark(raw.usage, word)
+    usage, remark = text.split_remark("; ".join(raw.usage), word)
     definition, another = text.split_usage(definition + remark, word)
     definition = text.finish(text.without_references(definition))
     labels = (raw.field or field_, raw.mark or mark)
@@ -245,24 +225,18 @@ def _runs_into(word: str, quotation: str) -> bool:
 
 
 def _tables(senses: list[_Sense]) -> dict[str, pa.Table]:
-    words = sorted({sense.word for sense in senses})
+    words = sorted({sense["word"] for sense in senses})
     word_id = {word: i for i, word in enumerate(words)}
     finder = MentionFinder(Inflections(_RULES, {"v": _ARCHAIC_VERBS}))
-    rows: list[dict[str, Any]] = []
+    contexts: list[dict[str, Any]] = []
     for at, sense in enumerate(senses):
-        for context in sense.contexts:
-            span = finder.find(context.text, sense.word, _FINDER_POS[sense.pos])
-            start, end = span if span else (-1, -1)
-            rows.append({
-                "sense": at, "kind": context.kind, "text": context.text,
-                "author": context.author, "start": start, "end": end,
-            })  # fmt: skip
-    columns = {
-        name: [word_id[s.word] if name == "word" else getattr(s, name) for s in senses]
-        for name in _SENSES.names
-    }
+        for context in sense["contexts"]:
+            span = finder.find(context.text, sense["word"], _FINDER_POS[sense["pos"]])
+            start, end = span or (-1, -1)
+            contexts.append({"sense": at, **context._asdict(), "start": start, "end": end})
+        sense["word"] = word_id[sense["word"]]
     return {
         "words": pa.table({"word": pa.array(words, pa.string())}),
-        "senses": pa.table(columns, schema=_SENSES),
-        "contexts": pa.Table.from_pylist(rows, schema=_CONTEXTS),
+        "senses": pa.Table.from_pylist(senses, schema=_SENSES),
+        "contexts": pa.Table.from_pylist(contexts, schema=_CONTEXTS),
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
 
 #: Stands for a character that the typists could not read (``<?/``).
 ILLEGIBLE = "�"
@@ -75,21 +75,17 @@ def entity(name: str) -> str | None:
         return None
 
 
-def decode(text: str, unknown: Callable[[str], None] | None = None) -> str:
-    """Replace entities and escapes by what they stand for, and remove comments.
+def decode(text: str, unknown: Counter[str] | None = None) -> str:
+    """Replace entities and escapes by what they stand for, and remove comments; tags stay.
 
-    Tags stay. An unknown entity becomes `ILLEGIBLE`, so that the gap is visible.
-
-    Args:
-        text: from a GCIDE file.
-        unknown: called with the name of every entity that is not known.
+    An unknown entity becomes `ILLEGIBLE`, so that the gap is visible; ``unknown`` counts its name.
     """
 
     def replace(match: re.Match[str]) -> str:
         found = entity(match[1])
         if found is None:
-            if unknown:
-                unknown(match[1])
+            if unknown is not None:
+                unknown[match[1]] += 1
             return ILLEGIBLE
         # A decoded angle must not be taken for the beginning of a tag.
         return {"<": "‹", ">": "›"}.get(found, found)

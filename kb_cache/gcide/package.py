@@ -55,14 +55,13 @@ def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:
         entry = RawEntry(decode(described["entry"]), block["part_of_speech"])
         last = len(block["definitions"]) - 1
         for at, definition in enumerate(block["definitions"]):
-            texts = [decode(text) for text in definition["examples"]]
-            if texts and at == last and "cs" in block:
-                entry.lost["quotations of phrases"] = len(texts)
-                texts = []
-            whole = [text for text in texts if not _CUT_AT_AUTHOR.search(text)]
-            if len(whole) < len(texts):
-                entry.lost["cut short"] = entry.lost.get("cut short", 0) + len(texts) - len(whole)
-            entry.senses.append(
-                RawSense(decode(definition["text"]), quotations=tuple((t, "") for t in whole))
-            )
+            sense = RawSense(decode(definition["text"]))
+            for text in map(decode, definition["examples"]):
+                if at == last and "cs" in block:
+                    entry.lost["quotations of phrases"] += 1
+                elif _CUT_AT_AUTHOR.search(text):
+                    entry.lost["cut short"] += 1
+                else:
+                    sense.quotations.append((text, ""))
+            entry.senses.append(sense)
         yield entry

@@ -12,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -39,23 +41,23 @@ _MAX_FILE_BYTES = 128 * 2**20
 _VERSION = re.compile(r"gcide-(\d+(?:\.\d+)+)")
 
 
-@dataclass(frozen=True)
+@dataclass
 class RawSense:
     """One definition as a reader found it: characters decoded, tags removed, not yet cleaned.
 
     Attributes:
         definition: may still hold a usage, labels and references.
-        usage: the illustrative phrase, where the source sets it apart.
-        quotations: ``(text, author)``; the author is "" where the source does not say.
         field: "Bot."; "" for none.
         mark: "Obs."; "" for none.
+        usage: the illustrative phrases, where the source sets them apart.
+        quotations: ``(text, author)``; the author is "" where the source does not say.
     """
 
     definition: str
-    usage: str = ""
-    quotations: tuple[tuple[str, str], ...] = ()
     field: str = ""
     mark: str = ""
+    usage: list[str] = dataclass_field(default_factory=list)
+    quotations: list[tuple[str, str]] = dataclass_field(default_factory=list)
 
 
 @dataclass
@@ -67,8 +69,8 @@ class RawEntry:
 
     word: str
     pos: str
-    senses: list[RawSense] = field(default_factory=list)
-    lost: dict[str, int] = field(default_factory=dict)
+    senses: list[RawSense] = dataclass_field(default_factory=list)
+    lost: Counter[str] = dataclass_field(default_factory=Counter)
 
 
 @dataclass(frozen=True)

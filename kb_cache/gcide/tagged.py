@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from kb_cache.gcide.markup import decode
 from kb_cache.gcide.source import RawEntry, RawSense
@@ -37,36 +36,16 @@ _INNER = {"q": "def", "ent": "ent"}
 
 
 def read_tagged(files: Mapping[str, bytes], unknown: Counter[str]) -> Iterator[RawEntry]:
-    """Yield the entries of all files, in their order.
+    """Yield the entries of all files (UTF-8, or else Latin-1), in their order.
 
-    Args:
-        files: contents by name. UTF-8, or else Latin-1.
-        unknown: receives the names of the entities that are not known, with their number.
+    ``unknown`` counts the names of the entities that are not known.
     """
-
-    def count(name: str) -> None:
-        unknown[name] += 1
-
     for content in files.values():
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError:
             text = content.decode("latin-1")
-        yield from _entries(decode(text, count))
-
-
-@dataclass
-class _Sense:
-    definition: str
-    usage: list[str] = field(default_factory=list)
-    quotations: list[tuple[str, str]] = field(default_factory=list)
-    field: str = ""
-    mark: str = ""
-
-    def freeze(self) -> RawSense:
-        return RawSense(
-            self.definition, "; ".join(self.usage), tuple(self.quotations), self.field, self.mark
-        )
+        yield from _entries(decode(text, unknown))
 
 
 class _Reader:
@@ -74,23 +53,15 @@ class _Reader:
 
     def __init__(self) -> None:
         self.done: list[RawEntry] = []
-        self.word = ""
-        self.pos = ""
-        self.field = ""
-        self.senses: list[_Sense] = []
-        self.in_phrases = False
-        self.headed = False
+        self.senses: list[RawSense] = []
+        self.word = self.pos = self.field = ""
+        self.in_phrases = self.headed = False
 
     def flush(self) -> None:
         """End the entry that is being read."""
         if self.word and self.senses:
-            senses = [sense.freeze() for sense in self.senses]
-            self.done.append(RawEntry(self.word, self.pos, senses))
+            self.done.append(RawEntry(self.word, self.pos, self.senses))
         self.senses = []
-
-    def begin_paragraph(self) -> None:
-        self.headed = False
-        self.field = ""
 
     def take(self, tag: str, text: str) -> None:
         """Take a piece: the text of a kept tag, or of none ("")."""
@@ -106,7 +77,7 @@ class _Reader:
             self.field = text.strip(" ()[]")
         elif tag == "def":
             # The bracket of a source's label, where the definition was left open.
-            self.senses.append(_Sense(text.removesuffix("[").strip(), field=self.field))
+            self.senses.append(RawSense(text.removesuffix("[").strip(), field=self.field))
             self.in_phrases, self.field = False, ""
         elif sense is None:
             return
@@ -142,7 +113,7 @@ class _Reader:
 def _entries(text: str) -> Iterator[RawEntry]:
     reader = _Reader()
     for paragraph in _PARAGRAPH.finditer(text):
-        reader.begin_paragraph()
+        reader.headed, reader.field = False, ""
         for tag, piece in _pieces(paragraph[1]):
             reader.take(tag, piece)
         yield from reader.done

@@ -81,9 +81,7 @@ def languages_of(manifest: Mapping[str, Any]) -> list[str]:
 def question_languages(sources: Iterable[SourceRecord], chosen: str = "") -> list[str]:
     """Return the languages of questions made from some sources.
 
-    Args:
-        sources: the knowledge bases.
-        chosen: the probe's own option, which wins: labels and wordings follow it.
+    The probe's own option, ``chosen``, wins: labels and wordings follow it.
 
     >>> question_languages([], "de"), question_languages([])
     (['de'], ['en'])
@@ -117,9 +115,6 @@ def terms_of(expression: str) -> Terms:
     Nothing is refused: a probe for private use may mix any sources. Publishing one is refused
     where there is a ``problem``.
 
-    Args:
-        expression: SPDX ids joined by `` AND `` where a probe has several sources.
-
     >>> terms_of("CC0-1.0").front_matter
     {'license': 'cc0-1.0'}
     >>> terms_of("LicenseRef-WordNet AND CC-BY-SA-4.0").expression
@@ -127,9 +122,8 @@ def terms_of(expression: str) -> Terms:
     """
     names = parts_of(expression)
     known = {name: LICENCES[name] for name in names if name in LICENCES}
-    parts = [(one.title, one.link, ", ".join(one.asks) or "nothing") for one in known.values()] + [
-        (name, "", "not known here") for name in names if name not in known
-    ]
+    parts = [(one.title, one.link, ", ".join(one.asks) or "nothing") for one in known.values()]
+    parts += [(name, "", "not known here") for name in names if name not in known]
     try:
         whole = combine(names)
     except UsageError as error:
@@ -141,12 +135,7 @@ def terms_of(expression: str) -> Terms:
 
 
 def works_of(sources: Iterable[SourceRecord], paper: str) -> list[str]:
-    """Return the BibTeX entries to cite: the paper's, where there is one, then the sources'.
-
-    Args:
-        sources: the knowledge bases.
-        paper: a name among :data:`PAPERS`, or empty.
-    """
+    """Return the BibTeX entries to cite: the paper's (of :data:`PAPERS`), if any, the sources'."""
     entries = [PAPERS[paper]] if paper else []
     entries += [source.citation for source in sources if source.citation]
     return list(dict.fromkeys(entries))

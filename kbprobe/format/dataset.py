@@ -158,32 +158,19 @@ def damaged_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
         path = folder / entry["path"]
         if not path.is_file():
             found.append(f"{entry['path']} is missing")
-            continue
-        if file_sha256(path) != entry["sha256"]:
+        elif file_sha256(path) != entry["sha256"]:
             found.append(f"{entry['path']} differs from its checksum in {MANIFEST}")
     return found
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
-    """Look at where a probe is to go; tell whether it is there already.
-
-    Returns:
-        True if the folder holds exactly what is asked for, undamaged.
-
-    Raises:
-        UsageError: the folder holds something else and ``overwrite`` is not set, or it holds
-            what is not a probe, which is never overwritten.
-    """
+    """Tell whether a probe is where it is to go already; see `kbprobe.files.already_there`."""
     recorded = json.loads(json.dumps(request, default=jsonable))
     return already_there(folder, MANIFEST, recorded, kind="a probe", overwrite=overwrite)
 
 
 def files_of(manifest: Mapping[str, Any], config: str) -> list[dict[str, Any]]:
-    """Return the entries of a config's files.
-
-    Raises:
-        UsageError: the probe was built without that config; the message names those it has.
-    """
+    """Return the entries of a config's files, or raise a UsageError that names the configs."""
     configs: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["files"]:
         configs.setdefault(entry.get("config", DEFAULT_CONFIG), []).append(entry)
@@ -196,10 +183,7 @@ def files_of(manifest: Mapping[str, Any], config: str) -> list[dict[str, Any]]:
 
 
 def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:
-    """Return what a dataset in memory says of itself: its probe, config, texts and licence.
-
-    Evaluation takes the probe's name and the config from it.
-    """
+    """Return what a dataset in memory says of itself; evaluation takes probe and config from it."""
     from datasets import DatasetInfo
 
     return DatasetInfo(
@@ -235,10 +219,8 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
         raise KbprobeError(f"{folder}: {'; '.join(damage)}. Build the probe again.")
     files = {entry["split"]: str(folder / entry["path"]) for entry in entries}
     if all(name.endswith(".parquet") for name in files.values()):
+        read = datasets.Dataset.from_parquet
         return datasets.DatasetDict(
-            {
-                split: datasets.Dataset.from_parquet(name, features=features())
-                for split, name in files.items()
-            }
+            {split: read(name, features=features()) for split, name in files.items()}
         )
     return datasets.load_dataset("json", data_files=files, features=features())

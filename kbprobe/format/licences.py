@@ -1,28 +1,15 @@
 """Licences of knowledge bases: what each asks for, and under which a probe may be published.
 
-A probe's questions and choices are text taken from its sources, put into templates and mixed. What
-the table declares, and where the licence says so:
+A probe's questions and choices are text taken from its sources, put into templates and mixed. The
+table cites the sections that make licences incompatible. What is asked for is in section 3(a) of
+CC BY and CC BY-NC 4.0, 3(b) of the share-alike ones, 4 of Apache 2.0, and 5(c) of the GPL.
 
-- **WordNet** (https://wordnet.princeton.edu/license-and-commercial-use): use, copies, changes and
-  distribution for any purpose; its notice stays, and Princeton's name is not used in advertising.
-- **CC0 1.0**, section 2: all rights waived, nothing asked for.
-- **CC BY 4.0**, section 3(a): attribution, a link to the licence, and a statement of changes.
-- **CC BY-SA 4.0**, section 3(b): the same, and what is adapted goes under this licence or one that
-  Creative Commons lists as compatible. The list (https://creativecommons.org/compatiblelicenses)
-  holds GPLv3 since 8 October 2015, one way only. It names version 3 alone, so the whole cannot be
-  offered under "any later version" (https://www.gnu.org/licenses/license-list.html#ccbysa).
-- **CC BY-SA 3.0**, section 4(b): what is adapted goes under it or a later version of it. GPLv3 is
-  on the list for version 4.0 alone.
-- **CC BY-NC 4.0**, section 3(a) with 1(i): as CC BY, for purposes that are not commercial. A
-  share-alike licence forbids further restrictions (CC BY-SA 4.0, section 3(b)(3); GPLv3,
-  section 10).
-- **CC BY-NC-SA 4.0**, section 3(b): what is adapted goes under this licence.
-- **CC BY-ND and BY-NC-ND 4.0**, section 2(a)(1)(B): what is adapted must not be shared.
-- **GPL 3.0 or later**, section 5(c): the whole goes under the GPL. It takes in the permissive
-  licences here (https://www.gnu.org/licenses/license-list.html: CC BY 4.0, Apache 2.0, Expat) and,
-  by its section 7(b) and 7(d), notices to keep and names not to use.
-- **MIT**, **BSD 3-clause**, **Apache 2.0** (section 4): notices stay; with BSD, names are not used
-  in advertising; with Apache, a statement of changes.
+- **CC BY-SA 4.0** goes into what Creative Commons lists as compatible: GPLv3 since 8 October 2015,
+  one way only. The list names version 3 alone, so the whole cannot be offered under "any later
+  version" (https://www.gnu.org/licenses/license-list.html#ccbysa); nor is BY-SA 3.0 on it.
+- **GPL 3.0** takes in the permissive licences here (https://www.gnu.org/licenses/license-list.html:
+  CC BY 4.0, Apache 2.0, Expat) and, by its section 7(b) and 7(d), notices to keep and names not to
+  use, as WordNet's licence and BSD's have them.
 """
 
 from __future__ import annotations
@@ -67,11 +54,6 @@ class Licence:
         """Whether the dataset must be under this licence or one that it names."""
         return self.spdx in _SHARE_ALIKE
 
-    @property
-    def adaptable(self) -> bool:
-        """Whether what is adapted may be shared at all."""
-        return bool(self.within)
-
 
 @dataclass(frozen=True)
 class Whole:
@@ -79,17 +61,16 @@ class Whole:
 
     Attributes:
         spdx: an SPDX expression.
-        hub: the value of ``license:`` in a card's front matter.
-        name: the value of ``license_name``, where ``license`` is ``other``; else empty.
-        link: the value of ``license_link``, likewise.
         parts: the parts' licences.
+        hub: the value of ``license:`` in a card's front matter.
+        name, link: the values of ``license_name`` and ``license_link``, where ``hub`` is "other".
     """
 
     spdx: str
-    hub: str
-    name: str
-    link: str
     parts: tuple[Licence, ...]
+    hub: str
+    name: str = ""
+    link: str = ""
 
     def front_matter(self) -> dict[str, str]:
         """Return the entries of a Hub card's front matter."""
@@ -220,7 +201,7 @@ def parts_of(expression: str) -> tuple[str, ...]:
 
 
 def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
-    """Return the licence under which a probe may be published, from those of its sources.
+    """Return the licence under which a probe of some sources may be published.
 
     Args:
         sources: name of each source -> its SPDX expression, or the expressions alone.
@@ -243,7 +224,7 @@ def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
             parts.setdefault(part, source)
     licences = [licence(part) for part in parts]
     for one in licences:
-        if not one.adaptable:
+        if not one.within:
             raise UsageError(
                 f"a probe cannot be made of {_named(one, parts)}: {one.reason}. Leave it out."
             )
@@ -253,7 +234,7 @@ def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
     for target in demanding[0].within:
         if all(target in one.within for one in licences):
             found = LICENCES[target]
-            return Whole(found.spdx, found.hub, "", "", tuple(licences))
+            return Whole(found.spdx, tuple(licences), found.hub)
     raise UsageError(_conflict(licences, parts))
 
 
@@ -262,10 +243,10 @@ def _side_by_side(licences: list[Licence]) -> Whole:
     asking = [one for one in licences if one.asks] or licences[:1]
     expression = " AND ".join(one.spdx for one in asking)
     if len(asking) == 1 and asking[0].hub != "other":
-        return Whole(expression, asking[0].hub, "", "", tuple(licences))
+        return Whole(expression, tuple(licences), asking[0].hub)
     name = "-and-".join(one.spdx.removeprefix("LicenseRef-").lower() for one in asking)
     # One link is all that a card's front matter holds: its text has those of the others.
-    return Whole(expression, "other", name, asking[0].link, tuple(licences))
+    return Whole(expression, tuple(licences), "other", name, asking[0].link)
 
 
 def _conflict(licences: list[Licence], parts: Mapping[str, str]) -> str:

@@ -122,8 +122,8 @@ def test_quotations_of_phrases_are_not_the_last_senses() -> None:
 def test_contexts(more: str, usage: str, quotations: tuple[tuple[str, str], ...]) -> None:
     (entry,) = tagged(paragraph("A pad.", more))
     assert [s.definition for s in entry.senses] == ["A pad."]
-    assert entry.senses[0].usage == usage
-    assert entry.senses[0].quotations == quotations
+    assert "; ".join(entry.senses[0].usage) == usage
+    assert tuple(entry.senses[0].quotations) == quotations
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_no_definition_or_quotation_is_lost(
             f"</p><p><q>{quotation}</q> <rj><qau>{author}</qau></rj>",
         ]
     (entry,) = tagged("".join(parts) + "</p>")
-    assert [(s.definition, s.quotations) for s in entry.senses] == [
+    assert [(s.definition, tuple(s.quotations)) for s in entry.senses] == [
         (definition, ((quotation, author),)) for definition, quotation, author in senses
     ]
 
@@ -231,7 +231,7 @@ def test_a_verse_cut_at_its_author_is_left_out(tail: str) -> None:
     }
     content = json.dumps({"dab": {"entry": "dab", "pos": [block]}}).encode()
     (entry,) = read_json({"words_D.json": content})
-    assert entry.senses[0].quotations == ((f"A dab by {tail}", ""),)
+    assert entry.senses[0].quotations == [(f"A dab by {tail}", "")]
     assert entry.lost == {"cut short": 1}
 
 

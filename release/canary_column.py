@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.dataset import CARD
-from kbprobe.format.items import huggingface_metadata
 from kbprobe.format.manifest import read_manifest, write_manifest
 from release.cards import join_card, split_card
+from release.checks.files import item_schema
 from release.publication_card import with_canary_column
 
 
@@ -46,6 +45,7 @@ def _copied(folder: Path, aside: Path, entry: dict[str, Any], text: str) -> dict
 
     path = aside / entry["path"]
     path.parent.mkdir(parents=True, exist_ok=True)
+    features = item_schema(canary=True).metadata
     with pq.ParquetFile(folder / entry["path"]) as source:
         field = pa.field(COLUMN, pa.string())
         schema = source.schema_arrow.append(field)
@@ -55,12 +55,5 @@ def _copied(folder: Path, aside: Path, entry: dict[str, Any], text: str) -> dict
                 table = source.read_row_group(at)
                 column = pa.repeat(pa.scalar(text), table.num_rows)
                 writer.write_table(table.append_column(field, column))
-            writer.add_key_value_metadata({"huggingface": _features()})
+            writer.add_key_value_metadata(features)
     return {**entry, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
-
-
-def _features() -> str:
-    """The item's Features and the column's, as Parquet stores them."""
-    metadata = json.loads(huggingface_metadata())
-    metadata["info"]["features"][COLUMN] = {"dtype": "string", "_type": "Value"}
-    return json.dumps(metadata, separators=(",", ":"))

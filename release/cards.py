@@ -11,6 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbprobe.errors import UsageError
+from kbprobe.format.dataset import DEFAULT_CONFIG
+
+LISTED = (
+    "language", "annotations_creators", "source_datasets", "task_categories", "task_ids",
+    "size_categories", "tags", "configs", "dataset_info",
+)  # fmt: skip
+"""Entries of front matter to which each probe of a repository adds its own."""
+
+LICENCE = ("license", "license_name", "license_link")
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"^(?:\"([^\"]+)\"|'([^']+)'|([^\s#:'\"-][^:]*?))\s*:(?:\s|$)")
@@ -70,6 +79,25 @@ def parse_header(header: str) -> dict[str, Any]:
     if not isinstance(front, dict):
         raise UsageError("the card's front matter is not a mapping")
     return front
+
+
+def listed(value: Any) -> list[Any]:
+    """Return an entry of front matter, single or a list or missing, as a list."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]
+
+
+def by_config(entries: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of ``configs`` or ``dataset_info`` by the name of their config."""
+    found = [one for one in listed(entries) if isinstance(one, Mapping)]
+    return {str(one.get("config_name", DEFAULT_CONFIG)): one for one in found}
+
+
+def data_paths(config: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return the splits and paths that an entry of ``configs`` lists."""
+    files = [one for one in listed(config.get("data_files")) if isinstance(one, Mapping)]
+    return {(str(one.get("split")), str(one.get("path"))) for one in files}
 
 
 def sections(text: str) -> dict[str, str]:

@@ -1,45 +1,241 @@
-"""The command ``release-probe``.
+"""The command ``release-probe``: publish, check, verify, export and annotate a probe.
 
-Only click and the standard library are imported at the top, and each command when it is asked
-for: ``--help`` answers at once.
+Only click and the standard library are imported at the top: ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kbprobe.cli import Dispatch, run
+from kbprobe.cli import FAILED, Dispatch, debug_option, run
+from kbprobe.errors import UsageError
+from release.annotation.command import annotate
+from release.exports.targets import TARGETS
+
+if TYPE_CHECKING:
+    from release.hub.publishing import Publication
 
 PROGRAM = "release-probe"
-COMMANDS = {
-    "check": ("release.checks.command", "check"),
-    "verify": ("release.hub.command", "verify"),
-    "export": ("release.exports.command", "export"),
-    "annotate": ("release.annotation.command", "annotate"),
+MARKS = {
+    "new": ("+", "green"),
+    "changed": ("~", "yellow"),
+    "same": ("=", "dim"),
+    "deleted": ("-", "red"),
 }
-"""Name of a subcommand -> the module and attribute that hold it."""
+_PATH = click.Path(path_type=Path)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``release-probe`` and exit with its code."""
-    words = list(sys.argv[1:] if args is None else args)
-    commands = {word: _command(*COMMANDS[word]) for word in words[:1] if word in COMMANDS}
-    sys.exit(run(Dispatch(PROGRAM, commands, _publish), words, PROGRAM))
+    commands = {str(one.name): one for one in (check, verify, export, annotate)}
+    # Publishing is what stands for all that names no subcommand.
+    sys.exit(run(Dispatch(PROGRAM, commands, lambda _: publish), args, PROGRAM))
 
 
-def _publish(_: Sequence[str]) -> click.Command:
-    """Make the command that stands for all that names no subcommand: publishing."""
-    return _command("release.hub.command", "publish")
+def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that uses the Hub."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        click.option(
+            "--token-file",
+            type=_PATH,
+            help="A file that holds the token [HF_TOKEN, or that of `hf auth login`].",
+        ),
+        click.option("--endpoint", metavar="URL", help="The Hub [HF_ENDPOINT]."),
+    ):
+        function = option(function)
+    return debug_option(function)
 
 
-def _command(module: str, name: str) -> click.Command:
-    command = getattr(import_module(module), name)
-    assert isinstance(command, click.Command)
-    return command
+@click.command(
+    PROGRAM,
+    help="Publish a built probe on the Hub: data, card, manifest and Croissant, in one commit. "
+    "What others wrote there is kept. Publishing the same probe twice changes nothing.",
+    epilog=f"{PROGRAM} check DIR | verify REPO | export DIR | annotate ...",
+)
+@click.argument("folder", type=_PATH, metavar="DIR")
+@click.option("--repo-id", required=True, metavar="USER/NAME", help="The dataset on the Hub.")
+@click.option("--private", is_flag=True, help="Make it private, if it is created.")
+@click.option(
+    "--revision", default="main", show_default=True, help="The branch; created if missing."
+)
+@click.option("--tag", default="", metavar="VERSION", help="Tag the commit, e.g. v1.0. Not moved.")
+@click.option("--create-pr", is_flag=True, help="Open a pull request instead of committing.")
+@click.option(
+    "--config-name",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    help="Its name in a repository of several probes.",
+)
+@click.option("--message", default="", help="The commit message.")
+@click.option("--canary-column", is_flag=True, help="Repeat the canary in a column of each row.")
+@click.option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
+@click.option(
+    "--prefer",
+    type=click.Choice(["hub", "generated"]),
+    help="Which to take where both have changed: what is on the Hub, or what is generated here.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would change. Needs no token.")
+@hub_options
+def publish(
+    folder: Path, repo_id: str, token_file: Path | None, as_json: bool, **options: Any
+) -> int:
+    """Publish, and print what was done."""
+    quiet_bars()
+    from release.hub.publishing import publish as run_publish
+
+    token = read_token(token_file)
+    shown = sys.stderr.isatty()
+    progress = (lambda line: click.echo(line, err=True)) if shown else (lambda _: None)
+    done = run_publish(folder, repo_id, token=token, progress=progress, **options)
+    if as_json:
+        click.echo(json.dumps(done.as_dict()))
+    else:
+        _show(done)
+    return FAILED if done.dry_run and done.forced and not options["force"] else 0
+
+
+@click.command(
+    "verify",
+    help="Verify a published dataset against the manifests that were published with it. Large "
+    "files are compared by the checksums under which the Hub keeps them. Exit code 1 if anything "
+    "differs.",
+)
+@click.argument("repo_id", metavar="USER/NAME")
+@click.option("--revision", default="main", show_default=True, help="Branch, tag or commit.")
+@click.option("--download", is_flag=True, help="Fetch and hash large files too.")
+@click.option("--against", type=_PATH, metavar="DIR", help="Compare with a local build as well.")
+@hub_options
+def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any) -> int:
+    """Print what was found."""
+    quiet_bars()
+    from release.hub.verification import verify as run_verify
+
+    done = run_verify(repo_id, token=read_token(token_file), **options)
+    verdict = "as it was published" if done.passed else "NOT as it was published"
+    done.show(f"{done.repo_id} at {done.commit[:8]} is {verdict}.", as_json)
+    return 0 if done.passed else FAILED
+
+
+@click.command(
+    "check",
+    help="Check a built probe before it is released: files, rows, splits, audit, card, licence. "
+    "Exit code 1 if anything failed.",
+)
+@click.argument("folder", type=_PATH, metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@debug_option
+def check(folder: Path, as_json: bool, strict: bool) -> int:
+    """Print what was found: what failed, where, and what to do about it."""
+    from release.checks.checking import check as run_check
+
+    report = run_check(folder)
+    counts = f"{len(report.failed)} failed, {len(report.warnings)} warnings"
+    ready = "ready" if report.passed else "NOT ready"
+    report.show(f"{report.folder}: {counts}. It is {ready} to be released.", as_json)
+    return FAILED if report.blocks(strict) else 0
+
+
+@click.command(
+    "export",
+    help="Write a built probe as tasks of another harness, one for each config: a folder that "
+    "anyone can run, with the command printed at the end.",
+)
+@click.argument("folder", type=_PATH, metavar="DIR")
+@click.option("--to", required=True, metavar="TARGET", help=f"One of: {', '.join(TARGETS)}.")
+@click.option("-o", "--output", type=_PATH, help="The folder to write [exports/PROBE-TARGET].")
+@click.option("--split", default="test", show_default=True, help="The split to evaluate.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    help="A config to export; may be given several times. [all]",
+)
+@click.option(
+    "--repo-id",
+    metavar="USER/NAME",
+    help="Read the rows of the published probe instead of a copy; for inspect: where the export "
+    "will be uploaded.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace another export in the folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@debug_option
+def export(folder: Path, to: str, output: Path | None, as_json: bool, **options: Any) -> None:
+    """Write it, and print how it is run."""
+    from release.exports.exporting import export as run_export
+
+    output = output or Path("exports") / f"{folder.resolve().name}-{to}"
+    done = run_export(folder, to, output, **options)
+    if as_json:
+        click.echo(json.dumps({**vars(done), "folder": str(done.folder)}, ensure_ascii=False))
+        return
+    state = "already holds exactly this" if done.found else "written"
+    names = ", ".join(f"{name} ({done.rows[name]:,} rows)" for name in done.tasks)
+    click.echo(f"{done.folder} {state}: {names}", err=True)
+    click.echo("\n".join([f"cd {shlex.quote(str(done.folder))}", *done.commands]))
+
+
+def quiet_bars() -> None:
+    """Show no progress bars in logs. Read once, when huggingface_hub is imported."""
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+
+def read_token(path: Path | None) -> str | None:
+    """Read a token from a file.
+
+    Raises:
+        UsageError: it cannot be read, or holds no token; its content is not shown.
+    """
+    if path is None:
+        return None
+    try:
+        token = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"--token-file {path} cannot be read: {reason}") from None
+    if not token or not token.isascii() or len(token.split()) != 1:
+        raise UsageError(f"--token-file {path} holds no token: one word is expected")
+    return token
+
+
+def _show(done: Publication) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for one in done.plan.changes:
+        mark, style = MARKS[one.state]
+        console.print(Text(f"{mark} {one.state:8}{one.size:>14,}  {one.path}", style=style))
+    if done.plan.card.kept:
+        kept = ", ".join(name or "its beginning" for name in done.plan.card.kept)
+        console.print(Text(f"Kept in README.md, as edited on the Hub: {kept}"))
+    if done.dry_run and done.plan.card_diff:
+        console.print(Text(f"\n{done.plan.card_diff}\n"))
+    console.print(Text(_summary(done)))
+
+
+def _summary(done: Publication) -> str:
+    forced = f" Its check failed: {', '.join(done.forced)}." if done.forced else ""
+    at = f"(commit {done.commit[:8]}{f', tagged {done.tag}' if done.tag else ''})"
+    if done.dry_run:
+        sent = sum(one.size for one in done.plan.upload)
+        files = f"{len(done.plan.upload)} files ({sent:,} bytes) would be sent to {done.url}"
+        what = files if done.changed else f"{done.url} holds exactly this already"
+        return f"Dry run: {what}.{forced}"
+    if not done.changed:
+        return f"{done.url} holds exactly this already {at}.{forced}"
+    return f"Published {done.url} {at}.{forced}"
 
 
 if __name__ == "__main__":

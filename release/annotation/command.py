@@ -31,7 +31,6 @@ annotate = _Group(
     help="Let people judge a probe's rows: export sheets, import votes.",
     epilog="annotate export DIR -o SHEETS | annotate import DIR --votes FILE --key SHEETS/key.json",
 )
-"""The command that :mod:`release.cli` looks for."""
 
 
 def _command(

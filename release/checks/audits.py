@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.format.dataset import DEFAULT_CONFIG
-from release.checks.findings import Finding, some
+from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
     from release.checks.manifest import Layout
@@ -30,12 +30,9 @@ def audit_findings(layout: Layout) -> Iterator[Finding]:
         what = "none: its rows were chosen by annotators, or wait to be labelled by them"
         yield Finding("audit", "warning", what, "", "Say in the card how the source's audit was.")
         return
-    before = 0
-    for config, audit in audits.items():
-        for finding in _findings(config, audit):
-            before += 1
-            yield finding
-    if not before:
+    found = [one for config, audit in audits.items() for one in _findings(config, audit)]
+    yield from found
+    if not found:
         scored = sum(audit["scored_rows"] for audit in audits.values() if audit)
         what = f"every baseline is at chance ({scored:,} rows scored)"
         yield Finding("audit", "ok", what)
@@ -43,27 +40,25 @@ def audit_findings(layout: Layout) -> Iterator[Finding]:
 
 def _findings(config: str, audit: dict[str, Any] | None) -> Iterator[Finding]:
     if audit is None:
-        what = "it was built without an audit"
-        yield Finding("audit", "failed", what, config, "Build it again without --no-audit.")
+        remedy = "Build it again without --no-audit."
+        yield failure("audit", "it was built without an audit", config, remedy)
         return
     lacking = [
         name for name in ("baselines", "flags", "chance", "scored_rows") if name not in audit
     ]
     if lacking:
-        what = f"the audit lacks {some(lacking)}"
-        yield Finding("audit", "failed", what, config, "Build it again.")
+        yield failure("audit", f"the audit lacks {some(lacking)}", config, "Build it again.")
         return
     if not audit["baselines"]:
         what = "the audit scored no baseline: too few rows in train or in the other splits"
-        yield Finding("audit", "failed", what, config, "Build it larger (--limit).")
+        yield failure("audit", what, config, "Build it larger (--limit).")
         return
     if audit["flags"]:
         what = f"off chance by more than {audit.get('bar', 'the bar')}: {some(audit['flags'])}"
-        yield Finding("audit", "failed", what, config, FLAGGED)
+        yield failure("audit", what, config, FLAGGED)
     leakage = audit.get("leakage", {})
     if leakage.get(CLUSTERS):
-        what = f"{leakage[CLUSTERS]:,} {CLUSTERS}"
-        yield Finding("audit", "failed", what, config, "Build it again.")
+        yield failure("audit", f"{leakage[CLUSTERS]:,} {CLUSTERS}", config, "Build it again.")
     if leakage.get(QUESTIONS):
         what = (
             f"{leakage[QUESTIONS]:,} {QUESTIONS}: their answers differ, but their words are known"

@@ -14,45 +14,22 @@ from kbprobe.format.card import size_category
 from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import RENAMED
 from kbprobe.format.setups import SETUPS
-from release.cards import split_card
-from release.checks.findings import Finding, some
+from release.cards import LICENCE, LISTED, by_config, data_paths, listed, split_card
+from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from release.checks.manifest import DataFile, Layout
+    from release.checks.manifest import Layout
 
 REMAKE = "Build the probe again with this version, or correct the card by hand."
 _EARLIER = {new: (old,) for old, new in RENAMED.items()}
-REQUIRED = (
-    "language",
-    "license",
-    "pretty_name",
-    "annotations_creators",
-    "source_datasets",
-    "task_categories",
-    "task_ids",
-    "size_categories",
-    "tags",
-    "configs",
-    "dataset_info",
-)
+REQUIRED = ("language", "license", "pretty_name", *LISTED[1:])
 SECTIONS = (
-    "What it cannot show",
-    "A row",
-    "Counts",
-    "Columns",
-    "Build it again",
-    "Licence",
-    "Citation",
+    "What it cannot show", "A row", "Counts", "Columns", "Build it again", "Licence", "Citation",
     "Canary",
-)
+)  # fmt: skip
 CREATORS = (
-    "found",
-    "crowdsourced",
-    "expert-generated",
-    "machine-generated",
-    "no-annotation",
-    "other",
-)
+    "found", "crowdsourced", "expert-generated", "machine-generated", "no-annotation", "other",
+)  # fmt: skip
 
 
 def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
@@ -61,12 +38,12 @@ def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     try:
         front, text = split_card(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, UsageError) as error:
-        yield Finding("card", "failed", f"it cannot be read: {error}", CARD, REMAKE)
+        yield failure("card", f"it cannot be read: {error}", CARD, REMAKE)
         yield from _licence(layout, {}, "")
         return
     problems = [*_front_problems(front, layout), *_text_problems(text, layout)]
     for problem in problems:
-        yield Finding("card", "failed", problem, CARD, REMAKE)
+        yield failure("card", problem, CARD, REMAKE)
     if not problems:
         yield Finding("card", "ok", "front matter and text agree with the manifest")
     yield from _licence(layout, front, text)
@@ -76,52 +53,36 @@ def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
 def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
     if lacking := [name for name in REQUIRED if not front.get(name)]:
         yield f"front matter lacks {some(lacking, 11)}"
-    if unknown := set(_listed(front.get("annotations_creators"))) - set(CREATORS):
+    if unknown := set(listed(front.get("annotations_creators"))) - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
-    if missing := set(layout.language) - set(_listed(front.get("language"))):
+    if missing := set(layout.language) - set(listed(front.get("language"))):
         yield f"language lacks {some(sorted(missing))}"
     known_tasks = {task for setup in SETUPS.values() for task in setup.task_categories}
-    if front.get("task_categories") and not known_tasks & set(_listed(front["task_categories"])):
+    if front.get("task_categories") and not known_tasks & set(listed(front["task_categories"])):
         yield f"task_categories names none of {', '.join(sorted(known_tasks))}"
-    if front.get("size_categories") and size_category(layout.counts.rows) not in _listed(
-        front["size_categories"]
-    ):
-        yield f"size_categories is not {size_category(layout.counts.rows)}"
-    yield from _config_problems(front.get("configs") or [], layout)
-    yield from _info_problems(front.get("dataset_info") or [], layout)
-
-
-def _config_problems(configs: Any, layout: Layout) -> Iterator[str]:
-    found = {one.get("config_name"): one for one in configs if isinstance(one, dict)}
-    if lacking := layout.configs.keys() - found.keys():
+    size = size_category(layout.counts.rows)
+    if front.get("size_categories") and size not in listed(front["size_categories"]):
+        yield f"size_categories is not {size}"
+    configs, infos = by_config(front.get("configs")), by_config(front.get("dataset_info"))
+    if lacking := layout.configs.keys() - configs.keys():
         yield f"configs lacks {some(sorted(lacking))}"
-    defaults = [name for name, one in found.items() if one.get("default")]
+    defaults = [name for name, one in configs.items() if one.get("default")]
     if defaults != [DEFAULT_CONFIG]:
         yield f"configs names {some(defaults) or 'none'} as default, not {DEFAULT_CONFIG}"
-    for name, entries in layout.configs.items():
-        listed = (found.get(name) or {}).get("data_files") or []
-        paths = {(one.get("split"), one.get("path")) for one in listed if isinstance(one, dict)}
-        if name in found and paths != {(entry.split, entry.path) for entry in entries}:
-            yield f"data_files of the config {name} are not those of the manifest"
-
-
-def _info_problems(infos: Any, layout: Layout) -> Iterator[str]:
-    infos = infos if isinstance(infos, list) else [infos]
-    found = {one.get("config_name", DEFAULT_CONFIG): one for one in infos if isinstance(one, dict)}
-    if found and (lacking := layout.configs.keys() - found.keys()):
+    if infos and (lacking := layout.configs.keys() - infos.keys()):
         yield f"dataset_info lacks {some(sorted(lacking))}"
     for name, entries in layout.configs.items():
-        if name in found:
-            yield from _size_problems(found[name], name, entries)
-
-
-def _size_problems(info: Mapping[str, Any], name: str, entries: list[DataFile]) -> Iterator[str]:
-    splits = info.get("splits") or []
-    held = {one.get("name"): one.get("num_examples") for one in splits if isinstance(one, dict)}
-    if held != {entry.split: entry.rows for entry in entries}:
-        yield f"dataset_info of {name}: num_examples are not the manifest's rows"
-    if info.get("download_size") != sum(entry.bytes for entry in entries):
-        yield f"dataset_info of {name}: download_size is not the size of its files"
+        paths = {(entry.split, entry.path) for entry in entries}
+        if name in configs and data_paths(configs[name]) != paths:
+            yield f"data_files of the config {name} are not those of the manifest"
+        if (info := infos.get(name)) is None:
+            continue
+        splits = [one for one in listed(info.get("splits")) if isinstance(one, dict)]
+        held = {str(one.get("name")): one.get("num_examples") for one in splits}
+        if held != {entry.split: entry.rows for entry in entries}:
+            yield f"dataset_info of {name}: num_examples are not the manifest's rows"
+        if info.get("download_size") != sum(entry.bytes for entry in entries):
+            yield f"dataset_info of {name}: download_size is not the size of its files"
 
 
 def _text_problems(text: str, layout: Layout) -> Iterator[str]:
@@ -138,39 +99,35 @@ def _text_problems(text: str, layout: Layout) -> Iterator[str]:
             yield f"its table of splits does not have {rows:,} rows of {split}"
     for name, cells in (layout.audit or {}).get("baselines", {}).items():
         # Cards built before a baseline was renamed have its earlier name.
-        lines = [_line(text, f"| {one} |") for one in (name, *_EARLIER.get(name, ()))]
-        if not any(f"| {cells['all']['accuracy']:.1%} |" in line for line in lines):
-            yield f"its audit does not have {cells['all']['accuracy']:.1%} for {name}"
+        names = (re.escape(one) for one in (name, *_EARLIER.get(name, ())))
+        rows = [re.search(rf"^\| {one} \|.*", text, re.MULTILINE) for one in names]
+        share = f"{cells['all']['accuracy']:.1%}"
+        if not any(f"| {share} |" in row[0] for row in rows if row):
+            yield f"its audit does not have {share} for {name}"
     if lacking := [name for name in layout.configs if f"`{name}`" not in text][1:]:
         yield f"it does not mention the configs {some(lacking)}"
     if any(one not in text for one in layout.knowledge_base.digest.split("+")):
         yield "it does not name the digest of its knowledge base"
 
 
-def _line(text: str, start: str) -> str:
-    return next((line for line in text.splitlines() if line.startswith(start)), "")
-
-
 def _licence(layout: Layout, front: Mapping[str, Any], text: str) -> Iterator[Finding]:
     terms = terms_of(layout.knowledge_base.licence)
     sources = f"{layout.knowledge_base.name} ({layout.knowledge_base.licence})"
     if terms.problem:
-        yield Finding("licence", "failed", terms.problem, sources, "Build it from other sources.")
+        yield failure("licence", terms.problem, sources, "Build it from other sources.")
         return
-    given = {name: front.get(name) for name in ("license", "license_name", "license_link")}
     wrong = [
-        f"{name}: {given[name]}, not {terms.front_matter.get(name)}"
-        for name in given
-        if given[name] != terms.front_matter.get(name)
+        f"{name}: {front.get(name)}, not {terms.front_matter.get(name)}"
+        for name in LICENCE
+        if front.get(name) != terms.front_matter.get(name)
     ]
-    # A licence file beside the data may say more than the link that we know.
     if wrong:
         what = f"the card's licence is not what its sources require: {some(wrong)}"
-        yield Finding("licence", "failed", what, CARD, REMAKE)
+        yield failure("licence", what, CARD, REMAKE)
     credits = attributions_of(layout.knowledge_base.credited)
     if any(credit not in text for credit in credits):
         what = "an attribution that a source requires is missing from the card"
-        yield Finding("licence", "failed", what, CARD, REMAKE)
+        yield failure("licence", what, CARD, REMAKE)
     elif not wrong:
         yield Finding("licence", "ok", f"{terms.expression}, from {sources}")
 
@@ -180,9 +137,4 @@ def _canary(layout: Layout, text: str) -> Iterator[Finding]:
     if expected in text:
         yield Finding("canary", "ok", expected.removeprefix(CANARY).strip())
     else:
-        what = f"the card lacks its canary: {expected}"
-        yield Finding("canary", "failed", what, CARD, REMAKE)
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list) else [value]
+        yield failure("canary", f"the card lacks its canary: {expected}", CARD, REMAKE)

@@ -12,7 +12,7 @@ from typing import Any
 
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from release.checks.findings import REBUILD, Finding, Report
+from release.checks.findings import Finding, Report, failure
 
 WORKERS = 2
 
@@ -41,7 +41,7 @@ def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
     try:
         layout = read_layout(raw)
     except LayoutError as error:
-        yield Finding("manifest", "failed", error.problem, MANIFEST, REBUILD)
+        yield failure("manifest", error.problem, MANIFEST)
         return
     yield Finding("manifest", "ok", f"{layout.probe}, schema {layout.schema_version}")
     there = [entry for entry in layout.files if (folder / entry.path).is_file()]
@@ -57,8 +57,7 @@ def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
     yield from files.croissant_findings(folder, layout)
     yield from schemas
     if not found:
-        what = "not checked: files are missing or of another schema"
-        yield Finding("rows", "failed", what, "", REBUILD)
+        yield failure("rows", "not checked: files are missing or of another schema")
     yield from found
     yield from audits.audit_findings(layout)
     yield from cards.card_findings(folder, layout)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kbprobe.arrays import Ints
-from kbprobe.columns import to_numpy
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.format.items import Coded, arrow_schema
 from kbprobe.format.setups import SPLITS
 from release.checks.findings import SHOWN
 
@@ -32,51 +32,41 @@ TEXTS = (
 READ = ("id", *TEXTS, "choices", "answer", "choice_families", "fact_ids")
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A column of texts: the distinct ones, and for each entry an index into them (-1: null)."""
-
-    values: pa.Array
-    codes: Ints
-
-    def of(self, text: str) -> int:
-        """Return the code of a text; -2 where no entry has it."""
-        found = self.values.index(text).as_py()
-        return found if found >= 0 else -2
-
-
-@dataclass(frozen=True)
 class ConfigRows:
     """All rows of a config, splits one after another.
 
     Attributes:
-        split: (rows,) index into ``SPLITS``.
-        ids: (rows,) their ids.
-        texts: the columns of :data:`TEXTS`.
-        answer: (rows,) index of the gold; -1 for null.
-        width: (rows,) number of choices.
-        choice, label: the choices' texts and labels, one entry a choice.
-        families: number of families of each row, and the families, one entry a choice.
-        facts: ids of the facts that rows name, one entry a fact.
+        split: index into ``SPLITS``. Shape [rows].
+        ids: their ids. Shape [rows].
+        texts: the columns of :data:`TEXTS`; codes are -1 for null.
+        answer: index of the gold; -1 for null. Shape [rows].
+        width, label_width, family_width: number of choices, labels and families. Shape [rows].
+        choice, label, family, fact: the entries of the rows' lists, one after another.
         nulls: columns that have nulls.
     """
 
-    split: Ints
-    ids: pa.ChunkedArray
-    texts: dict[str, Texts]
-    answer: Ints
-    width: Ints
-    choice: Texts
-    label: Texts
-    label_width: Ints
-    families: tuple[Ints, Texts]
-    facts: Texts
-    nulls: list[str]
+    def __init__(self, table: pa.Table, split: Ints) -> None:
+        import pyarrow.compute as pc
+
+        self.split, self.ids = split, table["id"]
+        self.texts = {name: coded(table[name]) for name in TEXTS}
+        self.answer = to_numpy(pc.fill_null(table["answer"], -1)).astype(np.int64)
+        lists = {part: pc.struct_field(table["choices"], part) for part in ("text", "label")}
+        lists |= {name: table[name] for name in ("choice_families", "fact_ids")}
+        entries = {name: pc.list_flatten(column) for name, column in lists.items()}
+        self.choice, self.label, self.family, self.fact = map(coded, entries.values())
+        self.width, self.label_width, self.family_width, _ = (
+            to_numpy(pc.fill_null(pc.list_value_length(column), 0)).astype(np.int64)
+            for column in lists.values()
+        )
+        checked = [(name, table[name]) for name in READ]
+        checked += [(part, one[part]) for one in (lists, entries) for part in ("text", "label")]
+        self.nulls = sorted({name for name, column in checked if column.null_count})
 
     @cached_property
     def first(self) -> Ints:
-        """(rows,) where the choices of each row begin."""
-        return np.concatenate([[0], np.cumsum(self.width)[:-1]]).astype(np.int64)
+        """Where the choices of each row begin. Shape [rows]."""
+        return np.cumsum(self.width) - self.width
 
     @cached_property
     def row_of_choice(self) -> Ints:
@@ -85,16 +75,14 @@ class ConfigRows:
 
     @cached_property
     def labelled(self) -> Any:
-        """(rows,) whether the answer is one of the choices."""
+        """Whether the answer is one of the choices. Shape [rows]."""
         return (self.answer >= 0) & (self.answer < self.width)
 
     @cached_property
     def gold(self) -> Ints:
-        """(rows,) the code of the gold's text; -1 where there is none."""
-        if not self.choice.codes.size:
-            return np.full(self.answer.size, -1)
-        at = np.where(self.labelled, self.first + self.answer, 0)
-        return np.where(self.labelled, self.choice.codes[at], -1)
+        """The code of the gold's text; -1 where there is none. Shape [rows]."""
+        at = np.where(self.labelled, self.first + self.answer, -1)
+        return np.append(self.choice.codes, -1)[at]
 
     def ids_at(self, rows: Any) -> list[str]:
         """Return the ids of the first few of some rows."""
@@ -107,83 +95,43 @@ def read_config(folder: Path, entries: Sequence[DataFile], pool: Executor) -> Co
     Raises:
         OSError, pyarrow.ArrowException: a file cannot be read.
     """
-    order = sorted(entries, key=lambda entry: SPLITS.index(entry.split))
-    jobs = [pool.submit(_tables, folder / entry.path) for entry in order]
-    found = [
-        (SPLITS.index(entry.split), job.result()) for entry, job in zip(order, jobs, strict=True)
-    ]
-    tables = [table for _, several in found for table in several]
-    split = [np.full(one.num_rows, code) for code, several in found for one in several]
-
-    def columns(name: str) -> list[Any]:
-        return [chunk for table in tables for chunk in table[name].chunks]
-
-    choices = columns("choices")
-    texts, labels = ([one.field(part) for one in choices] for part in ("text", "label"))
-    families = columns("choice_families")
-    nulls = [name for name in READ if any(one.null_count for one in columns(name))]
-    nulls += [part for part, lists in (("text", texts), ("label", labels)) if _inner_nulls(lists)]
-    answers = [one.fill_null(-1) for one in columns("answer")]
     import pyarrow as pa
 
+    order = sorted(entries, key=lambda entry: SPLITS.index(entry.split))
+    tables = list(pool.map(_table, [folder / entry.path for entry in order]))
+    splits = [SPLITS.index(entry.split) for entry in order]
     return ConfigRows(
-        np.concatenate(split) if split else np.empty(0, np.int64),
-        pa.chunked_array(columns("id"), type=pa.string()),
-        {name: _texts(columns(name)) for name in TEXTS},
-        _integers(answers),
-        _lengths(texts),
-        _texts([one.flatten() for one in texts]),
-        _texts([one.flatten() for one in labels]),
-        _lengths(labels),
-        (_lengths(families), _texts([one.flatten() for one in families])),
-        _texts([one.flatten() for one in columns("fact_ids")]),
-        sorted(set(nulls)),
+        pa.concat_tables(tables), np.repeat(splits, [table.num_rows for table in tables])
     )
 
 
-def _tables(path: Path) -> list[pa.Table]:
-    """Read a file's row groups: whole files of nested dictionaries cannot be read at once."""
+def _table(path: Path) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from kbprobe.format.items import arrow_schema
 
     wanted = list(READ)
     if path.suffix != ".parquet":
-        import pyarrow as pa
         import pyarrow.json
 
         options = pa.json.ParseOptions(explicit_schema=arrow_schema())
-        return [pa.json.read_json(path, parse_options=options).select(wanted).combine_chunks()]
-    coded = [*TEXTS, "choices.text.list.element", "choices.label.list.element"]
-    coded += ["choice_families.list.element", "fact_ids.list.element"]
-    with pq.ParquetFile(path, read_dictionary=coded) as file:
-        return [file.read_row_group(at, columns=wanted) for at in range(file.num_row_groups)]
+        return pa.json.read_json(path, parse_options=options).select(wanted)
+    dictionaries = [*TEXTS, "choices.text.list.element", "choices.label.list.element"]
+    dictionaries += ["choice_families.list.element", "fact_ids.list.element"]
+    with pq.ParquetFile(path, read_dictionary=dictionaries) as file:
+        # Several row groups of nested dictionaries cannot be read at once.
+        groups = [file.read_row_group(at, columns=wanted) for at in range(file.num_row_groups)]
+        return pa.concat_tables(groups or [file.read(columns=wanted)])
 
 
-def _texts(chunks: Sequence[Any]) -> Texts:
-    """Unify the dictionaries of a column's chunks."""
-    import pyarrow as pa
-
-    kind = pa.dictionary(pa.int32(), pa.string())
-    coded = [
-        chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        for chunk in chunks
-    ]
-    if not coded:
-        return Texts(pa.array([], pa.string()), np.empty(0, np.int64))
-    unified = pa.chunked_array(coded, type=kind).unify_dictionaries()
-    codes = [to_numpy(chunk.indices.fill_null(-1)).astype(np.int64) for chunk in unified.chunks]
-    return Texts(unified.chunk(0).dictionary, np.concatenate(codes))
+def coded(column: pa.ChunkedArray) -> Coded:
+    """Return a column of texts as distinct texts and indices into them (-1: null)."""
+    array = single_chunk(
+        column if hasattr(column.type, "index_type") else column.dictionary_encode()
+    )
+    return Coded(array.dictionary, to_numpy(array.indices.fill_null(-1)).astype(np.int64))
 
 
-def _integers(chunks: Sequence[Any]) -> Ints:
-    found = [to_numpy(chunk).astype(np.int64) for chunk in chunks]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
-
-
-def _lengths(lists: Sequence[Any]) -> Ints:
-    return _integers([one.value_lengths().fill_null(0) for one in lists])
-
-
-def _inner_nulls(lists: Sequence[Any]) -> bool:
-    return any(one.null_count or one.flatten().null_count for one in lists)
+def code_of(column: Coded, text: str) -> int:
+    """Return the code of a text; -2 where no entry has it."""
+    found = column.values.index(text).as_py()
+    return found if found >= 0 else -2

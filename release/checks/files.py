@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbprobe.format.canary import COLUMN
-from kbprobe.format.dataset import CARD
-from kbprobe.format.items import arrow_schema, huggingface_metadata
+from kbprobe.format.dataset import ANNOTATIONS, CARD
+from kbprobe.format.items import arrow_schema
 from kbprobe.format.manifest import MANIFEST
-from release.checks.findings import REBUILD, Finding, some
+from release.checks.findings import Finding, failure, judged, some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,67 +23,39 @@ RECORD = "release.json"
 """The record of a publication, beside the data of a published probe."""
 
 KNOWN = (
-    CARD,
-    MANIFEST,
-    CROISSANT,
-    RECORD,
-    "LICENSE",
-    "LICENSE.txt",
-    "NOTICE",
-    "CITATION.cff",
+    CARD, MANIFEST, CROISSANT, RECORD, "LICENSE", "LICENSE.txt", "NOTICE", "CITATION.cff",
     ".gitattributes",
-)
+)  # fmt: skip
 """Files that may be in a probe's folder beside its data."""
 
-ANNOTATIONS = "annotations.jsonl"
-"""A further file of a gold standard: the votes behind it."""
-
-DATA_SUFFIXES = (".parquet", ".jsonl", ".json", ".csv", ".arrow")
+DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
 
 
 def file_findings(folder: Path, layout: Layout, digests: Mapping[str, str]) -> Iterator[Finding]:
-    """Compare the data files with the manifest.
-
-    Args:
-        folder: the probe's.
-        layout: its manifest.
-        digests: of each file that is there.
-    """
-    missing = [entry.path for entry in layout.files if entry.path not in digests]
-    if missing:
-        yield Finding("files", "failed", "files are missing", some(missing), REBUILD)
-    else:
-        yield Finding("files", "ok", f"all {len(layout.files)} data files are there")
-    changed = [
-        entry.path
-        for entry in layout.files
-        if entry.path in digests and digests[entry.path] != entry.sha256
-    ]
-    if changed:
-        what = f"the content is not that of {MANIFEST}"
-        yield Finding("checksums", "failed", what, some(changed), REBUILD)
-    else:
-        size = sum((folder / path).stat().st_size for path in digests)
-        yield Finding("checksums", "ok", f"{size:,} bytes as recorded (SHA-256)")
+    """Compare the data files with the manifest, given the digest of each that is there."""
+    recorded = {entry.path: entry.sha256 for entry in layout.files}
+    missing = [path for path in recorded if path not in digests]
+    there = f"all {len(layout.files)} data files are there"
+    yield from judged("files", "files are missing", missing, there)
+    changed = [path for path, sha256 in digests.items() if sha256 != recorded[path]]
+    size = sum((folder / path).stat().st_size for path in digests)
+    same = f"{size:,} bytes as recorded (SHA-256)"
+    yield from judged("checksums", f"the content is not that of {MANIFEST}", changed, same)
 
 
 def extra_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     """Find files that are neither data of the manifest nor known ones beside it."""
-    recorded = {entry.path for entry in layout.files}
+    known = {*KNOWN, *(entry.path for entry in layout.files)}
+    known |= {ANNOTATIONS} if layout.annotation else set()
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink()]
     names = [path.relative_to(folder).as_posix() for path in found]
-    known = {*KNOWN, *([ANNOTATIONS] if layout.annotation else [])}
-    extra = [name for name in names if name not in recorded and name not in known]
-    data = [name for name in extra if name.endswith(DATA_SUFFIXES)]
-    if data:
-        what = f"data that is not in {MANIFEST}"
-        yield Finding("other files", "failed", what, some(data), "Move it elsewhere.")
-    rest = [name for name in extra if name not in data]
-    if rest:
+    extra = [name for name in names if name not in known]
+    data = [name for name in extra if name.endswith((*DATA_SUFFIXES, ".json"))]
+    what = f"data that is not in {MANIFEST}"
+    yield from judged("other files", what, data, "" if extra else "none", "Move it elsewhere.")
+    if rest := [name for name in extra if name not in data]:
         what = "files that build-probe did not write; they are not published"
         yield Finding("other files", "warning", what, some(rest), "Move them elsewhere.")
-    if not extra:
-        yield Finding("other files", "ok", "none")
 
 
 def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
@@ -91,26 +63,29 @@ def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     path = folder / CROISSANT
     if not path.is_file():
         return
+    problem = "files and checksums are not those of the manifest"
     try:
         distribution = json.loads(path.read_text(encoding="utf-8"))["distribution"]
         described = {one["@id"]: one["sha256"] for one in distribution}
     except (ValueError, KeyError, TypeError) as error:
         described, problem = None, f"it cannot be read: {error!r}"
-    else:
-        problem = "files and checksums are not those of the manifest"
     if described == {entry.path: entry.sha256 for entry in layout.files}:
         yield Finding("croissant", "ok", "files and checksums are those of the manifest")
     else:
-        remedy = "Remove it: publishing writes it anew."
-        yield Finding("croissant", "failed", problem, CROISSANT, remedy)
+        yield failure("croissant", problem, CROISSANT, "Remove it: publishing writes it anew.")
 
 
-def schema_of(layout: Layout) -> pa.Schema:
-    """Return the schema of the data: the item's, with a canary column if the manifest says so."""
+def item_schema(canary: bool) -> pa.Schema:
+    """Return the schema of data files, Features included: the item's, and the canary's column."""
     import pyarrow as pa
 
     schema = arrow_schema()
-    return schema.append(pa.field(COLUMN, pa.string())) if layout.canary_column else schema
+    if not canary:
+        return schema
+    metadata = json.loads(schema.metadata[b"huggingface"])
+    metadata["info"]["features"][COLUMN] = {"dtype": "string", "_type": "Value"}
+    schema = schema.append(pa.field(COLUMN, pa.string()))
+    return schema.with_metadata({"huggingface": json.dumps(metadata, separators=(",", ":"))})
 
 
 def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
@@ -119,6 +94,7 @@ def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     import pyarrow.parquet as pq
 
     wrong, rows = [], []
+    expected = item_schema(layout.canary_column)
     for entry in layout.files:
         path = folder / entry.path
         if not path.is_file() or path.suffix != ".parquet":
@@ -131,34 +107,26 @@ def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
             continue
         if held != entry.rows:
             rows.append(f"{entry.path} ({held:,} rows, {entry.rows:,} recorded)")
-        if problem := _difference(schema, schema_of(layout)):
+        if problem := _difference(schema, expected):
             wrong.append(f"{entry.path} ({problem})")
-    if wrong:
-        what = "the data does not have the item schema"
-        yield Finding("schema", "failed", what, some(wrong), REBUILD)
-    else:
-        yield Finding("schema", "ok", "types and Hugging Face features are those of the item")
-    if rows:
-        what = f"the number of rows is not that of {MANIFEST}"
-        yield Finding("row numbers", "failed", what, some(rows), REBUILD)
+    same = "types and Hugging Face features are those of the item"
+    yield from judged("schema", "the data does not have the item schema", wrong, same)
+    yield from judged("row numbers", f"the number of rows is not that of {MANIFEST}", rows)
 
 
 def _difference(schema: pa.Schema, expected: pa.Schema) -> str:
-    """Say how a schema differs from the item's; empty if it does not."""
+    """Say how a schema differs from the one expected; empty if it does not."""
     if schema.names != expected.names:
         odd = sorted(set(schema.names) ^ set(expected.names)) or ["their order"]
         return f"columns: {some(odd)}"
     for field, other in zip(schema, expected, strict=True):
         if field.type != other.type:
             return f"{field.name} is {field.type}, not {other.type}"
-    stored = (schema.metadata or {}).get(b"huggingface")
+    stored, declared = ((one.metadata or {}).get(b"huggingface") for one in (schema, expected))
     if stored is None:
         return "no Hugging Face features"
     try:
-        features = json.loads(stored)["info"]["features"]
+        same = json.loads(stored)["info"]["features"] == json.loads(declared)["info"]["features"]
     except (ValueError, KeyError, TypeError):
         return "Hugging Face features that cannot be read"
-    declared = json.loads(huggingface_metadata())["info"]["features"]
-    if COLUMN in expected.names:
-        declared[COLUMN] = {"dtype": "string", "_type": "Value"}
-    return "" if features == declared else "other Hugging Face features"
+    return "" if same else "other Hugging Face features"

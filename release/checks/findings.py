@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -61,8 +62,11 @@ class Findings:
         findings = [asdict(one) for one in self.findings]
         return {**own, "passed": self.passed, "findings": findings}
 
-    def show(self, summary: str) -> None:
-        """Print the findings for people, then a line that sums them up."""
+    def show(self, summary: str, as_json: bool) -> None:
+        """Print the findings as JSON, or for people, with a line that sums them up."""
+        if as_json:
+            print(json.dumps(self.as_dict()))
+            return
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -89,6 +93,21 @@ class Report(Findings):
     def blocks(self, strict: bool = False) -> bool:
         """Whether a release is blocked; ``strict`` counts warnings too."""
         return bool(self.failed or (strict and self.warnings))
+
+
+def failure(name: str, what: str, where: str = "", remedy: str = REBUILD) -> Finding:
+    """Return what fails a check."""
+    return Finding(name, "failed", what, where, remedy)
+
+
+def judged(
+    name: str, what: str, faulty: Sequence[Any], ok: str = "", remedy: str = REBUILD
+) -> Iterator[Finding]:
+    """Say what is wrong with the places at fault; where there are none, what is well (if given)."""
+    if faulty:
+        yield failure(name, what, some(faulty), remedy)
+    elif ok:
+        yield Finding(name, "ok", ok)
 
 
 def some(names: Iterable[Any], shown: int = SHOWN, total: int | None = None) -> str:

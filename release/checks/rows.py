@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,9 @@ from kbprobe.columns import to_numpy
 from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import LABELS
 from kbprobe.format.setups import SETUPS, SPLITS
-from release.checks.columns import ConfigRows, Texts, read_config
-from release.checks.findings import REBUILD, Finding, some
+from kbprobe.rng import RandomGenerator
+from release.checks.columns import ConfigRows, code_of, coded, read_config
+from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
     from release.checks.manifest import Counts, Layout
@@ -27,17 +27,16 @@ UNLABELLED = "Have people label them: release-probe annotate export DIR -o SHEET
 
 def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Finding]:
     """Check the rows of every config, the default first."""
+    import pyarrow as pa
+
     default: ConfigRows | None = None
     known_facts: list[Any] = []
     for config, entries in sorted(layout.configs.items(), key=lambda one: one[0] != DEFAULT_CONFIG):
-        import pyarrow as pa
-
         try:
             rows = read_config(folder, entries, pool)
         except (pa.ArrowException, OSError) as error:
-            what = f"{config} cannot be read: {error}"
             where = some(entry.path for entry in entries)
-            yield Finding("rows", "failed", what, where, REBUILD)
+            yield failure("rows", f"{config} cannot be read: {error}", where)
             continue
         checker = _Checker(rows, config)
         before = list(checker.check(config in layout.controls))
@@ -46,7 +45,7 @@ def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Findi
             default = rows
             yield from checker.counts(layout.counts)
         elif config in layout.sub_questions:
-            known_facts.append(rows.ids)
+            known_facts += rows.ids.chunks
             yield from checker.counts(layout.sub_questions[config].counts)
         elif default is not None:
             annotated = layout.annotation is not None
@@ -57,19 +56,19 @@ def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Findi
         yield from _facts(default, known_facts)
 
 
-@dataclass(frozen=True)
 class _Checker:
     """Checks the rows of one config."""
 
-    rows: ConfigRows
-    config: str
+    def __init__(self, rows: ConfigRows, config: str) -> None:
+        self.rows, self.config = rows, config
 
     def check(self, is_control: bool) -> Iterator[Finding]:
         if not self.rows.answer.size:
-            yield Finding("rows", "failed", "no rows", self.config, REBUILD)
+            yield failure("rows", "no rows", self.config)
             return
-        repeated = _repeated(_encoded(self.rows.ids).codes)
-        yield from self.fault("ids", "their id is not unique", repeated)
+        yield from self.fault(
+            "ids", "their id is not unique", _repeated(coded(self.rows.ids).codes)
+        )
         yield from self.blanks()
         yield from self.answers()
         yield from self.choices()
@@ -84,18 +83,17 @@ class _Checker:
         """Report rows by their ids; nothing if there are none."""
         if len(at):
             where = f"{self.config}: ids {some(self.rows.ids_at(at), total=len(at))}"
-            yield Finding(name, "failed", f"{len(at):,} rows: {what}", where, remedy)
+            yield failure(name, f"{len(at):,} rows: {what}", where, remedy)
 
     def blanks(self) -> Iterator[Finding]:
         import pyarrow.compute as pc
 
         rows = self.rows
         if rows.nulls:
-            yield Finding("blanks", "failed", f"nulls in {some(rows.nulls)}", self.config, FAULT)
+            yield failure("blanks", f"nulls in {some(rows.nulls)}", self.config, FAULT)
         length = to_numpy(pc.utf8_length(pc.utf8_trim_whitespace(rows.choice.values)))
-        if (length == 0).any():
-            at = np.flatnonzero(np.isin(rows.choice.codes, np.flatnonzero(length == 0)))
-            yield from self.fault("blanks", "a choice is blank", np.unique(rows.row_of_choice[at]))
+        blank = np.isin(rows.choice.codes, np.flatnonzero(length == 0))
+        yield from self.fault("blanks", "a choice is blank", np.unique(rows.row_of_choice[blank]))
 
     def answers(self) -> Iterator[Finding]:
         rows = self.rows
@@ -103,23 +101,21 @@ class _Checker:
         yield from self.fault("answers", "not labelled yet", unlabelled, UNLABELLED)
         outside = np.flatnonzero(rows.answer >= rows.width)
         yield from self.fault("answers", "the answer is none of the choices", outside)
-        odd = np.flatnonzero((rows.width != rows.label_width) | (rows.width != rows.families[0]))
+        odd = np.flatnonzero((rows.width != rows.label_width) | (rows.width != rows.family_width))
         if odd.size:
             yield from self.fault("choices", "texts, labels and families differ in number", odd)
             return
         position = np.arange(rows.choice.codes.size) - rows.first[rows.row_of_choice]
-        expected = _codes_of(rows.label, LABELS)
-        expected = np.where(
-            position < len(LABELS), expected[np.minimum(position, len(LABELS) - 1)], -2
-        )
-        odd = np.unique(rows.row_of_choice[rows.label.codes != expected])
+        expected = np.array([*(code_of(rows.label, label) for label in LABELS), -2])
+        wrong = rows.label.codes != expected[np.minimum(position, len(LABELS))]
+        odd = np.unique(rows.row_of_choice[wrong])
         yield from self.fault("choices", "labels are not A, B, ... in order", odd)
         good = np.flatnonzero(rows.labelled & (rows.answer < len(LABELS)))
-        keys = _codes_of(rows.texts["answerKey"], LABELS)
-        wrong = good[rows.texts["answerKey"].codes[good] != keys[rows.answer[good]]]
+        named = rows.texts["answerKey"]
+        keys = np.array([code_of(named, label) for label in LABELS])
+        wrong = good[named.codes[good] != keys[rows.answer[good]]]
         yield from self.fault("answers", "answerKey is not the label of answer", wrong)
-        families = rows.families[1]
-        is_gold = families.codes == families.of("gold")
+        is_gold = rows.family.codes == code_of(rows.family, "gold")
         golds = np.bincount(rows.row_of_choice[is_gold], minlength=rows.answer.size)
         at_answer = np.zeros(rows.answer.size, dtype=np.bool_)
         at_answer[good] = is_gold[rows.first[good] + rows.answer[good]]
@@ -136,12 +132,12 @@ class _Checker:
     def setups(self) -> Iterator[Finding]:
         """Check what each setup demands of its texts; equal texts are checked once."""
         rows, named = self.rows, self.rows.texts["setup"]
-        unknown = np.flatnonzero(~np.isin(named.codes, [named.of(name) for name in SETUPS]))
+        unknown = np.flatnonzero(~np.isin(named.codes, [code_of(named, name) for name in SETUPS]))
         yield from self.fault("setups", f"their setup is none of {', '.join(SETUPS)}", unknown)
         for name, setup in SETUPS.items():
             columns = [rows.texts[text] for text in setup.texts]
             codes = np.stack([column.codes for column in columns])
-            at = np.flatnonzero((named.codes == named.of(name)) & (codes >= 0).all(axis=0))
+            at = np.flatnonzero((named.codes == code_of(named, name)) & (codes >= 0).all(axis=0))
             if not at.size:
                 continue
             key = codes[0, at] * (len(columns[-1].values) + 1) + codes[-1, at]
@@ -165,7 +161,7 @@ class _Checker:
         if (shared := _in_several(cluster.codes, self.rows.split)).size:
             names = some(cluster.values.take(shared[:1000]).to_pylist())
             what = f"{shared.size:,} clusters are in more than one split"
-            yield Finding("clusters", "failed", what, f"{self.config}: {names}", FAULT)
+            yield failure("clusters", what, f"{self.config}: {names}", FAULT)
 
     def duplicates(self) -> Iterator[Finding]:
         """Find rows with the same question and the same choices, in any order.
@@ -173,10 +169,9 @@ class _Checker:
         Sets of choices are compared by a sum of 64-bit hashes: among a million rows two different
         sets would be taken for equal once in ten million checks.
         """
-        rows = self.rows
-        summed = np.zeros(rows.answer.size, dtype=np.uint64)
-        np.add.at(summed, rows.row_of_choice, _scrambled(rows.choice.codes))
-        key = summed + _scrambled(rows.texts["question"].codes) * np.uint64(3)
+        rows, hashed = self.rows, RandomGenerator(0).bits
+        key = hashed(rows.texts["question"].codes) * np.uint64(3)
+        np.add.at(key, rows.row_of_choice, hashed(rows.choice.codes))
         what = "question and choices are those of another row"
         yield from self.fault("duplicates", what, _repeated(key))
 
@@ -204,8 +199,7 @@ class _Checker:
             if held[name] != said.get(name, 0)
         ]
         if wrong:
-            what = f"not those of the data: {some(wrong)}"
-            yield Finding("counts", "failed", what, self.config, REBUILD)
+            yield failure("counts", f"not those of the data: {some(wrong)}", self.config)
 
 
 def _same_ids(
@@ -219,7 +213,7 @@ def _same_ids(
 
     if rows.ids.equals(default.ids) and np.array_equal(rows.split, default.split):
         return
-    both = _encoded(pa.chunked_array([*default.ids.chunks, *rows.ids.chunks], type=pa.string()))
+    both = coded(pa.chunked_array([*default.ids.chunks, *rows.ids.chunks]))
     placed = both.codes * len(SPLITS) + np.concatenate([default.split, rows.split])
     shown, expected = placed[len(default.ids) :], placed[: len(default.ids)]
     if annotated:
@@ -228,7 +222,7 @@ def _same_ids(
     if odd.size:
         names = some(both.values.take(np.unique(odd // len(SPLITS))[:1000]).to_pylist())
         what = f"{config} does not have the ids of {DEFAULT_CONFIG}, split by split"
-        yield Finding("ids", "failed", what, f"ids {names}", REBUILD)
+        yield failure("ids", what, f"ids {names}")
 
 
 def _facts(default: ConfigRows, known: list[Any]) -> Iterator[Finding]:
@@ -236,33 +230,18 @@ def _facts(default: ConfigRows, known: list[Any]) -> Iterator[Finding]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ids = pa.concat_arrays(
-        [chunk for one in known for chunk in one.chunks] or [pa.array([], "str")]
-    )
-    named = default.facts.values.take(np.unique(default.facts.codes[default.facts.codes >= 0]))
+    ids = pa.concat_arrays([pa.array(["", None], pa.string()), *known])
+    named = default.fact.values.take(np.unique(default.fact.codes[default.fact.codes >= 0]))
     unknown = named.filter(pc.invert(pc.is_in(named, value_set=ids)))
-    unknown = unknown.filter(pc.not_equal(unknown, ""))
     if len(unknown):
         what = f"{len(unknown):,} facts are asked for in no sub-question config"
-        yield Finding("facts", "failed", what, f"ids {some(unknown.to_pylist())}", REBUILD)
-
-
-def _encoded(column: Any) -> Texts:
-    coded = column.combine_chunks().dictionary_encode()
-    return Texts(coded.dictionary, to_numpy(coded.indices.fill_null(-1)).astype(np.int64))
-
-
-def _codes_of(column: Texts, words: tuple[str, ...]) -> Ints:
-    """The code of each word in a column; -2 where no entry has it."""
-    known = {word: code for code, word in enumerate(column.values.to_pylist())}
-    return np.array([known.get(word, -2) for word in words])
+        yield failure("facts", what, f"ids {some(unknown.to_pylist())}")
 
 
 def _repeated(keys: Any) -> Ints:
     """Return where keys stand that have stood before."""
-    order = np.argsort(keys, kind="stable")
-    ranked = keys[order]
-    return np.sort(order[1:][ranked[1:] == ranked[:-1]])
+    _, first = np.unique(keys, return_index=True)
+    return np.delete(np.arange(keys.size), first)
 
 
 def _in_several(keys: Ints, split: Ints) -> Ints:
@@ -270,11 +249,3 @@ def _in_several(keys: Ints, split: Ints) -> Ints:
     pairs = np.unique(keys * len(SPLITS) + split)
     found, times = np.unique(pairs // len(SPLITS), return_counts=True)
     return np.asarray(found[times > 1])
-
-
-def _scrambled(codes: Ints) -> Any:
-    """Spread integers over 64 bits (the finalizer of SplitMix64)."""
-    value = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

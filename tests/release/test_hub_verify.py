@@ -283,7 +283,7 @@ def test_no_command_tells_the_token(
 def test_a_token_file_that_holds_none_is_not_shown(
     hub: HubServer, tmp_path: Path, content: str
 ) -> None:
-    from release.hub.command import read_token
+    from release.cli import read_token
 
     path = tmp_path / "token"
     path.write_text(content, encoding="utf-8")

@@ -8,18 +8,18 @@ request's headers, and so the token.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
+from kbprobe.files import file_sha256
 from release.hub.errors import TOKENS, has_token, hub_error
 
 if TYPE_CHECKING:
@@ -57,11 +57,24 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Remote:
-    """A repository at one commit."""
+    """A repository at one commit; ``commit`` is empty where there is no repository yet."""
 
-    commit: str
-    private: bool
-    files: Mapping[str, RemoteFile]
+    hub: Hub
+    commit: str = ""
+    private: bool = False
+    files: Mapping[str, RemoteFile] = field(default_factory=dict)
+
+    def content(self, path: str) -> bytes | None:
+        """Fetch a small file; None if there is none."""
+        if path not in self.files:
+            return None
+        with self.hub.download(path, self.commit) as file:
+            return file.read_bytes()
+
+    def sha256(self, path: str) -> str:
+        """Fetch a file of any size, and hash it."""
+        with self.hub.download(path, self.commit) as file:
+            return file_sha256(file)
 
 
 class Hub:
@@ -124,7 +137,7 @@ class Hub:
         )
         if info.id.lower() != self.repo_id.lower():
             raise UsageError(f"{self.repo_id} has been renamed to {info.id}. Use that name.")
-        return Remote(str(info.sha), bool(info.private), self.files(str(info.sha)))
+        return Remote(self, str(info.sha), bool(info.private), self.files(str(info.sha)))
 
     def files(self, revision: str) -> dict[str, RemoteFile]:
         """List the files of a revision."""
@@ -151,30 +164,16 @@ class Hub:
         )
         return [(f"refs/pr/{one.num}", str(one.url)) for one in found]
 
-    def content(self, path: str, commit: str) -> bytes:
-        """Fetch a small file of a commit."""
-        with self._download(path, commit) as file:
-            return file.read_bytes()
-
-    def sha256(self, path: str, commit: str) -> str:
-        """Fetch a file of a commit, of any size, and hash it."""
-        with self._download(path, commit) as file, file.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-
     @contextmanager
-    def _download(self, path: str, commit: str) -> Iterator[Path]:
+    def download(self, path: str, commit: str) -> Iterator[Path]:
+        """Fetch a file of a commit for as long as the block lasts."""
         with TemporaryDirectory(prefix="kbprobe-", ignore_cleanup_errors=True) as folder:
-            fetch = self._api.hf_hub_download
-            action = f"fetching {path} of"
+            fetch, action = self._api.hf_hub_download, f"fetching {path} of"
             options: dict[str, Any] = {"revision": commit, "cache_dir": folder}
             yield Path(self._call(action, fetch, path, attempts=ATTEMPTS, **options))
 
     def create(self, private: bool) -> None:
-        """Create the repository; an existing one is left alone.
-
-        Raises:
-            HubError: no right to.
-        """
+        """Create the repository; an existing one is left alone."""
         self._call("creating", self._api.create_repo, private=private, exist_ok=True)
 
     def create_branch(self, name: str, commit: str) -> None:
@@ -186,11 +185,6 @@ class Hub:
         self, files: Sequence[LocalFile], revision: str, create_pr: bool
     ) -> list[CommitOperationAdd]:
         """Send large files ahead of the commit: those that have arrived are not sent again.
-
-        Args:
-            files: everything to be committed.
-            revision: to which branch.
-            create_pr: by a pull request.
 
         Returns:
             The operations for :meth:`commit`; small files go with the commit.
@@ -246,25 +240,16 @@ class Hub:
         return made.oid, made.pr_url or ""
 
     def tag(self, name: str, commit: str, message: str) -> None:
-        """Tag a commit.
-
-        Raises:
-            HubError: ``conflict`` is set if there is such a tag already.
-        """
+        """Tag a commit."""
         options: dict[str, Any] = {"tag": name, "tag_message": message, "revision": commit}
         self._call(f"tagging {name} of", self._api.create_tag, attempts=ATTEMPTS, **options)
 
     def _call(
         self, action: str, call: Callable[..., Any], *args: Any, attempts: int = 1, **options: Any
     ) -> Any:
-        """Call huggingface_hub for this repository.
+        """Call a method of HfApi for this repository; ``action`` is for messages ("reading").
 
-        Args:
-            action: what is done, for messages ("reading").
-            call: a method of HfApi.
-            *args: its arguments after the repository.
-            attempts: how often a request is made whose failure is transient.
-            **options: its options.
+        A request whose failure is transient is made so many times.
         """
         from huggingface_hub import errors
 

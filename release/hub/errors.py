@@ -64,11 +64,7 @@ class HubError(KbprobeError):
 def hub_error(error: BaseException, action: str, endpoint: str, token: str | None) -> HubError:
     """Turn an error of huggingface_hub, or of the HTTP library below it, into ours.
 
-    Args:
-        error: the error.
-        action: what was being done, and to what ("reading me/probe").
-        endpoint: the Hub.
-        token: that was used; it is kept out of the message.
+    ``action`` says what was being done, and to what; ``token`` is kept out of the message.
     """
     from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 

@@ -15,14 +15,8 @@ KEYS = ("config_name", "split", "name")
 """What identifies the entries of a list of mappings in a card's front matter."""
 
 
-class _Absent:
-    """Stands for a missing value: None is a value in YAML."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-ABSENT = _Absent()
+ABSENT = object()
+"""Stands for a missing value: None is a value in YAML."""
 
 
 @dataclass
@@ -38,13 +32,9 @@ class Merge:
     conflicts: list[str] = field(default_factory=list)
 
     def tree(self, base: Any, ours: Any, theirs: Any, place: str = "") -> Any:
-        """Merge one value.
+        """Merge a value as it was published last, is to be published, and is on the Hub.
 
-        Args:
-            base: as it was published last; :data:`ABSENT` if it was not.
-            ours: as it is to be published.
-            theirs: as it is on the Hub.
-            place: where it is, for messages.
+        :data:`ABSENT` stands for a value that is not there; ``place`` is for messages.
         """
         if ours == theirs or theirs == base:
             return ours
@@ -101,8 +91,7 @@ class Merge:
 def _by_key(entries: Iterable[Any], key: str) -> dict[str, Any] | None:
     """Index a list by a key of its mappings, or, with an empty key, by its strings themselves.
 
-    Returns:
-        None if an entry has no such key, or two share one.
+    None if an entry has no such key, or two share one.
     """
     found: dict[str, Any] = {}
     for entry in entries:

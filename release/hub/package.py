@@ -14,12 +14,12 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from release.cards import split_card
+from release.cards import LICENCE, LISTED, split_card
 from release.checks.files import CROISSANT, RECORD
-from release.checks.findings import Report, some
+from release.checks.findings import Report
 from release.checks.manifest import Layout, read_layout
 from release.croissant import croissant_text
-from release.hub.repo_card import LICENCE, LISTED, GeneratedCard, unmarked
+from release.hub.repo_card import GeneratedCard, unmarked
 from release.publication_card import publication_card
 
 FORMAT = 1
@@ -29,14 +29,7 @@ _RESERVED = ("data", "README", "manifest", "release", "croissant")
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file as it is to be on the Hub.
-
-    Attributes:
-        path: in the repository.
-        source: the file, or its content.
-        size: in bytes.
-        sha256: of the content, in hexadecimal.
-    """
+    """A file as it is to be on the Hub: ``source`` is the file, or its content."""
 
     path: str
     source: Path | bytes
@@ -70,11 +63,6 @@ class Package:
     front: Mapping[str, Any]
     text: str
 
-    @property
-    def prefix(self) -> str:
-        """The folder of its files in the repository, with a slash; empty for the default config."""
-        return prefix_of(self.config)
-
 
 def prefix_of(config: str) -> str:
     """Return the folder of a config in a repository, with a slash; empty for the default one."""
@@ -94,14 +82,7 @@ def check_name(config: str) -> None:
         )
 
 
-def pack(
-    folder: Path,
-    report: Report,
-    *,
-    repo_id: str,
-    config: str = DEFAULT_CONFIG,
-    version: str = "",
-) -> Package:
+def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: str) -> Package:
     """Gather what is published. Data files are not read: the check has hashed them.
 
     Args:
@@ -113,14 +94,14 @@ def pack(
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.
-        KbprobeError: a data file is a link, or has changed since it was checked.
+        KbprobeError: a file is a link or is reached through one, or has changed since the check.
     """
     manifest = read_manifest(folder)
     layout = read_layout(manifest, folder / MANIFEST)
     prefix = prefix_of(config)
     described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix)
     files = [
-        *data_files(folder, layout, prefix),
+        *_data_files(folder, layout, prefix),
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
@@ -135,7 +116,7 @@ def pack(
     )
     text = unmarked(text)
     if prefix:
-        front, text = renamed_card(front, text, config, repo_id)
+        front, text = _renamed_card(front, text, config, repo_id)
     record = {
         "format": FORMAT,
         "probe": manifest["probe"],
@@ -154,12 +135,8 @@ def pack(
     return Package(config, layout, tuple(files), front, text)
 
 
-def data_files(folder: Path, layout: Layout, prefix: str = "") -> list[LocalFile]:
-    """Return the data files in a manifest, with the checksums that it records.
-
-    Raises:
-        KbprobeError: one is a link or is reached through one, is missing, or is of another size.
-    """
+def _data_files(folder: Path, layout: Layout, prefix: str) -> list[LocalFile]:
+    """Return the data files in a manifest, with the checksums that it records."""
     for name in (CARD, MANIFEST, *(entry.path for entry in layout.files)):
         if (folder / name).resolve() != folder.resolve() / name:
             raise KbprobeError(
@@ -186,17 +163,10 @@ def published_name(name: str, config: str) -> str:
     return config if name == DEFAULT_CONFIG else f"{config}-{name}"
 
 
-def renamed_card(
+def _renamed_card(
     front: Mapping[str, Any], text: str, config: str, repo_id: str
 ) -> tuple[dict[str, Any], str]:
-    """Rename the configs of a card, and move its files into a folder, for a shared repository.
-
-    Args:
-        front: front matter of the card.
-        text: the rest of it.
-        config: the name.
-        repo_id: where it is published, as its examples say.
-    """
+    """Rename the configs of a card, and move its files into a folder, for a shared repository."""
 
     def renamed(entry: Mapping[str, Any]) -> dict[str, Any]:
         name = published_name(entry["config_name"], config)
@@ -237,33 +207,3 @@ def read_record(content: bytes | None) -> Record | None:
         return Record(card, {one["path"]: one["sha256"] for one in record["files"]})
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def require_intact(report: Report) -> None:
-    """Refuse a probe whose files are not those of its manifest, even with ``--force``.
-
-    Raises:
-        KbprobeError: they are not.
-    """
-    broken = [one for one in report.failed if one.name in ("manifest", "files", "checksums")]
-    if broken:
-        problems = "; ".join(f"{one.name}: {one.what} ({one.where})" for one in broken)
-        raise KbprobeError(
-            f"{report.folder} does not match its {MANIFEST}, and is not published, not even with "
-            f"--force: {problems}. Build the probe again."
-        )
-
-
-def require_passed(report: Report) -> None:
-    """Refuse a probe whose check failed.
-
-    Raises:
-        KbprobeError: it failed.
-    """
-    if report.failed:
-        problems = some(f"{one.name}: {one.what}" for one in report.failed)
-        raise KbprobeError(
-            f"the check of {report.folder} failed ({problems}). `release-probe check "
-            f"{report.folder}` says what to do about each. --force publishes all the same, and the "
-            "card then says so."
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,38 +13,21 @@ from kbprobe.errors import UsageError
 from kbprobe.format.attribution import terms_of
 from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST
+from release.cards import LICENCE, LISTED, listed
 from release.checks.files import RECORD
 from release.checks.findings import some
 from release.checks.manifest import Layout, LayoutError, read_layout
 from release.hub.client import Remote, RemoteFile
 from release.hub.merge import Prefer
 from release.hub.package import LocalFile, Package, Record, prefix_of, published_name, read_record
-from release.hub.repo_card import (
-    LICENCE,
-    LISTED,
-    GeneratedCard,
-    MergedCard,
-    as_lists,
-    hub_front,
-    merge_card,
-)
-
-Fetch = Callable[[str], bytes]
-"""Fetches a file of the commit that is compared."""
+from release.hub.repo_card import GeneratedCard, MergedCard, as_lists, hub_front, merge_card
 
 State = Literal["new", "changed", "same", "deleted"]
-Files = Mapping[str, RemoteFile]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to a file on the Hub.
-
-    Attributes:
-        path: in the repository.
-        state: new, changed, same or deleted.
-        size: in bytes, after publishing (of a deleted file, before).
-    """
+    """What happens to a file on the Hub; ``size`` is in bytes, of a deleted file the one before."""
 
     path: str
     state: State
@@ -77,74 +60,49 @@ class Plan:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another probe of the same repository.
-
-    Attributes:
-        config: under which it is published.
-        layout: its manifest.
-        card: what was generated for the card.
-    """
+    """Another probe of the same repository: its config there, its manifest, its front matter."""
 
     config: str
     layout: Layout
-    card: GeneratedCard
-
-    @property
-    def prefix(self) -> str:
-        """The folder of its files in the repository."""
-        return prefix_of(self.config)
+    front: Mapping[str, Any]
 
 
-def make_plan(
-    package: Package, remote: Remote | None, fetch: Fetch, prefer: Prefer | None = None
-) -> Plan:
+def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) -> Plan:
     """Compare a package with a repository at one commit.
 
-    Args:
-        package: what is to be published.
-        remote: the repository; None if there is none yet.
-        fetch: fetches one of its files.
-        prefer: whose part of the card to take where both changed it.
+    ``prefer`` tells whose part of the card to take where both changed it.
 
     Raises:
         UsageError: the card cannot be merged; a file to be replaced is not the one that was
             published; names or licences clash with those of another probe in the repository.
     """
-    held = remote.files if remote else {}
-    prefix = package.prefix
-    before = _manifest_at(prefix, held, fetch)
+    held, prefix = remote.files, prefix_of(package.config)
+    before = _manifest_at(prefix, remote)
     if prefix and before is None and any(path.startswith(prefix) for path in held):
         raise UsageError(
             f"{prefix} on the Hub holds files, but no {MANIFEST} of kbprobe: it is left alone. "
             "Choose another --config-name."
         )
-    neighbours = list(_neighbours(package.config, held, fetch))
+    neighbours = list(_neighbours(package.config, remote))
     _check_names(package, neighbours)
-    record = read_record(_fetched(prefix + RECORD, held, fetch)) or Record()
-    hub = _fetched(CARD, held, fetch)
+    record = _record_at(prefix, remote)
+    hub = remote.content(CARD)
     hub_text = None if hub is None else hub.decode("utf-8", errors="replace")
     front, base = _shared_front(package, hub_text, record.card, neighbours)
     card = merge_card(package.config, front, package.text, hub_text, base, prefer)
     files = [LocalFile.of(CARD, card.text.encode()), *package.files]
-    states = [state_of(one, held.get(one.path)) for one in files]
-    changes = [Change(one.path, state, one.size) for one, state in zip(files, states, strict=True)]
-    replaced = [
-        one.path
-        for one in changes
-        if one.state == "changed" and one.path not in (CARD, prefix + RECORD)
-    ]
-    if prefer != "generated" and (foreign := _foreign(replaced, held, record, fetch)):
+    changes = [Change(one.path, state_of(one, held.get(one.path)), one.size) for one in files]
+    if prefer != "generated" and (foreign := _foreign(changes, prefix, record, remote)):
         raise UsageError(
             f"the Hub holds other files than release-probe published there: {some(foreign)}. They "
             "are left alone. Publish to another repository, under another --config-name, or "
             "replace them with --prefer generated."
         )
+    upload = [one for one, change in zip(files, changes, strict=True) if change.state != "same"]
     outdated = _outdated(package, before, held, neighbours)
     changes += [Change(path, "deleted", held[path].size) for path in outdated]
-    upload = [one for one, state in zip(files, states, strict=True) if state != "same"]
-    return Plan(
-        tuple(changes), tuple(upload), tuple(outdated), card, _diff(hub_text or "", card.text)
-    )
+    diff = _diff(hub_text or "", card.text)
+    return Plan(tuple(changes), tuple(upload), tuple(outdated), card, diff)
 
 
 def manifest_folders(paths: Iterable[str]) -> Iterator[str]:
@@ -172,13 +130,12 @@ def state_of(local: LocalFile, remote: RemoteFile | None) -> State:
     return "same" if same else "changed"
 
 
-def _neighbours(config: str, held: Files, fetch: Fetch) -> Iterator[Neighbour]:
+def _neighbours(config: str, remote: Remote) -> Iterator[Neighbour]:
     """Find the other probes of a repository."""
-    for other in manifest_folders(held):
-        layout = None if other == config else _manifest_at(prefix_of(other), held, fetch)
+    for other in manifest_folders(remote.files):
+        layout = None if other == config else _manifest_at(prefix_of(other), remote)
         if layout is not None:
-            record = read_record(_fetched(prefix_of(other) + RECORD, held, fetch)) or Record()
-            yield Neighbour(other, layout, record.card)
+            yield Neighbour(other, layout, _record_at(prefix_of(other), remote).card.front)
 
 
 def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
@@ -193,45 +150,50 @@ def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
             )
 
 
-def _foreign(replaced: Sequence[str], held: Files, record: Record, fetch: Fetch) -> list[str]:
+def _foreign(changes: Sequence[Change], prefix: str, record: Record, remote: Remote) -> list[str]:
     """Return the files to be replaced that are not those that were published last."""
     return [
-        path
-        for path in replaced
-        if (held[path].sha256 or hashlib.sha256(fetch(path)).hexdigest()) != record.files.get(path)
+        one.path
+        for one in changes
+        if one.state == "changed"
+        and one.path not in (CARD, prefix + RECORD)
+        and (remote.files[one.path].sha256 or remote.sha256(one.path)) != record.files.get(one.path)
     ]
 
 
-def _fetched(path: str, held: Files, fetch: Fetch) -> bytes | None:
-    return fetch(path) if path in held else None
+def _record_at(prefix: str, remote: Remote) -> Record:
+    return read_record(remote.content(prefix + RECORD)) or Record()
 
 
-def _manifest_at(prefix: str, held: Files, fetch: Fetch) -> Layout | None:
-    content = _fetched(prefix + MANIFEST, held, fetch)
+def _manifest_at(prefix: str, remote: Remote) -> Layout | None:
     try:
-        return read_layout(json.loads(content or b""))
+        return read_layout(json.loads(remote.content(prefix + MANIFEST) or b""))
     except (ValueError, LayoutError):
         return None
 
 
 def _outdated(
-    package: Package, before: Layout | None, held: Files, neighbours: Sequence[Neighbour]
+    package: Package,
+    before: Layout | None,
+    held: Mapping[str, RemoteFile],
+    neighbours: Sequence[Neighbour],
 ) -> list[str]:
     """Return the data files of the earlier release that are no longer part of the probe.
 
     A file that differs from that release's manifest is not the one that was published, and stays.
     """
     used = {one.path for one in package.files}
-    used |= {one.prefix + entry.path for one in neighbours for entry in one.layout.files}
-    found = []
-    for entry in before.files if before else ():
-        path = package.prefix + entry.path
-        there = held.get(path)
-        if there is None or path in used:
-            continue
-        if there.sha256 in ("", entry.sha256) and there.size == entry.bytes:
-            found.append(path)
-    return found
+    used |= {prefix_of(one.config) + entry.path for one in neighbours for entry in one.layout.files}
+    earlier = before.files if before else ()
+    recorded = {prefix_of(package.config) + entry.path: entry for entry in earlier}
+    return [
+        path
+        for path, entry in recorded.items()
+        if path in held
+        and path not in used
+        and held[path].sha256 in ("", entry.sha256)
+        and held[path].size == entry.bytes
+    ]
 
 
 def _shared_front(
@@ -258,12 +220,12 @@ def _shared_front(
             ]
     if not neighbours:
         return front, GeneratedCard(was, base.sections)
-    others = [one.card.front for one in neighbours]
+    others = [one.front for one in neighbours]
     for key in LISTED[:-2]:
         # An entry that another probe of the repository has too is not ours to remove.
-        shared = {value for one in others for value in _listed(one.get(key))}
+        shared = {value for one in others for value in listed(one.get(key))}
         if key in was:
-            was[key] = [value for value in _listed(was[key]) if value not in shared]
+            was[key] = [value for value in listed(was[key]) if value not in shared]
     for key in [key for key in front if key not in (*LISTED, *LICENCE)]:
         if key in theirs:  # one name for the whole repository: the first probe's
             was[key] = front[key]
@@ -283,11 +245,7 @@ def _with_default(config: Mapping[str, Any], default: bool) -> dict[str, Any]:
 def _with_licence(
     front: Mapping[str, Any], package: Package, neighbours: Sequence[Neighbour]
 ) -> dict[str, Any]:
-    """Give a repository the licence that is compatible with all of its probes.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Give a repository the licence that is compatible with all of its probes."""
     layouts = [package.layout, *(one.layout for one in neighbours)]
     terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in layouts)))
     if terms.problem:
@@ -298,12 +256,6 @@ def _with_licence(
         )
     rest = {key: value for key, value in front.items() if key not in LICENCE}
     return {**rest, **terms.front_matter}
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list) else [value]
 
 
 def _diff(old: str, new: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
@@ -20,18 +20,18 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.manifest import MANIFEST
 from kbprobe.options import Options
 from release.canary_column import add_canary_column
 from release.checks.checking import check
-from release.checks.findings import Report
-from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote
+from release.checks.findings import Report, some
+from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote, RemoteFile
 from release.hub.errors import HubError
 from release.hub.merge import Prefer
-from release.hub.package import Package, check_name, pack, require_intact, require_passed
+from release.hub.package import LocalFile, Package, check_name, pack
 from release.hub.plan import Plan, make_plan, state_of
 
 Progress = Callable[[str], None]
-"""Is called with a line about each step."""
 
 PULL_REQUESTS = 20
 """Open pull requests that are searched, newest first, for one with the same content."""
@@ -48,10 +48,7 @@ class Publication:
         url: the page of the dataset, or of the pull request if one was made.
         commit: that holds the probe; empty after a dry run for a repository that does not exist.
         changed: whether a commit was made (by a dry run: would be).
-        dry_run: whether this was a dry run.
         tag: of the commit; empty if none was asked for.
-        plan: what changed.
-        report: what the check found.
     """
 
     repo_id: str
@@ -98,11 +95,7 @@ class PublishOptions(Options):
     canary_column: bool = False
 
     def check(self) -> None:
-        """Refuse impossible values.
-
-        Raises:
-            UsageError: options that exclude each other, or an invalid name.
-        """
+        """Refuse options that exclude each other, and invalid names."""
         if self.config_name != DEFAULT_CONFIG:
             check_name(self.config_name)
         if self.tag and self.create_pr:
@@ -155,13 +148,29 @@ def publish(
     with _with_canary(folder) if chosen.canary_column else nullcontext(folder) as source:
         progress("Checking the probe")
         report = check(source)
-        require_intact(report)
-        if not chosen.dry_run and not chosen.force:
-            require_passed(report)
+        _require_sound(report, forced=chosen.dry_run or chosen.force)
         package = pack(
             source, report, repo_id=repo_id, config=chosen.config_name, version=chosen.tag
         )
         return _Publishing(hub, package, chosen, report, progress).run()
+
+
+def _require_sound(report: Report, forced: bool) -> None:
+    """Refuse a probe whose check failed; even if forced, where files are not those recorded."""
+    problems = [f"{one.name}: {one.what}" for one in report.failed]
+    broken = [one for one in report.failed if one.name in ("manifest", "files", "checksums")]
+    if broken:
+        what = "; ".join(f"{one.name}: {one.what} ({one.where})" for one in broken)
+        raise KbprobeError(
+            f"{report.folder} does not match its {MANIFEST}, and is not published, not even with "
+            f"--force: {what}. Build the probe again."
+        )
+    if problems and not forced:
+        raise KbprobeError(
+            f"the check of {report.folder} failed ({some(problems)}). `release-probe check "
+            f"{report.folder}` says what to do about each. --force publishes all the same, and the "
+            "card then says so."
+        )
 
 
 @contextmanager
@@ -188,11 +197,11 @@ class _Publishing:
         for attempt in count(1):
             self.progress(f"Reading {self.hub.repo_id}")
             remote = self._read()
-            if remote is None and not self.options.dry_run:
+            if not remote.commit and not self.options.dry_run:
                 remote = self._create()
             plan = self._plan(remote)
-            if remote is None or self.options.dry_run:
-                return self._result(plan, remote.commit if remote else "", not plan.empty)
+            if not remote.commit or self.options.dry_run:
+                return self._result(plan, remote.commit, not plan.empty)
             done = self._commit(remote, plan)
             if isinstance(done, Publication):
                 return done
@@ -207,17 +216,13 @@ class _Publishing:
         nothing = "; nothing was committed" if problem.conflict else ""
         raise HubError(f"{problem} It failed {ATTEMPTS} times in a row{nothing}.", problem.status)
 
-    def _read(self) -> Remote | None:
-        """Read the branch, or the one that a new branch will start from.
-
-        Returns:
-            None if there is no repository.
-        """
+    def _read(self) -> Remote:
+        """Read the branch, or the one that a new branch will start from."""
         try:
             return self.hub.read(self.options.revision)
         except HubError as error:
             if error.code == "RepoNotFound":
-                return None
+                return Remote(self.hub)
             if error.code != "RevisionNotFound" or self.options.revision == MAIN:
                 raise
         remote = self.hub.read(MAIN)
@@ -225,30 +230,27 @@ class _Publishing:
             self.hub.create_branch(self.options.revision, remote.commit)
         return remote
 
-    def _create(self) -> Remote | None:
+    def _create(self) -> Remote:
         """Create the repository, and read it: somebody else may have been faster."""
         self.progress(f"Creating {self.hub.repo_id}")
         self.hub.create(self.options.private)
         self.hub.read(MAIN)
         return self._read()
 
-    def _plan(self, remote: Remote | None) -> Plan:
-        if remote and self.options.private and not remote.private:
+    def _plan(self, remote: Remote) -> Plan:
+        if remote.commit and self.options.private and not remote.private:
             raise UsageError(
                 f"{self.hub.repo_id} is public, and --private is asked for. Make it private in its "
                 f"settings ({self.hub.url}/settings), or leave --private out."
             )
-        commit = remote.commit if remote else ""
-        plan = make_plan(
-            self.package, remote, lambda path: self.hub.content(path, commit), self.options.prefer
-        )
+        plan = make_plan(self.package, remote, self.options.prefer)
         for file in plan.upload:
             if isinstance(file.source, bytes) and self.hub.is_secret(file.source):
                 raise KbprobeError(
                     f"{file.path} holds a token of the Hub, and is not published. Remove it, and "
                     "revoke it if anybody else has seen it."
                 )
-        if self.options.tag and remote:
+        if self.options.tag and remote.commit:
             self._check_tag()
         return plan
 
@@ -257,11 +259,7 @@ class _Publishing:
         commit = self.hub.tags().get(self.options.tag)
         if commit is None:
             return
-        held = self.hub.files(commit)
-        differing = [
-            one.path for one in self.package.files if state_of(one, held.get(one.path)) != "same"
-        ]
-        if differing:
+        if differing := _differing(self.package.files, self.hub.files(commit)):
             raise UsageError(
                 f"the tag {self.options.tag} of {self.hub.repo_id} is another version (commit "
                 f"{commit[:8]}; {differing[0]} differs), and tags are not moved. Choose another "
@@ -298,8 +296,7 @@ class _Publishing:
         """Find an open pull request that holds exactly this already."""
         for revision, page in self.hub.open_pull_requests()[:PULL_REQUESTS]:
             held = self.hub.files(revision)
-            same = all(state_of(one, held.get(one.path)) == "same" for one in plan.upload)
-            if same and not any(path in held for path in plan.delete):
+            if not _differing(plan.upload, held) and not held.keys() & plan.delete:
                 return self._result(plan, self.hub.read(revision).commit, False, page)
         return None
 
@@ -314,3 +311,8 @@ class _Publishing:
             self.hub.tag(tag, commit, self._message())
         url = page or self.hub.url
         return Publication(self.hub.repo_id, url, commit, changed, dry_run, tag, plan, self.report)
+
+
+def _differing(files: Sequence[LocalFile], held: Mapping[str, RemoteFile]) -> list[str]:
+    """Return the paths of files that the Hub does not hold as they are here."""
+    return [one.path for one in files if state_of(one, held.get(one.path)) != "same"]

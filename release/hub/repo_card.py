@@ -17,20 +17,6 @@ from kbprobe.format.dataset import DEFAULT_CONFIG
 from release.cards import join_card, parse_header, sections, split_header
 from release.hub.merge import Merge, Prefer
 
-LISTED = (
-    "language",
-    "annotations_creators",
-    "source_datasets",
-    "task_categories",
-    "task_ids",
-    "size_categories",
-    "tags",
-    "configs",
-    "dataset_info",
-)
-"""Entries of front matter to which each probe of a repository adds its own."""
-
-LICENCE = ("license", "license_name", "license_link")
 _MARKS = re.compile(
     r"^<!-- kbprobe:begin (?P<name>\S+) [^\n]*-->\n"
     r"(?P<block>.*?)"
@@ -59,12 +45,7 @@ class GeneratedCard:
 
 @dataclass(frozen=True)
 class MergedCard:
-    """A card as it is to be published.
-
-    Attributes:
-        text: all of it.
-        kept: sections and entries of front matter that somebody changed, and that were kept.
-    """
+    """A card to be published; ``kept`` names sections and entries that somebody else wrote."""
 
     text: str
     kept: tuple[str, ...]
@@ -78,15 +59,10 @@ def merge_card(
     base: GeneratedCard,
     prefer: Prefer | None = None,
 ) -> MergedCard:
-    """Merge what is generated for a probe into a repository's card.
+    """Merge what is generated for a probe, ``front`` and ``text``, into a repository's card.
 
-    Args:
-        name: the config under which the probe is published.
-        front: generated front matter.
-        text: generated text.
-        hub: the card on the Hub; None if there is none.
-        base: what was generated when the probe was published last.
-        prefer: whose version to take where both changed.
+    The probe is published as the config ``name``. ``hub`` is the card on the Hub, if any, and
+    ``base`` what was generated when the probe was published last. ``prefer`` settles conflicts.
 
     Raises:
         UsageError: both changed the same entry or section, and ``prefer`` is not given; or the
@@ -133,11 +109,12 @@ def hub_front(card: str) -> dict[str, Any]:
 
 def as_lists(front: Mapping[str, Any]) -> dict[str, Any]:
     """Write ``dataset_info`` and ``configs`` as lists: the Hub accepts single entries too."""
-    found = dict(front)
-    for key in ("configs", "dataset_info"):
-        if isinstance(found.get(key), Mapping):
-            found[key] = [{"config_name": DEFAULT_CONFIG, **found[key]}]
-    return found
+    single = {
+        key: [{"config_name": DEFAULT_CONFIG, **front[key]}]
+        for key in ("configs", "dataset_info")
+        if isinstance(front.get(key), Mapping)
+    }
+    return {**front, **single}
 
 
 def _merge_text(
@@ -158,11 +135,9 @@ def _merge_text(
 
 
 def _without_generated(rest: str, generated: Mapping[str, str]) -> str:
-    """Remove generated sections from a card whose marks somebody deleted.
+    """Remove generated sections, given their digests, from a card whose marks somebody deleted.
 
-    Args:
-        rest: the card's text; parts of other probes, between their marks, are left alone.
-        generated: digest of each section, by its heading; empty if nothing was generated.
+    The parts of other probes, between their marks, are left alone.
     """
     if not generated:
         return rest

@@ -6,20 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from release.checks.files import RECORD
-from release.checks.findings import Finding, Findings, some
+from release.cards import by_config, data_paths
+from release.checks.files import DATA_SUFFIXES, RECORD
+from release.checks.findings import Finding, Findings, failure, judged, some
 from release.checks.manifest import Layout, LayoutError, read_layout
-from release.hub.client import MAIN, Hub, Remote, RemoteFile
+from release.hub.client import MAIN, Hub, Remote
 from release.hub.package import prefix_of, published_name, read_record
 from release.hub.plan import git_oid, manifest_folders
 from release.hub.repo_card import hub_front
 
-DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
 AGAIN = "Publish it again (--prefer generated replaces it), or ask the person who changed it."
 LARGEST_TEXT = 64 << 20
 """Bytes of a manifest or a card that are read at most."""
@@ -27,12 +26,7 @@ LARGEST_TEXT = 64 << 20
 
 @dataclass(frozen=True)
 class Verification(Findings):
-    """What was found in a published dataset.
-
-    Attributes:
-        repo_id: ``USER/NAME``.
-        commit: that was read.
-    """
+    """What was found in a published dataset, at one commit."""
 
     repo_id: str
     commit: str
@@ -68,9 +62,8 @@ def verify(
     if against is not None:
         read_manifest(Path(against))
         local = (Path(against) / MANIFEST).read_bytes()
-    hub = Hub(repo_id, endpoint, token)
-    remote = hub.read(revision)
-    findings = tuple(_Verifier(hub, remote, download).run(local))
+    remote = Hub(repo_id, endpoint, token).read(revision)
+    findings = tuple(_Verifier(remote, download).run(local))
     return Verification(findings, repo_id, remote.commit)
 
 
@@ -78,7 +71,6 @@ def verify(
 class _Verifier:
     """Verifies one commit of a dataset."""
 
-    hub: Hub
     remote: Remote
     download: bool
 
@@ -89,8 +81,8 @@ class _Verifier:
         }
         if not manifests:
             raise KbprobeError(
-                f"{self.hub.repo_id} at {self.remote.commit[:8]} holds no {MANIFEST} of kbprobe: "
-                "there is nothing to verify it against. Check the name and --revision."
+                f"{self.remote.hub.repo_id} at {self.remote.commit[:8]} holds no {MANIFEST} of "
+                "kbprobe: there is nothing to verify it against. Check the name and --revision."
             )
         layouts = {}
         for config, content in manifests.items():
@@ -98,13 +90,12 @@ class _Verifier:
                 if layout := _layout(content):
                     layouts[config] = layout
             except LayoutError as error:
-                where = prefix_of(config) + MANIFEST
-                yield Finding("manifest", "failed", error.problem, where, AGAIN)
+                yield failure("manifest", error.problem, prefix_of(config) + MANIFEST, AGAIN)
         for config, layout in layouts.items():
             what = f"{layout.probe} as {config}, schema {layout.schema_version}"
             yield Finding("manifest", "ok", what)
             yield from self._data(config, layout)
-            yield self._record(config)
+            yield from self._record(config)
         recorded = {
             prefix_of(name) + one.path for name, layout in layouts.items() for one in layout.files
         }
@@ -112,7 +103,7 @@ class _Verifier:
         if extra := [path for path in data if path not in recorded]:
             yield Finding("other files", "warning", "data that is in no manifest", some(extra))
         if layouts:
-            yield self._card(layouts)
+            yield from self._card(layouts)
         if local is not None:
             yield _compared(local, manifests)
 
@@ -120,9 +111,10 @@ class _Verifier:
         size = self.remote.files[path].size
         if size > LARGEST_TEXT:
             raise KbprobeError(
-                f"{path} of {self.hub.repo_id} has {size:,} bytes: kbprobe writes no such file"
+                f"{path} of {self.remote.hub.repo_id} has {size:,} bytes: kbprobe writes no such "
+                "file"
             )
-        return self.hub.content(path, self.remote.commit)
+        return self.remote.content(path) or b""
 
     def _data(self, config: str, layout: Layout) -> Iterator[Finding]:
         """Compare the data files with the manifest."""
@@ -134,72 +126,63 @@ class _Verifier:
                 missing.append(path)
             elif there.size != entry.bytes:
                 changed.append(f"{path} ({there.size:,} bytes, {entry.bytes:,} recorded)")
-            elif self._sha256(path, there) != entry.sha256:
+            elif self._sha256(path) != entry.sha256:
                 changed.append(path)
             elif there.sha256 and not self.download:
                 known += entry.bytes
             else:
                 fetched += entry.bytes
-        if missing:
-            yield Finding("files", "failed", "files are missing", some(missing), AGAIN)
-        if changed:
-            what = f"the content is not that of {prefix_of(config)}{MANIFEST}"
-            yield Finding("checksums", "failed", what, some(changed), AGAIN)
-        if not missing and not changed:
-            what = (
-                f"all {len(layout.files)} data files match the manifest ({known:,} bytes by the "
-                f"Hub's own checksums, {fetched:,} bytes fetched)"
-            )
-            yield Finding("checksums", "ok", what)
+        yield from judged("files", "files are missing", missing, remedy=AGAIN)
+        what = f"the content is not that of {prefix_of(config)}{MANIFEST}"
+        same = (
+            f"all {len(layout.files)} data files match the manifest ({known:,} bytes by the "
+            f"Hub's own checksums, {fetched:,} bytes fetched)"
+        )
+        yield from judged("checksums", what, changed, "" if missing else same, AGAIN)
 
-    def _sha256(self, path: str, there: RemoteFile) -> str:
-        if there.sha256 and not self.download:
-            return there.sha256
-        return self.hub.sha256(path, self.remote.commit)
+    def _sha256(self, path: str) -> str:
+        recorded = "" if self.download else self.remote.files[path].sha256
+        return recorded or self.remote.sha256(path)
 
-    def _record(self, config: str) -> Finding:
+    def _record(self, config: str) -> Iterator[Finding]:
         """Compare the files beside the data with the record of the publication."""
         path = prefix_of(config) + RECORD
         if path not in self.remote.files:
-            return Finding("record", "warning", f"no {path}: release-probe did not publish it")
-        record = read_record(self._text(path))
-        if record is None:
-            return Finding("record", "failed", "it cannot be read", path, AGAIN)
-        changed = []
-        for name, sha256 in record.files.items():
-            there = self.remote.files.get(name)
-            small = there is not None and not name.endswith(DATA_SUFFIXES)
-            if there is None or (small and self._sha256(name, there) != sha256):
-                changed.append(name)
-        if changed:
-            what = "changed since it was published"
-            return Finding("record", "failed", what, some(changed), AGAIN)
-        return Finding("record", "ok", f"{len(record.files)} files match {path}")
+            yield Finding("record", "warning", f"no {path}: release-probe did not publish it")
+        elif (record := read_record(self._text(path))) is None:
+            yield failure("record", "it cannot be read", path, AGAIN)
+        else:
+            changed = [
+                name
+                for name, sha256 in record.files.items()
+                if name not in self.remote.files
+                or (not name.endswith(DATA_SUFFIXES) and self._sha256(name) != sha256)
+            ]
+            same = f"{len(record.files)} files match {path}"
+            yield from judged("record", "changed since it was published", changed, same, AGAIN)
 
-    def _card(self, layouts: Mapping[str, Layout]) -> Finding:
+    def _card(self, layouts: Mapping[str, Layout]) -> Iterator[Finding]:
         """Check that ``load_dataset`` loads the files in the manifests."""
         if CARD not in self.remote.files:
-            return Finding("card", "failed", "there is none", CARD, AGAIN)
+            yield failure("card", "there is none", CARD, AGAIN)
+            return
         try:
             front = hub_front(self._text(CARD).decode("utf-8", errors="replace"))
         except UsageError as error:
-            return Finding("card", "failed", str(error), CARD)
-        listed = front.get("configs")
-        configs = {
-            one.get("config_name"): one.get("data_files")
-            for one in (listed if isinstance(listed, list) else ())
-            if isinstance(one, Mapping)
-        }
-        wrong = [
-            name
+            yield failure("card", str(error), CARD, "")
+            return
+        configs = by_config(front.get("configs"))
+        expected = {
+            published_name(name, config): {
+                (entry.split, prefix_of(config) + entry.path) for entry in entries
+            }
             for config, layout in layouts.items()
-            for name, paths in _expected(config, layout).items()
-            if _paths(configs.get(name)) != paths
-        ]
-        if wrong:
-            what = "its configs do not list the files of the manifest"
-            return Finding("card", "failed", what, some(wrong), AGAIN)
-        return Finding("card", "ok", "load_dataset finds the files of every manifest")
+            for name, entries in layout.configs.items()
+        }
+        wrong = [name for name in expected if data_paths(configs.get(name, {})) != expected[name]]
+        what = "its configs do not list the files of the manifest"
+        same = "load_dataset finds the files of every manifest"
+        yield from judged("card", what, wrong, same, AGAIN)
 
 
 def _layout(content: bytes) -> Layout | None:
@@ -213,25 +196,10 @@ def _layout(content: bytes) -> Layout | None:
     return read_layout(manifest)
 
 
-def _expected(config: str, layout: Layout) -> dict[str, set[tuple[Any, Any]]]:
-    """Return the splits and paths that each config of the card must list."""
-    return {
-        published_name(name, config): {
-            (entry.split, prefix_of(config) + entry.path) for entry in entries
-        }
-        for name, entries in layout.configs.items()
-    }
-
-
-def _paths(files: Any) -> set[tuple[Any, Any]]:
-    listed = files if isinstance(files, list) else ()
-    return {(one.get("split"), one.get("path")) for one in listed if isinstance(one, Mapping)}
-
-
 def _compared(local: bytes, manifests: Mapping[str, bytes]) -> Finding:
     """Compare the manifest of a local probe with those published."""
     for config, content in manifests.items():
         if git_oid(content) == git_oid(local):
             return Finding("against", "ok", f"its manifest is that of {config}")
     what = "no published manifest is that of the local probe"
-    return Finding("against", "failed", what, "", "It is another build: compare their requests.")
+    return failure("against", what, remedy="It is another build: compare their requests.")

@@ -53,10 +53,14 @@ def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
         raise KbprobeError(f"{path} cannot be read as rows of a probe: {error}") from None
 
 
-def rows_by_id(table: pa.Table, ids: Collection[str]) -> dict[str, dict[str, Any]]:
-    """Return some rows as plain Python, by id, in the table's order; unknown ids are ignored."""
+def rows_with(table: pa.Table, ids: Collection[str]) -> pa.Table:
+    """Return the rows with these ids, in the table's order; unknown ids are ignored."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    some = table.filter(pc.is_in(table["id"], pa.array(list(ids), pa.string())))
-    return {row["id"]: row for row in some.to_pylist()}
+    return table.filter(pc.is_in(table["id"], pa.array(list(ids), pa.string()))).combine_chunks()
+
+
+def rows_by_id(table: pa.Table, ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows with these ids as plain Python, by id."""
+    return {row["id"]: row for row in rows_with(table, ids).to_pylist()}

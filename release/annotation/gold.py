@@ -1,13 +1,14 @@
-"""A gold standard: the rows that people agreed on, as a probe of their own.
+"""The outcome of an import: labels, and a gold standard of the rows that people agreed on.
 
-The folder holds data, manifest and card as any built probe does, and ``annotations.jsonl``, the
-labels file of all annotated rows, including those left out.
+A gold standard is a probe of its own: the folder holds data, manifest and card as any built probe
+does, and ``annotations.jsonl``, the labels file of all annotated rows, including those left out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,17 @@ import numpy as np
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import already_there, file_sha256, replacing_folder
-from kbprobe.format.dataset import (
-    ANNOTATIONS,
-    CARD,
-    DEFAULT_CONFIG,
-    files_of,
-    write_configs,
-)
+from kbprobe.files import already_there, replacing_folder
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, files_of, write_annotations, write_configs
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import MANIFEST, read_manifest, write_manifest
 from kbprobe.format.setups import CONTROLS
 from release.annotation.card import gold_card
-from release.annotation.report import Outcome
-from release.rows import read_rows, split_entry
+from release.annotation.key import Key
+from release.annotation.report import Report
+from release.annotation.verdicts import Verdict
+from release.rows import read_rows, rows_with, split_entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,67 +37,110 @@ _COUNTED = (
 )  # fmt: skip
 
 
-def write_gold(outcome: Outcome, output: Path, overwrite: bool, other_splits: bool) -> bool:
-    """Write the rows kept as a probe; see :meth:`release.annotation.round_trip.Imported.write`."""
-    source, key = read_manifest(outcome.folder), outcome.key
-    kept = {verdict.id: verdict.answer for verdict in outcome.verdicts if verdict.kept}
-    if not kept:
-        raise UsageError("No row is in the gold standard; nothing was written.")
-    request = {
-        **source["request"],
-        "annotation": {
-            **outcome.request,
-            "config": key.config,
-            "other_splits": other_splits,
-        },
-    }
-    if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
-        return True
-    table = _rows_kept(outcome.folder, source, key.config, key.split, kept)
-    labelled = _labelled(table, kept)
-    tables = {key.split: labelled}
-    for entry in files_of(source, key.config) if other_splits else ():
-        if entry["split"] != key.split:
-            tables[entry["split"]] = read_rows(outcome.folder, entry)
-    configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
-    if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
-        for name in _controls(source, key.split):
-            control = _rows_kept(outcome.folder, source, name, key.split, kept)
-            configs[name] = {key.split: items_of(control)}
-    with replacing_folder(output) as folder:
-        files = write_configs(folder, configs, "parquet")
-        write_labels(folder / ANNOTATIONS, outcome.labels)
-        manifest = {
-            **source,
-            "kbprobe_version": kbprobe_version(),
-            "request": request,
-            "counts": _counts(tables, outcome.report.dropped),
-            "audit": None,
-            "sub_questions": {},
-            "files": files,
-            "annotation": _provenance(outcome, folder, source),
+@dataclass(frozen=True)
+class Imported:
+    """What votes say about a probe's rows, and what can be written from it.
+
+    Attributes:
+        report: agreement, human accuracy, annotators, what was dropped.
+        labels: the lines of the labels file, one per row, including dropped rows.
+        request: everything that the outcome depends on.
+        keep: which rows are in the gold standard: ``agreed`` or ``voted``.
+        folder: the probe.
+        key: what its items showed.
+        verdicts: the label of each row.
+    """
+
+    report: Report
+    labels: list[dict[str, Any]]
+    request: Mapping[str, Any]
+    keep: str
+    folder: Path
+    key: Key
+    verdicts: Sequence[Verdict]
+
+    def write_labels(self, path: str | Path) -> None:
+        """Write the labels file: JSON lines, or Parquet, by the name's ending.
+
+        Raises:
+            UsageError: the name has another ending.
+            OSError: it cannot be written.
+        """
+        write_labels(Path(path), self.labels)
+
+    def write(
+        self, output: str | Path, *, overwrite: bool = False, other_splits: bool = False
+    ) -> bool:
+        """Write the gold standard: a folder that is a probe again.
+
+        Args:
+            output: folder to write.
+            overwrite: replace another probe in the folder.
+            other_splits: include the source's other splits as they are, so that models can be
+                trained.
+
+        Returns:
+            Whether the folder held exactly this already.
+
+        Raises:
+            UsageError: no row is kept, or the folder holds something else.
+            OSError: it cannot be written.
+        """
+        source, key, output = read_manifest(self.folder), self.key, Path(output)
+        kept = {verdict.id: verdict.answer for verdict in self.verdicts if verdict.kept}
+        if not kept:
+            raise UsageError("No row is in the gold standard; nothing was written.")
+        own = {**self.request, "config": key.config, "other_splits": other_splits}
+        request = {**source["request"], "annotation": own}
+        if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
+            return True
+
+        def rows_kept(config: str) -> pa.Table:
+            entry = split_entry(source, config, key.split)
+            return rows_with(read_rows(self.folder, entry), kept)
+
+        table = rows_kept(key.config)
+        labelled = _labelled(table, kept)
+        tables = {key.split: labelled}
+        for entry in files_of(source, key.config) if other_splits else ():
+            if entry["split"] != key.split:
+                tables[entry["split"]] = read_rows(self.folder, entry)
+        configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
+        if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
+            # The controls show the same rows, with the same ids.
+            there = {one["config"] for one in source["files"] if one["split"] == key.split}
+            for name in (name for name in CONTROLS if name in there):
+                configs[name] = {key.split: items_of(rows_kept(name))}
+        with replacing_folder(output) as folder:
+            manifest = {
+                **source,
+                "kbprobe_version": kbprobe_version(),
+                "request": request,
+                "counts": _counts(tables, self.report.dropped),
+                "audit": None,
+                "sub_questions": {},
+                "files": write_configs(folder, configs, "parquet"),
+                "annotation": self._provenance(folder, source),
+            }
+            sample = labelled.slice(0, 1).to_pylist()[0]
+            card = gold_card(self.folder, manifest, configs, sample)
+            (folder / CARD).write_text(card, encoding="utf-8")
+            write_manifest(folder, manifest)
+        return False
+
+    def _provenance(self, folder: Path, source: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the labels, and describe the annotation for the manifest, naming no annotator."""
+        unnamed = {"annotators", "missing", "left_out", "probe"}
+        excluded = sum(who.excluded for who in self.report.annotators)
+        return {
+            **self.report.model_dump(mode="json", exclude=unnamed),
+            "annotators": len(self.report.annotators) - excluded,
+            "annotators_excluded": excluded,
+            "keep": self.keep,
+            "options": self.request["options"],
+            "source_files": {entry["path"]: entry["sha256"] for entry in source["files"]},
+            "file": write_annotations(folder, self.labels),
         }
-        sample = labelled.slice(0, 1).to_pylist()[0]
-        card = gold_card(outcome.folder, manifest, configs, sample)
-        (folder / CARD).write_text(card, encoding="utf-8")
-        write_manifest(folder, manifest)
-    return False
-
-
-def _rows_kept(
-    folder: Path, manifest: Mapping[str, Any], config: str, split: str, kept: Mapping[str, int]
-) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    table = read_rows(folder, split_entry(manifest, config, split))
-    return table.filter(pc.is_in(table["id"], pa.array(list(kept), pa.string()))).combine_chunks()
-
-
-def _controls(manifest: Mapping[str, Any], split: str) -> list[str]:
-    """Return the controls that have the split: they show the same rows, with the same ids."""
-    found = {entry["config"] for entry in manifest["files"] if entry["split"] == split}
-    return [name for name in CONTROLS if name in found]
 
 
 def _labelled(table: pa.Table, kept: Mapping[str, int]) -> pa.Table:
@@ -166,26 +206,4 @@ def _counts(tables: Mapping[str, pa.Table], dropped: Mapping[str, int]) -> dict[
         ),
         "cells": cells,
         "dropped": dict(dropped),
-    }
-
-
-def _provenance(outcome: Outcome, folder: Path, source: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the annotation for the manifest. Annotators are not named."""
-    report = outcome.report.model_dump(
-        mode="json", exclude={"annotators", "missing", "left_out", "probe"}
-    )
-    path = folder / ANNOTATIONS
-    return {
-        **report,
-        "annotators": sum(not who.excluded for who in outcome.report.annotators),
-        "annotators_excluded": sum(who.excluded for who in outcome.report.annotators),
-        "keep": outcome.keep,
-        "options": outcome.request["options"],
-        "source_files": {entry["path"]: entry["sha256"] for entry in source["files"]},
-        "file": {
-            "path": ANNOTATIONS,
-            "bytes": path.stat().st_size,
-            "sha256": file_sha256(path),
-            "rows": len(outcome.labels),
-        },
     }

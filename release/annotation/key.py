@@ -105,22 +105,3 @@ def read_key(path: Path) -> Key:
         raise UsageError(
             f"{path} cannot be read as a key: {error}. Export the sheets again."
         ) from None
-
-
-def plain_key(
-    probe: str, config: str, split: str, rows_sha256: str, scheme: Scheme, widths: Mapping[str, int]
-) -> Key:
-    """Make the key of votes that name the probe's own ids, with choices in the probe's order.
-
-    Args:
-        probe: its name.
-        config: the config voted on.
-        split: the split voted on.
-        rows_sha256: of the split's rows, from the manifest.
-        scheme: how the rows are annotated.
-        widths: the number of choices of each row that may have votes, by id.
-    """
-    items = tuple(
-        Shown(row, row, split, 1, "item", tuple(range(width))) for row, width in widths.items()
-    )
-    return Key(probe, config, split, rows_sha256, 0, scheme, items)

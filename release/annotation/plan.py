@@ -6,7 +6,6 @@ plan depends on neither the order of the rows nor the version of any library.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from kbprobe.errors import UsageError
 from kbprobe.format.dataset import files_of
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
+from kbprobe.rng import RandomGenerator
 from release.annotation.answers import Scheme, scheme_of
 from release.annotation.key import Key, Kind, Shown
 from release.annotation.options import SheetOptions
@@ -89,9 +89,8 @@ def plan_sheets(folder: Path, options: SheetOptions) -> Sheets:
     return Sheets(key, manifest, rows, _example(folder, others, table, rows))
 
 
-def _draw(*words: object) -> int:
-    text = "\x1f".join(map(str, words)).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+def _draw(seed: int, *words: object) -> int:
+    return RandomGenerator.of(seed, *map(str, words)).key
 
 
 def _extras(options: SheetOptions) -> tuple[int, int]:
@@ -147,8 +146,7 @@ def _check_rows(
     known = None
     if options.checks:
         known = {label["id"]: label["answer"] for label in read_labels(options.checks)}
-    by_hardness: dict[tuple[int, int], list[tuple[str, str, int]]] = {}
-    tables = {}
+    found, tables = [], {}
     # Without a labels file the last entry, the split that is annotated, is left out.
     for entry in entries if known is not None else entries[:-1]:
         split = entry["split"]
@@ -158,19 +156,15 @@ def _check_rows(
             right = answer if known is None else known.get(row, -1)
             if right >= 0 and row not in taken:
                 hardness = (distance, hops) if known is None else (0, 0)
-                by_hardness.setdefault(hardness, []).append((row, split, right))
-    found: list[tuple[str, str, int]] = []
-    for hardness in sorted(by_hardness):
-        if len(found) < each * sheets:
-            group = by_hardness[hardness]
-            found += sorted(group, key=lambda one: _draw(options.seed, "check", one[0]))
+                drawn = _draw(options.seed, "check", row)
+                found.append((hardness, drawn, row, split, right))
     if len(found) < each:
         raise UsageError(
             f"--gold-checks {options.gold_checks} needs {each} rows a sheet whose answer is known; "
             f"there are {len(found)}. Name some with --checks FILE, a labels file as annotate "
             "import writes it, or leave --gold-checks out."
         )
-    chosen = found[: each * sheets]
+    chosen = [one[2:] for one in sorted(found)[: each * sheets]]
     rows: dict[str, dict[str, Any]] = {}
     for name, table in tables.items():
         rows |= rows_by_id(table, [row for row, split, _ in chosen if split == name])

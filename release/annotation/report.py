@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from release.annotation.agreement import Agreement, Estimate, accuracy, agreement
-from release.annotation.key import Key
-from release.annotation.verdicts import Keep, Verdict
+from release.annotation.verdicts import Verdict
 from release.annotation.votes import Vote
 
 if TYPE_CHECKING:
@@ -85,30 +82,6 @@ class Report(BaseModel):
     annotators: list[Annotator]
     missing: list[str]
     left_out: list[str]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What votes say about a probe's rows.
-
-    Attributes:
-        report: agreement, human accuracy, annotators, what was dropped.
-        labels: the lines of the labels file, one per row, including dropped rows.
-        request: everything that the outcome depends on.
-        keep: which rows are in the gold standard, see
-            :class:`release.annotation.verdicts.Criteria`.
-        folder: the probe.
-        key: what its items showed.
-        verdicts: the label of each row.
-    """
-
-    report: Report
-    labels: list[dict[str, Any]]
-    request: Mapping[str, Any]
-    keep: Keep
-    folder: Path
-    key: Key
-    verdicts: Sequence[Verdict]
 
 
 def failed_checks(votes: Sequence[Vote], share: float) -> set[str]:
@@ -202,7 +175,7 @@ def _judged(
     known = [(rows[row], row, answer) for row, answer in answers if rows[row]["answer"] >= 0]
     return pd.DataFrame(
         [
-            (answer == row["answer"], row["cluster"] or name, *(row[one] for one in columns[2:]))
+            (answer == row["answer"], row["cluster"] or name, row["hops"], row["distractor_family"])
             for row, name, answer in known
         ],
         columns=columns,

@@ -23,22 +23,15 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, replacing_folder
-from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import read_manifest
 from release.annotation.answers import scheme_of
-from release.annotation.gold import write_gold
-from release.annotation.key import KEY, Key, plain_key, read_key
+from release.annotation.gold import Imported
+from release.annotation.key import KEY, Key, Shown, read_key
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
-from release.annotation.report import (
-    Outcome,
-    Report,
-    describe_annotators,
-    failed_checks,
-    summarise,
-)
+from release.annotation.report import Report, describe_annotators, failed_checks, summarise
 from release.annotation.sheets import write_sheets
-from release.annotation.verdicts import Criteria, Rule, decide
+from release.annotation.verdicts import Rule, decide
 from release.annotation.votes import Vote, match_votes, read_votes
 from release.rows import read_rows, rows_by_id, split_entry
 
@@ -92,39 +85,6 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
-class Imported(Outcome):
-    """What votes say about a probe's rows, and what can be written from it."""
-
-    def write_labels(self, path: str | Path) -> None:
-        """Write the labels file: JSON lines, or Parquet, by the name's ending.
-
-        Raises:
-            UsageError: the name has another ending.
-            OSError: it cannot be written.
-        """
-        write_labels(Path(path), self.labels)
-
-    def write(
-        self, output: str | Path, *, overwrite: bool = False, other_splits: bool = False
-    ) -> bool:
-        """Write the gold standard: a folder that is a probe again.
-
-        Args:
-            output: folder to write.
-            overwrite: replace another probe in the folder.
-            other_splits: include the source's other splits as they are, so that models can be
-                trained.
-
-        Returns:
-            Whether the folder held exactly this already.
-
-        Raises:
-            UsageError: no row is kept, or the folder holds something else.
-            OSError: it cannot be written.
-        """
-        return write_gold(self, Path(output), overwrite, other_splits)
-
-
 def import_votes(
     folder: str | Path,
     votes: Sequence[str | Path],
@@ -169,13 +129,13 @@ def import_votes(
     ]
     items = {item.id: rows[item.id] for item in shown.items if item.kind == "item"}
     scale = shown.scheme == "scale"
-    criteria = _criteria(chosen, rule, scale)
-    verdicts = decide(counted, items, criteria)
+    resolved = _resolved(chosen, scale)
+    verdicts = decide(counted, items, resolved)
     report = Report(
         probe=shown.probe,
         split=shown.split,
         rule=rule.name,
-        **summarise(counted, verdicts, items, criteria.min_votes, scale),
+        **summarise(counted, verdicts, items, chosen.min_votes, scale),
         annotators=describe_annotators(matched.votes, verdicts, failed, excluded),
         missing=list(matched.missing),
         left_out=problems,
@@ -191,17 +151,17 @@ def import_votes(
         "rows_sha256": shown.rows_sha256,
         "options": chosen.model_dump(mode="json"),
     }
-    return Imported(report, labels, request, criteria.keep, folder, shown, verdicts)
+    return Imported(report, labels, request, resolved.keep, folder, shown, verdicts)
 
 
-def _criteria(options: VoteOptions, rule: Rule, scale: bool) -> Criteria:
-    nonsense = options.max_nonsense
+def _resolved(options: VoteOptions, scale: bool) -> VoteOptions:
+    """Decide what is left open: pairs of sentences, judged on a scale, have rules of their own."""
+    nonsense, keep = options.max_nonsense, options.keep
     if nonsense is None and scale:
         nonsense = 0
-    keep = options.keep
     if keep == "auto":
         keep = "voted" if scale else "agreed"
-    return Criteria(rule, options.min_votes, nonsense, keep)
+    return options.model_copy(update={"max_nonsense": nonsense, "keep": keep})
 
 
 def _rows_voted_on(
@@ -225,9 +185,12 @@ def _rows_voted_on(
         scheme = scheme or scheme_of(table, f"{folder}, split {name}")
         rows |= rows_by_id(table, wanted)
     if key is None:
-        widths = {row: len(rows[row]["choices"]["text"]) for row in rows}
-        sha256 = entry["rows_sha256"]
-        key = plain_key(manifest["probe"], config, split, sha256, scheme or "choices", widths)
+        items = tuple(
+            Shown(name, name, split, 1, "item", tuple(range(len(row["choices"]["text"]))))
+            for name, row in rows.items()
+        )
+        of = (manifest["probe"], config, split, entry["rows_sha256"])
+        key = Key(*of, seed=0, scheme=scheme or "choices", items=items)
     elif lost := [item.id for item in key.items if item.id not in rows]:
         raise UsageError(f"{path} shows rows that {folder} does not have, such as {lost[0]}.")
     return key, rows

@@ -6,12 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from kbprobe.errors import UsageError
+from release.annotation.options import VoteOptions
 from release.annotation.votes import Vote
-
-Keep = Literal["agreed", "voted"]
 
 TOO_FEW = "too few votes"
 NO_LABEL = "no answer has enough votes"
@@ -33,11 +32,7 @@ class Rule:
 
     @classmethod
     def parse(cls, name: str) -> Rule:
-        """Read a rule.
-
-        Raises:
-            UsageError: there is none of that name.
-        """
+        """Read a rule; UsageError if there is none of that name."""
         if name in ("majority", "unanimous") or re.fullmatch(r"at-least-[1-9]\d*", name):
             return cls(name)
         raise UsageError(f"--rule {name}: not majority, unanimous or at-least-N (at-least-3).")
@@ -63,25 +58,6 @@ class Rule:
         if self.name == "majority":
             return votes // 2 + 1
         return votes if self.name == "unanimous" else int(self.name.rpartition("-")[2])
-
-
-@dataclass(frozen=True)
-class Criteria:
-    """What a row needs to be in the gold standard.
-
-    Attributes:
-        rule: which answer becomes the label.
-        min_votes: rows with fewer votes get no label.
-        max_nonsense: rows that more annotators find senseless get none; None: any number may.
-        keep: ``agreed``: rows stay only if the label is the answer that they were built with
-            (Kim et al.'s rule for acceptability); ``voted``: the label replaces it (theirs for
-            pairs of sentences). Rows built without an answer always take the label.
-    """
-
-    rule: Rule
-    min_votes: int = 3
-    max_nonsense: int | None = None
-    keep: Keep = "agreed"
 
 
 @dataclass(frozen=True)
@@ -112,10 +88,7 @@ class Verdict:
     ) -> dict[str, Any]:
         """Return the line of the labels file (:mod:`kbprobe.format.labels`).
 
-        Args:
-            texts: the row's choices.
-            rule: by which the label was made.
-            names: the names of annotators in the file.
+        ``texts`` are the row's choices, ``names`` those of annotators in the file.
         """
         return {
             "id": self.id,
@@ -137,34 +110,36 @@ class Verdict:
 
 
 def decide(
-    votes: Sequence[Vote], rows: Mapping[str, Mapping[str, Any]], criteria: Criteria
+    votes: Sequence[Vote], rows: Mapping[str, Mapping[str, Any]], options: VoteOptions
 ) -> list[Verdict]:
     """Decide on every row that was shown as an item, in the order of ``rows``.
 
     Args:
         votes: votes on items; none on repeats and checks.
         rows: the rows shown as items, by id; those without votes are dropped as having too few.
-        criteria: what a row needs.
+        options: ``keep`` is not "auto". Kim et al. keep rows whose votes agree with the answer they
+            were built with for acceptability, and take the voted label for pairs of sentences.
     """
+    rule = Rule.parse(options.rule)
     by_row: dict[str, list[Vote]] = {row: [] for row in rows}
     for vote in votes:
         by_row[vote.item.id].append(vote)
-    return [_verdict(row, by_row[row], rows[row]["answer"], criteria) for row in rows]
+    return [_verdict(row, by_row[row], rows[row]["answer"], rule, options) for row in rows]
 
 
-def _verdict(row: str, votes: list[Vote], built: int, criteria: Criteria) -> Verdict:
+def _verdict(row: str, votes: list[Vote], built: int, rule: Rule, options: VoteOptions) -> Verdict:
     answers = [vote.answer for vote in votes]
-    label = criteria.rule.label(answers)
+    label = rule.label(answers)
     leading = Counter(answer for answer in answers if answer >= 0).most_common(1)
     agreement = leading[0][1] / len(votes) if leading else 0.0
     senseless = sum(vote.said == "nonsense" for vote in votes)
     reason = ""
-    if len(votes) < criteria.min_votes:
+    if len(votes) < options.min_votes:
         label, reason = -1, TOO_FEW
-    elif criteria.max_nonsense is not None and senseless > criteria.max_nonsense:
+    elif options.max_nonsense is not None and senseless > options.max_nonsense:
         label, reason = -1, NONSENSE
     elif label < 0:
         reason = NO_LABEL
-    elif criteria.keep == "agreed" and built >= 0 and label != built:
+    elif options.keep == "agreed" and built >= 0 and label != built:
         reason = OTHER
     return Verdict(row, label, reason, agreement, tuple(votes))

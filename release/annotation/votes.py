@@ -11,7 +11,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,12 +37,11 @@ class RawVote(NamedTuple):
     answer: str
 
 
-@dataclass
-class RawVotes:
+class RawVotes(NamedTuple):
     """All answers in some files, including empty ones, and what is wrong with the files."""
 
-    votes: list[RawVote] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    votes: Sequence[RawVote]
+    problems: Sequence[str]
 
 
 class Vote(NamedTuple):
@@ -63,8 +62,7 @@ class Vote(NamedTuple):
     said: str
 
 
-@dataclass(frozen=True)
-class MatchedVotes:
+class MatchedVotes(NamedTuple):
     """All votes that count, what is wrong with others, and which are missing."""
 
     votes: tuple[Vote, ...]
@@ -78,11 +76,7 @@ def match_votes(
     """Find the row and the answer of each vote.
 
     Of several votes of one annotator on one item the first counts, and the others are problems.
-
-    Args:
-        raw: the votes as written, including empty ones.
-        key: which row each item shows.
-        rows: the rows shown, by id.
+    ``rows`` are the rows shown, by id.
     """
     items = {item.item_id: item for item in key.items}
     first: dict[tuple[str, str], Vote] = {}
@@ -129,151 +123,141 @@ def read_votes(paths: Sequence[Path]) -> RawVotes:
     name none. Mechanical Turk's ``Input.item_id``, ``Answer.answer`` and ``WorkerId`` are
     understood; rejected assignments are left out. JSON is Label Studio's export, full or JSON-MIN.
     """
-    found = RawVotes()
-    for path in paths:
-        try:
-            text = _decoded(path.read_bytes())
-        except FileNotFoundError:
-            found.problems.append(f"{path}: there is no such file")
-        except UnicodeDecodeError as error:
-            where = f"{path}: not UTF-8 at byte {error.start:,}"
-            found.problems.append(f"{where}; save it as CSV UTF-8")
-        except OSError as error:
-            found.problems.append(f"{path}: {error.strerror or error}")
-        else:
-            is_json = path.suffix.lower() == ".json" or text.lstrip()[:2] in ("[{", "[\n", "[]")
-            (_read_json if is_json else _read_csv)(path, text, found)
-    return found
+    found = [one for path in paths for one in _read(path)]
+    votes = [one for one in found if isinstance(one, RawVote)]
+    return RawVotes(votes, [one for one in found if isinstance(one, str)])
 
 
-def _decoded(data: bytes) -> str:
-    is_utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    return data.decode("utf-16" if is_utf16 else "utf-8-sig")
+def _read(path: Path) -> Iterator[RawVote | str]:
+    """Yield the votes of a file, and what is wrong with it, in words."""
+    try:
+        data = path.read_bytes()
+        is_utf16 = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+        text = data.decode("utf-16" if is_utf16 else "utf-8-sig")
+    except FileNotFoundError:
+        yield f"{path}: there is no such file"
+    except UnicodeDecodeError as error:
+        yield f"{path}: not UTF-8 at byte {error.start:,}; save it as CSV UTF-8"
+    except OSError as error:
+        yield f"{path}: {error.strerror or error}"
+    else:
+        is_json = path.suffix.lower() == ".json" or text.lstrip()[:2] in ("[{", "[\n", "[]")
+        yield from (_read_json if is_json else _read_csv)(path, text)
 
 
-def _read_csv(path: Path, text: str, found: RawVotes) -> None:
+def _read_csv(path: Path, text: str) -> Iterator[RawVote | str]:
     # Excel's own hint at the delimiter, which it does not show as a row.
     text = _SEPARATOR.sub("", text, count=1)
     delimiter = max(_DELIMITERS, key=text.splitlines()[0].count) if text.strip() else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
+    table: list[list[str]] = []
     try:
-        for cells in reader:
-            rows.append([cell.strip() for cell in cells])
+        for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
+            table.append([cell.strip() for cell in cells])
     except csv.Error as error:
-        found.problems.append(f"{path}, row {len(rows) + 1}: not CSV ({error})")
+        yield f"{path}, row {len(table) + 1}: not CSV ({error})"
         return
-    columns = _Columns.of(rows[0], rows[1:]) if rows else "empty"
-    if isinstance(columns, str):
-        found.problems.append(f"{path}: {columns}")
+    if not table:
+        yield f"{path}: empty"
         return
-    found.votes += _named(path, columns.read(path, rows[1:], found.problems), found.problems)
+    header, *rows = table
+    names = [name.casefold() for name in header]
 
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of a table of votes; ``answers``: column, and annotator if its name says it."""
-
-    width: int
-    item: int
-    annotator: int | None
-    status: int | None
-    answers: tuple[tuple[int, str], ...]
-
-    @classmethod
-    def of(cls, header: list[str], rows: Sequence[list[str]]) -> _Columns | str:
-        """Find the columns by their names; return what is wrong if they are not there."""
-        names = [name.casefold() for name in header]
-        if twice := sorted({name for name in names if name and names.count(name) > 1}):
-            return f"two columns are named {twice[0]!r}"
-
-        def find(*known: str) -> int | None:
-            return next((names.index(name) for name in known if name in names), None)
-
-        item, answer = find(*_IDS), find(*_ANSWERS)
-        if item is None:
-            return f"no column item_id; its columns are {', '.join(header)}"
-        wide = [
-            (at, match["annotator"].strip())
-            for at, name in enumerate(header)
-            if (match := _WIDE.fullmatch(name)) and name.casefold() not in _ANSWERS
-        ]
-        if answer is not None and any(len(row) > answer and row[answer] for row in rows):
-            wide = []
-        if answer is None and not wide:
-            return f"no column answer, nor answer_NAME; its columns are {', '.join(header)}"
-        answers = tuple(wide) or ((answer or 0, ""),)
-        return cls(len(header), item, find(*_ANNOTATORS), find("assignmentstatus"), answers)
-
-    def read(self, path: Path, rows: Sequence[list[str]], problems: list[str]) -> Iterator[RawVote]:
-        """Yield the votes in the rows; add what is wrong with rows to ``problems``."""
-        for number, cells in enumerate(rows, 2):
-            place = f"{path}, row {number}"
-            if any(cells[self.width :]):
-                problems.append(f"{place}: {len(cells)} cells, but the header has {self.width}")
-                continue
-            cells = [*cells, *[""] * (self.width - len(cells))]
-            if self.status is not None and cells[self.status].casefold() == "rejected":
-                continue
-            if not cells[self.item]:
-                if any(cells[at] for at, _ in self.answers):
-                    problems.append(f"{place}: no item id")
-                continue
-            for at, name in self.answers:
-                if name and not cells[at]:
-                    continue  # a wide table has columns for annotators who saw other items
-                own = "" if self.annotator is None else cells[self.annotator]
-                where = f"{place}, column {name}" if name else place
-                yield RawVote(where, cells[self.item], name or own, cells[at])
-
-
-def _named(path: Path, found: Iterator[RawVote], problems: list[str]) -> list[RawVote]:
-    """Give the votes without an annotator the one name that the file has."""
-    votes = list(found)
-    names = {vote.annotator for vote in votes} - {""}
-    if len(names) == 1:
-        return [vote._replace(annotator=min(names)) for vote in votes]
-    unnamed = [vote for vote in votes if not vote.annotator]
-    if not any(vote.answer for vote in unnamed):
-        return votes
-    if names:
-        problems += [f"{vote.place}: names no annotator" for vote in unnamed if vote.answer]
+    item, answer = _find(names, _IDS), _find(names, _ANSWERS)
+    # Column of answers -> annotator, where its name says whose answers they are.
+    columns = {
+        name.casefold(): match["annotator"].strip()
+        for name in header
+        if (match := _WIDE.fullmatch(name)) and name.casefold() not in _ANSWERS
+    }
+    at = names.index(answer) if answer else 0
+    if answer and (not columns or any(len(row) > at and row[at] for row in rows)):
+        columns = {answer: ""}
+    if twice := sorted({name for name in names if name and names.count(name) > 1}):
+        yield f"{path}: two columns are named {twice[0]!r}"
+    elif not item:
+        yield f"{path}: no column item_id; its columns are {', '.join(header)}"
+    elif not columns:
+        yield f"{path}: no column answer, nor answer_NAME; its columns are {', '.join(header)}"
     else:
-        problems.append(
-            f"{path}: names no annotator; write the name into the column annotator (one cell is "
-            "enough)"
-        )
-    return [vote for vote in votes if vote.annotator]
+        yield from _named(path, list(_table_votes(path, names, rows, columns)))
 
 
-def _read_json(path: Path, text: str, found: RawVotes) -> None:
+def _find(names: Sequence[str], known: Sequence[str]) -> str:
+    return next((name for name in known if name in names), "")
+
+
+def _table_votes(
+    path: Path, names: Sequence[str], rows: Sequence[list[str]], columns: Mapping[str, str]
+) -> Iterator[RawVote | str]:
+    """Yield the votes in a table's rows; ``columns``: those of answers, and their annotators."""
+    item, annotator = _find(names, _IDS), _find(names, _ANNOTATORS)
+    for number, cells in enumerate(rows, 2):
+        place = f"{path}, row {number}"
+        row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
+        if any(cells[len(names) :]):
+            yield f"{place}: {len(cells)} cells, but the header has {len(names)}"
+        elif row.get("assignmentstatus", "").casefold() == "rejected":
+            continue
+        elif row[item]:
+            for column, name in columns.items():
+                # A wide table has columns for annotators who saw other items.
+                if row[column] or not name:
+                    where = f"{place}, column {name}" if name else place
+                    yield RawVote(where, row[item], name or row.get(annotator, ""), row[column])
+        elif any(row[column] for column in columns):
+            yield f"{place}: no item id"
+
+
+def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str]:
+    """Give the votes without an annotator the one name that the file has."""
+    votes = [one for one in found if isinstance(one, RawVote)]
+    names = {vote.annotator for vote in votes} - {""}
+    lost = [vote.place for vote in votes if vote.answer and not vote.annotator]
+    if len(names) != 1 and lost:
+        if names:
+            yield from (f"{place}: names no annotator" for place in lost)
+        else:
+            yield (
+                f"{path}: names no annotator; write the name into the column annotator (one cell "
+                "is enough)"
+            )
+    for one in found:
+        if isinstance(one, str) or one.annotator:
+            yield one
+        elif len(names) == 1:
+            yield one._replace(annotator=min(names))
+        elif not lost:
+            yield one
+
+
+def _read_json(path: Path, text: str) -> Iterator[RawVote | str]:
     try:
         tasks = json.loads(text)
     except ValueError as error:
-        found.problems.append(f"{path}: not JSON ({error})")
+        yield f"{path}: not JSON ({error})"
         return
     if not isinstance(tasks, list):
-        found.problems.append(f"{path}: not a list of tasks, as Label Studio exports them")
+        yield f"{path}: not a list of tasks, as Label Studio exports them"
         return
     for number, task in enumerate(tasks, 1):
         place = f"{path}, task {number}"
         if not isinstance(task, dict):
-            found.problems.append(f"{place}: not an object")
+            yield f"{place}: not an object"
             continue
         data = task.get("data", task)
         item = data.get("item_id") if isinstance(data, dict) else None
         if not isinstance(item, str) or not item.strip():
-            found.problems.append(f"{place}: no item_id in its data")
+            yield f"{place}: no item_id in its data"
             continue
         for where, annotator, answers in _annotations(place, task):
             if answers is None:
-                found.problems.append(f"{where}: no result")
+                yield f"{where}: no result"
             elif len(answers) > 1:
-                found.problems.append(f"{where}: {len(answers)} answers, but one is asked for")
+                yield f"{where}: {len(answers)} answers, but one is asked for"
             elif annotator is None:
-                found.problems.append(f"{where}: names no annotator")
+                yield f"{where}: names no annotator"
             else:
-                found.votes.append(RawVote(where, item.strip(), annotator, "".join(answers)))
+                yield RawVote(where, item.strip(), annotator, "".join(answers))
 
 
 def _annotations(

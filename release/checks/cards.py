@@ -64,13 +64,13 @@ def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
     if front.get("size_categories") and size not in listed(front["size_categories"]):
         yield f"size_categories is not {size}"
     configs, infos = by_config(front.get("configs")), by_config(front.get("dataset_info"))
-    if lacking := layout.configs.keys() - configs.keys():
-        yield f"configs lacks {some(sorted(lacking))}"
+    if unlisted := layout.configs.keys() - configs.keys():
+        yield f"configs lacks {some(sorted(unlisted))}"
     defaults = [name for name, one in configs.items() if one.get("default")]
     if defaults != [DEFAULT_CONFIG]:
         yield f"configs names {some(defaults) or 'none'} as default, not {DEFAULT_CONFIG}"
-    if infos and (lacking := layout.configs.keys() - infos.keys()):
-        yield f"dataset_info lacks {some(sorted(lacking))}"
+    if infos and (unlisted := layout.configs.keys() - infos.keys()):
+        yield f"dataset_info lacks {some(sorted(unlisted))}"
     for name, entries in layout.configs.items():
         paths = {(entry.split, entry.path) for entry in entries}
         if name in configs and data_paths(configs[name]) != paths:
@@ -100,9 +100,9 @@ def _text_problems(text: str, layout: Layout) -> Iterator[str]:
     for name, cells in (layout.audit or {}).get("baselines", {}).items():
         # Cards built before a baseline was renamed have its earlier name.
         names = (re.escape(one) for one in (name, *_EARLIER.get(name, ())))
-        rows = [re.search(rf"^\| {one} \|.*", text, re.MULTILINE) for one in names]
+        found = [re.search(rf"^\| {one} \|.*", text, re.MULTILINE) for one in names]
         share = f"{cells['all']['accuracy']:.1%}"
-        if not any(f"| {share} |" in row[0] for row in rows if row):
+        if not any(f"| {share} |" in row[0] for row in found if row):
             yield f"its audit does not have {share} for {name}"
     if lacking := [name for name in layout.configs if f"`{name}`" not in text][1:]:
         yield f"it does not mention the configs {some(lacking)}"

@@ -122,8 +122,8 @@ def _difference(schema: pa.Schema, expected: pa.Schema) -> str:
     for field, other in zip(schema, expected, strict=True):
         if field.type != other.type:
             return f"{field.name} is {field.type}, not {other.type}"
-    stored, declared = ((one.metadata or {}).get(b"huggingface") for one in (schema, expected))
-    if stored is None:
+    declared = expected.metadata[b"huggingface"]
+    if (stored := (schema.metadata or {}).get(b"huggingface")) is None:
         return "no Hugging Face features"
     try:
         same = json.loads(stored)["info"]["features"] == json.loads(declared)["info"]["features"]

@@ -17,9 +17,10 @@ from kbprobe.format.attribution import attributions_of, terms_of
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.card import pretty_name
 from kbprobe.format.dataset import CARD
-from kbprobe.format.items import COLUMNS, arrow_schema
+from kbprobe.format.items import COLUMNS
 from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.format.manifest import MANIFEST, read_manifest
+from release.checks.files import item_schema
 from release.checks.manifest import read_layout
 
 if TYPE_CHECKING:
@@ -136,9 +137,16 @@ def _file_object(entry: DataFile, host: str) -> dict[str, Any]:
 
 def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
     at = f"{entry.config}/{entry.split}"
-    fields = [_column(at, one.name, one.type, COLUMNS[one.name], entry) for one in arrow_schema()]
-    if layout.canary_column:
-        fields.append(_field(f"{at}/{COLUMN}", "The canary.", "sc:Text", entry, COLUMN))
+    texts = {**COLUMNS, COLUMN: "The canary."}
+    fields = [
+        _field(
+            f"{at}/{one.name}",
+            texts[one.name],
+            one.type,
+            {"fileObject": {"@id": entry.path}, "extract": {"column": one.name}},
+        )
+        for one in item_schema(layout.canary_column)
+    ]
     return {
         "@type": "cr:RecordSet",
         "@id": at,
@@ -149,46 +157,27 @@ def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _column(at: str, name: str, kind: pa.DataType, text: str, entry: DataFile) -> dict[str, Any]:
+def _field(place: str, text: str, kind: pa.DataType, source: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a column; a struct, or a list of structs, has a field for each of its parts."""
     is_list = hasattr(kind, "value_type")
     inner = kind.value_type if is_list else kind
-    place = f"{at}/{name}"
+    about = {"@type": "cr:Field", "@id": place, "name": place, "description": text}
     if not inner.num_fields:
-        data_type = "sc:Text" if str(inner) == "string" else "sc:Integer"
-        return _field(place, text, data_type, entry, name, is_list)
-    subfields = []
-    for index in range(inner.num_fields):
-        part = inner.field(index)
-        field = _field(
+        return {
+            **about,
+            "dataType": "sc:Text" if str(inner) == "string" else "sc:Integer",
+            **({"isArray": True, "arrayShape": "-1"} if is_list else {}),
+            "source": source,
+        }
+    column = source["extract"]["column"]
+    parts = (inner.field(at) for at in range(inner.num_fields))
+    subfields = [
+        _field(
             f"{place}/{part.name}",
-            f"`{part.name}` of `{name}`.",
-            "sc:Text",
-            entry,
-            name,
-            hasattr(part.type, "value_type"),
+            f"`{part.name}` of `{column}`.",
+            part.type,
+            {**source, "transform": {"jsonPath": part.name}},
         )
-        field["source"]["transform"] = {"jsonPath": part.name}
-        subfields.append(field)
-    return {
-        "@type": "cr:Field",
-        "@id": place,
-        "name": place,
-        "description": text,
-        **({"repeated": True} if is_list else {}),
-        "subField": subfields,
-    }
-
-
-def _field(
-    place: str, text: str, data_type: str, entry: DataFile, column: str, is_list: bool = False
-) -> dict[str, Any]:
-    return {
-        "@type": "cr:Field",
-        "@id": place,
-        "name": place,
-        "description": text,
-        "dataType": data_type,
-        **({"isArray": True, "arrayShape": "-1"} if is_list else {}),
-        "source": {"fileObject": {"@id": entry.path}, "extract": {"column": column}},
-    }
+        for part in parts
+    ]
+    return {**about, **({"repeated": True} if is_list else {}), "subField": subfields}

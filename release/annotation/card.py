@@ -14,12 +14,11 @@ from kbprobe.format.items import COLUMNS
 from kbprobe.format.setups import CONTROLS
 from kbprobe.options import option_name, spelled
 from release.annotation.options import VoteOptions
-from release.cards import join_card, sections, split_card
+from release.cards import LICENCE, join_card, sections, split_card
 
 if TYPE_CHECKING:
     from kbprobe.format.card import Configs
 
-_LICENCE = ("license", "license_name", "license_link")
 _SECTIONS = ("What it cannot show", "Build it again", "Licence", "Citation", "Canary")
 """Sections of the source's card that apply to its rows wherever they are used."""
 
@@ -48,7 +47,7 @@ def gold_card(
     from jinja2 import Environment, StrictUndefined
 
     old, parts = _source_card(source)
-    licence = {name: old[name] for name in _LICENCE if name in old}
+    licence = {name: old[name] for name in LICENCE if name in old}
     front = front_matter(manifest, str(sample["setup"]), licence, configs)
     front["pretty_name"] += ", gold standard"
     front["annotations_creators"] = ["machine-generated", "crowdsourced"]

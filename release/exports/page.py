@@ -1,8 +1,9 @@
-"""The text files of an export: rendered templates, YAML, and its page ``README.md``."""
+"""What a target writes: rendered templates, YAML, and the export's page ``README.md``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,42 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.setups import CLOZE, MASK
 from release.cards import join_card
-from release.exports.types import ProbeSource, Target, Task, Written
+from release.exports.source import ProbeSource, Task
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a target wrote, for the page of the export.
+
+    Attributes:
+        commands: what to run from within the folder.
+        notes: what its numbers are, and what they can be compared with: paragraphs of Markdown.
+        front: front matter, where the folder is a dataset that ``datasets`` loads.
+    """
+
+    commands: tuple[str, ...]
+    notes: tuple[str, ...]
+    front: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A harness, or a format.
+
+    Attributes:
+        title: its name for people.
+        needs: how it is installed.
+        write: writes the tasks into an empty folder, given the probe, the folder, and the id of
+            the published probe whose rows to read instead of a copy (or None).
+    """
+
+    title: str
+    needs: str
+    write: Callable[[ProbeSource, Path, str | None], Written]
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Render a template of this folder. Values in code go through the filter ``python``."""
+    """Render a template of this folder; values in code go through the filter ``python``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     # Nothing here is HTML.

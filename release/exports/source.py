@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.dataset import DATA, DEFAULT_CONFIG, files_of
+from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, files_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import CLOZE, MASK, QUESTION
-from release.exports.types import ProbeSource, Task, task_name
+from release.cards import LICENCE, split_card
 from release.rows import read_rows, split_entry
 
 if TYPE_CHECKING:
@@ -25,6 +27,72 @@ _EXAMPLES = ("validation", "train")
 """Where solved examples may come from, the better first: harnesses read the whole split."""
 
 _REQUIRED = ("id", "question", "choices", "answer", "setup")
+
+
+def task_name(*parts: str) -> str:
+    """Join words to a name that every harness accepts: letters, digits and underscores.
+
+    >>> task_name("wordnet hypernymy", "no-language")
+    'kbprobe_wordnet_hypernymy_no_language'
+    """
+    return re.sub(r"\W+", "_", "_".join(("kbprobe", *parts)), flags=re.ASCII).lower()
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A task of a harness: one split of one config, known to be scorable.
+
+    Attributes:
+        name: the harness's name of it.
+        config: the config's name.
+        split: the split's name.
+        entry: the manifest's entry of its file.
+        table: all its rows, with the columns of the item schema.
+        examples: the manifest's entry of a split to draw solved examples from; None if there is
+            no other split, or its rows are not labelled.
+    """
+
+    name: str
+    config: str
+    split: str
+    entry: Mapping[str, Any]
+    table: pa.Table
+    examples: Mapping[str, Any] | None
+
+    @property
+    def setups(self) -> set[str]:
+        """The setups of its rows."""
+        return set(self.table["setup"].unique().to_pylist())
+
+    @property
+    def folder(self) -> str:
+        """The folder of its files, with a slash; empty for the default config."""
+        return "" if self.config == DEFAULT_CONFIG else f"{self.config}/"
+
+
+@dataclass(frozen=True)
+class ProbeSource:
+    """A built probe, and the tasks to be exported from it."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    split: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def probe(self) -> str:
+        """The probe's name."""
+        return str(self.manifest["probe"])
+
+    @property
+    def rights(self) -> dict[str, Any]:
+        """Language, licence and sources from the probe's card; empty without a card."""
+        try:
+            front, _ = split_card((self.folder / CARD).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, UsageError):
+            return {}
+        rights = ("language", *LICENCE, "source_datasets")
+        return {key: front[key] for key in rights if key in front}
 
 
 def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeSource:

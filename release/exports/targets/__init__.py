@@ -6,7 +6,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from kbprobe.errors import UsageError, did_you_mean
-from release.exports.types import Target
+from release.exports.page import Target
 
 TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path__)))
 """The names on the command line: those of the modules."""

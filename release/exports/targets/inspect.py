@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbprobe.format.setups import CLOZE, MASK
-from release.exports.page import rendered, viewer_configs, write_yaml
-from release.exports.source import write_parquet
-from release.exports.types import ProbeSource, Target, Task, Written
+from release.exports.page import Target, Written, rendered, viewer_configs, write_yaml
+from release.exports.source import ProbeSource, Task, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import how_to_install
-from release.exports.types import ProbeSource, Target, Task, Written
+from release.exports.page import Target, Written
+from release.exports.source import ProbeSource, Task
 
 FURTHER = (
-    "setup",
-    "cluster",
-    "concept",
-    "hops",
-    "distractor_family",
-    "distractor_hops",
-    "pos",
+    "setup", "cluster", "concept", "hops", "distractor_family", "distractor_hops", "pos",
     "template",
-)
+)  # fmt: skip
 """Columns that ARC does not have and its readers ignore; ``evaluate-probe`` reads them."""
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kbprobe.format.setups import MASK, QUESTION
-from release.exports.page import rendered, viewer_configs
-from release.exports.source import place_data
-from release.exports.types import ProbeSource, Target, Written
+from release.exports.page import Target, Written, rendered, viewer_configs
+from release.exports.source import ProbeSource, place_data
 
 VERSION = 1
 """Version of the wording: to be raised when it changes the numbers of a task."""

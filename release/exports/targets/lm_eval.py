@@ -8,9 +8,8 @@ from typing import Any
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, MASK, QUESTION
-from release.exports.page import write_yaml
-from release.exports.source import place_data
-from release.exports.types import ProbeSource, Target, Task, Written, task_name
+from release.exports.page import Target, Written, write_yaml
+from release.exports.source import ProbeSource, Task, place_data, task_name
 
 VERSION = 1.0
 """Version of the wording below: to be raised when it changes the numbers of a task."""
@@ -38,8 +37,6 @@ _WORDINGS: dict[frozenset[str], dict[str, str]] = {
     },
 }
 """What a model is asked, by the setups of a task's rows."""
-
-_BY_SUM, _BY_LENGTH = ("acc",), ("acc", "acc_norm", "acc_bytes")
 
 
 def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
@@ -70,7 +67,7 @@ def _config(task: Task, source: ProbeSource, data: dict[str, Any]) -> dict[str, 
         )
     if task.setups == {CLOZE}:
         _check_clozes(task)
-    metrics = _BY_LENGTH if task.setups == {QUESTION} else _BY_SUM
+    metrics = ("acc", "acc_norm", "acc_bytes") if task.setups == {QUESTION} else ("acc",)
     return {
         "task": task.name,
         **data,

@@ -8,9 +8,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.english.word_lists import word_list
 from kbprobe.errors import did_you_mean
 
-MATCHED: Literal["matched"] = "matched"
+LEVEL: Literal["level"] = "level"
 PAPER: Literal["paper"] = "paper"
 
 TREES: Mapping[str, tuple[str, ...]] = {
@@ -49,49 +50,14 @@ act: activity.n.01 action.n.01 group_action.n.01
 }
 """Disjoint parts of WordNet's nouns, each by its roots; a synset is in the tree of the nearest."""
 
-VALIDATION_TREES = ("artifact", "clothing", "job", "person", "travel", "unit", "vehicle")
+TRAIN_TREES = ("art", "illness", "place", "recreation", "science", "text")
+VALIDATION_TREES = ("artifact", "clothing", "job", "vehicle")
 TEST_TREES = ("animal", "body", "color", "food", "plant", "substance", "weather")
-"""Trees are divided so as to leave many rows: what a word is in another split's tree is lost."""
+"""Trees are divided so as to leave many rows: what a word is in another split's tree is lost.
 
-STOPPED = (
-    "adult.n.01",
-    "arrival.n.02",
-    "businessperson.n.01",
-    "capitalist.n.02",
-    "collection.n.01",
-    "communicator.n.01",
-    "concept.n.01",
-    "condition.n.01",
-    "consumer.n.01",
-    "contestant.n.01",
-    "continuance.n.01",
-    "creation.n.02",
-    "creator.n.02",
-    "database.n.01",
-    "demonstration.n.02",
-    "employee.n.01",
-    "end.n.01",
-    "expert.n.01",
-    "idea.n.01",
-    "information.n.01",
-    "instrumentality.n.03",
-    "location.n.01",
-    "medium.n.01",
-    "message.n.02",
-    "people.n.01",
-    "possession.n.02",
-    "presentation.n.02",
-    "preserver.n.03",
-    "principal.n.02",
-    "representation.n.02",
-    "signal.n.01",
-    "transaction.n.01",
-    "traveler.n.01",
-    "unfortunate.n.01",
-    "unit_of_measurement.n.01",
-    "user.n.01",
-)
-"""Golds that few would name: true of too much, or known by an odd word alone."""
+The others (persons, acts, feelings, ...) are asked about on request: what two of their words have
+in common has seldom a name of its own, and their kinds overlap.
+"""
 
 
 class TaxonomyOptions(ProbeOptions):
@@ -105,14 +71,14 @@ class TaxonomyOptions(ProbeOptions):
     conceptnet: str = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."
     )
-    families: tuple[Literal["matched", "paper"], ...] = Field(
-        (MATCHED,),
+    families: tuple[Literal["level", "paper"], ...] = Field(
+        (LEVEL,),
         min_length=1,
-        description="Distractor families: matched (as general as the gold, not below it) and paper "
-        "(any hypernym of one of the two).",
+        description="Distractor families: level (at the gold's level, true of neither word) and "
+        "paper (any hypernym of one of the two).",
     )
     train_trees: tuple[str, ...] = Field(
-        tuple(name for name in TREES if name not in (*VALIDATION_TREES, *TEST_TREES)),
+        TRAIN_TREES,
         description="Trees whose words are asked about in train (see the probe's page).",
     )
     validation_trees: tuple[str, ...] = Field(
@@ -120,44 +86,44 @@ class TaxonomyOptions(ProbeOptions):
     )
     test_trees: tuple[str, ...] = Field(TEST_TREES, description="The same for test.")
     stop_golds: tuple[str, ...] = Field(
-        STOPPED, description="Synsets that are no answers, being odd or true of too much."
+        tuple(sorted(word_list("vague_kinds"))), description="Words that are no answers."
     )
     min_zipf: float = Field(
-        2.1, ge=0, le=8, description="Least frequency of a word asked about (Zipf scale)."
+        2.5, ge=0, le=8, description="Minimum frequency of a word asked about (Zipf scale)."
     )
     min_answer_zipf: float = Field(
-        3.0, ge=0, le=8, description="Least frequency of a choice (Zipf scale)."
+        3.5, ge=0, le=8, description="Minimum frequency of a choice (Zipf scale)."
     )
     tokenizer: str = Field(
         "",
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
         "by default the frequencies vouch for that.",
     )
-    max_hops: int = Field(8, ge=1, le=20, description="Farthest choice above a word, in hops.")
-    max_sense: int = Field(
-        10, ge=1, description="Last of a word's senses by which it may have a distractor."
+    max_hops: int = Field(3, ge=1, le=20, description="Maximum hops from a word to a choice.")
+    max_reach: int = Field(
+        1800, ge=1, description="Maximum number of hyponyms of a choice, at any depth."
     )
     min_share: float = Field(
-        0.5,
+        0.6,
         ge=0,
         le=1,
-        description="Least part of a word's uses in which it is what the gold says.",
+        description="Minimum share of a word's uses in which it is what a choice says.",
     )
     level: float = Field(
-        100.0,
+        15.0,
         ge=1,
-        description="Matched distractors have at most this many times more, or fewer, hyponyms "
-        "than the gold.",
+        description="Distractors at the gold's level have at most this many times more, or fewer, "
+        "hyponyms than the gold.",
     )
-    min_weight: float = Field(3.0, ge=0, description="Least weight of ConceptNet's edges.")
+    min_weight: float = Field(3.0, ge=0, description="Minimum weight of ConceptNet's edges.")
     cap_per_gold: int = Field(
-        120,
-        ge=0,
-        description="Most questions with the same gold in validation or test (0: no cap).",
+        160, ge=0, description="Maximum number of questions with the same gold (0: no cap)."
     )
-    train_cap_per_gold: int = Field(220, ge=0, description="The same for train.")
     cap_per_word: int = Field(
-        40, ge=0, description="Most questions about a word in each of its two places (0: no cap)."
+        40,
+        ge=0,
+        description="Maximum number of questions about a word in each of its two places (0: no "
+        "cap).",
     )
 
     @property

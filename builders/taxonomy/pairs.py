@@ -99,7 +99,6 @@ def pairs_of(
     named: Ints,
     *,
     max_hops: int,
-    max_sense: int,
     min_weight: float,
 ) -> Pairs:
     """Return what each entity is, among the answers.
@@ -109,11 +108,10 @@ def pairs_of(
         entities: which words to ask about.
         named: every synset's answer, of :func:`answers_of`.
         max_hops: edges of the longest path up.
-        max_sense: number of the last sense of an entity that counts.
         min_weight: of the edges of ConceptNet that count.
     """
     senses, size = taxonomy.senses, len(taxonomy)
-    rows = np.flatnonzero(entities[senses.word] & (senses.number <= max_sense))
+    rows = np.flatnonzero(entities[senses.word])
     walk = taxonomy.trusted.walk(senses.synset[rows], max_hops)
     kept = named[walk.node] >= 0
     row, top, hops = rows[walk.source[kept]], walk.node[kept], walk.hops[kept]

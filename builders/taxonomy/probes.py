@@ -6,20 +6,19 @@ why: docs/probes/taxonomy_conjunction.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.draw.balanced import draw_uniform
+from builders.engine.draw.balanced import draw_balanced, draw_uniform
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.english.nouns import Nouns
-from builders.taxonomy.options import MATCHED, PAPER, TaxonomyOptions
+from builders.taxonomy.options import LEVEL, PAPER, TaxonomyOptions
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.arrays import Ints, ragged_ranges, sorted_unique
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from builders.taxonomy.questions import AskableTaxonomy, WordPairs
     from builders.taxonomy.words import Taxonomy
 
-OVERSAMPLING = 20
-"""Pairs of words looked at for a gold, in multiples of its cap."""
+FAMILIES = (LEVEL, PAPER)
 
 
 @lru_cache(maxsize=2)
@@ -67,68 +65,55 @@ def taxonomy_conjunction(
     drawn = []
     for family in dict.fromkeys(options.families):
         chance = rng.child(family)
-        asked = askable.word_pairs(family, OVERSAMPLING, chance.child("pairs"))
+        asked = askable.word_pairs(family, chance.child("pairs"), dropped)
         drawn.append(_draw(asked, askable, family, chance, dropped))
-    rows = Drawn.concatenate(drawn)
+    rows = DrawnPairs(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
     dropped.require(rows.x.size)
     return _plan(rows, askable, dropped)
 
 
-class Drawn(NamedTuple):
-    """Questions with distractors: ``x``, ``y`` and the (rows, 2) distractors are pairs' rows."""
+class DrawnPairs(NamedTuple):
+    """Questions: ``x`` and ``y`` are rows of the pairs, ``nodes`` the (rows, 2) distractors."""
 
     x: Ints
     y: Ints
-    others: Ints
+    nodes: Ints
     family: Ints
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Drawn]) -> Drawn:
-        """Join several."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def _draw(
     asked: WordPairs, askable: AskableTaxonomy, family: str, rng: RandomGenerator, dropped: DropLog
-) -> Drawn:
-    """Choose a distractor on each side: matched ones as often as the golds of the split allow."""
-    from builders.engine.draw.priced import draw_priced
-
-    pairs, size = askable.pairs, len(askable.taxonomy)
+) -> DrawnPairs:
+    """Choose two distractors for each question: at the gold's level, or the paper's."""
+    pairs = askable.pairs
     rows, nodes = [], []
     split = askable.split[pairs.word[asked.x]]
     for code in range(len(SPLITS)):
         here = np.flatnonzero(split == code)
         some = asked.take(split == code)
-        gold, chance = pairs.answer[some.x], rng.child("draw", code)
+        chance = rng.child("draw", code)
         if family == PAPER:
             drawn = draw_uniform(some.candidates, np.arange(here.size), 2, chance)
         else:
-            drawn = draw_priced(
-                some.candidates, gold, askable.general, 2, askable.caps[code], chance
-            )
+            gold = pairs.answer[some.x]
+            drawn = draw_balanced(some.candidates, gold, len(askable.taxonomy), 2, 0, chance)
         rows.append(here[drawn.rows])
         nodes.append(drawn.nodes)
     row, node = np.concatenate(rows), np.concatenate(nodes)
-    lost = asked.x.size - row.size
-    dropped[f"{family}: the distractors cannot pay back the gold"] = lost
+    dropped[f"{family}: too often gold to be a distractor as often"] = asked.x.size - row.size
     x, y = asked.x[row], asked.y[row]
     swapped = (rng.child("order").bits(x, y) & np.uint64(1)).astype(np.bool_)
     x, y = np.where(swapped, y, x), np.where(swapped, x, y)
-    # A distractor is what x alone or y alone is.
-    key = pairs.word * size + pairs.answer
-    of_x = ~askable.deniable(pairs.word[x][:, None], node)
-    owner = np.where(of_x, pairs.word[x][:, None], pairs.word[y][:, None])
-    others = np.searchsorted(key, owner * size + node)
-    family_code = (MATCHED, PAPER).index(family) + 1
-    return Drawn(x, y, others, np.full(row.size, family_code, dtype=np.int64))
+    return DrawnPairs(x, y, node, np.full(row.size, FAMILIES.index(family) + 1, dtype=np.int64))
 
 
-def _plan(rows: Drawn, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
+def _plan(rows: DrawnPairs, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
     pairs, taxonomy = askable.pairs, askable.taxonomy
     x, y, size = pairs.word[rows.x], pairs.word[rows.y], len(taxonomy)
     keys, question = np.unique(x * size + y, return_inverse=True)
-    columns = np.concatenate([rows.x[:, None], rows.others], axis=1)
+    nodes = np.concatenate([pairs.answer[rows.x][:, None], rows.nodes], axis=1)
+    hops = np.maximum(askable.hops(x[:, None], nodes), askable.hops(y[:, None], nodes))
+    hops[:, 0] = pairs.hops[rows.x]
     return plan_rows(
         questions=_questions(taxonomy, keys),
         choices=Nodes.from_columns(
@@ -137,16 +122,16 @@ def _plan(rows: Drawn, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
             generality=askable.general,
             frequency=lambda nodes: taxonomy.zipf[nodes],
         ),
-        nodes=pairs.answer[columns],
+        nodes=nodes,
         split=askable.split[x],
-        families=(MATCHED, PAPER),
+        families=FAMILIES,
         family=rows.family,
         relation="hypernym",
         concept=x,
         facts=_facts(rows, askable),
         question=question,
         hops=pairs.hops[rows.x],
-        choice_hops=pairs.hops[columns],
+        choice_hops=hops,
         dropped=dropped,
     )
 
@@ -162,7 +147,7 @@ def _questions(taxonomy: Taxonomy, keys: Ints) -> Questions:
     return Questions.from_columns(keys, {**fields, "pos": "noun"}, pos="pos")
 
 
-def _facts(rows: Drawn, askable: AskableTaxonomy) -> Facts:
+def _facts(rows: DrawnPairs, askable: AskableTaxonomy) -> Facts:
     """For each row the edges from x, then from y, up to the gold.
 
     In WordNet from the word to a sense, from synset to synset, and to the answer as a lemma.

@@ -7,6 +7,7 @@ What a reader sees of a taxonomy question are words, so all is said of words her
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.english.inflection import noun_plural
 from builders.english.word_lists import word_list
 from builders.wordnet.synsets import in_usage_domains
 from kb_cache.base import Combined
@@ -24,6 +26,7 @@ from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.errors import UsageError
 
 MIN_LETTERS = 3
 MOST_BELOW, KNOWN = 5, 1.5
@@ -34,8 +37,25 @@ Where a word has several senses, one of a person or of nothing tangible counts o
 least KNOWN: WordNet has a person for nearly every verb ("router").
 """
 
-UNSURE = 0.75
-"""What the shares of a word's senses count for if the tagged texts have none of them."""
+UNSURE = 0.6
+"""What the shares of a word's senses count for if the tagged texts have none of them: such a word
+is what all of its senses are."""
+
+NAME_GAP = 2.0
+"""A noun whose plural is rarer than its singular by so much (Zipf) is mostly a name ("dobson")."""
+
+WITHOUT_PLURAL = (
+    "noun.act",
+    "noun.attribute",
+    "noun.cognition",
+    "noun.feeling",
+    "noun.food",
+    "noun.phenomenon",
+    "noun.process",
+    "noun.state",
+    "noun.substance",
+)
+"""Kinds of nouns of which a rare plural says nothing."""
 
 MAIN_SHARE = 0.5
 """A word is an answer in its first sense, and in those that are counted this often beside it."""
@@ -48,8 +68,10 @@ UNUSUAL = (*OFFENSIVE, "archaism.n.01", "slang.n.02", "trade_name.n.01", "tradem
 """Usage domains of senses in which nobody should have to read a word."""
 
 MISLEADING = (
+    ("beverage.n.01", "food.n.01"),
     ("biome.n.01", "community.n.06"),
     ("card.n.01", "paper.n.01"),
+    ("compartment.n.02", "room.n.01"),
     ("gramineous_plant.n.01", "herb.n.01"),
     ("mythology.n.01", "collection.n.01"),
     ("performing_arts.n.01", "humanistic_discipline.n.01"),
@@ -127,6 +149,17 @@ class Taxonomy(Combined):
         at = pc.index_in(texts, value_set=self.words)
         return to_numpy(pc.fill_null(at, -1)).astype(np.int64)
 
+    def ids(self, texts: Sequence[str], option: str) -> Ints:
+        """Return the ids of words that an option names.
+
+        Raises:
+            UsageError: one is no word of the taxonomy.
+        """
+        found = self.find(pa.array(list(texts), pa.string()))
+        for text in (text for text, at in zip(texts, found, strict=True) if at < 0):
+            raise UsageError(f"{option}: {text!r} is not a single lower-case noun of {self.name}")
+        return found
+
     @cached_property
     def zipf(self) -> Floats:
         """Frequency of every word on the Zipf scale."""
@@ -190,7 +223,10 @@ class Taxonomy(Combined):
             np.bincount(self._word[rows], count[rows], minlength=len(self))
             for rows in (listed, listed & (self.wordnet.pos_codes[synset] == 0))
         )
-        plain = noun_uses >= NOUN_SHARE * uses
+        other = np.bincount(
+            self._word[listed & (self.wordnet.pos_codes[synset] != 0)], minlength=len(self)
+        )
+        plain = (noun_uses >= NOUN_SHARE * uses) & ((uses > 0) | (other == 0))
         plain[self._word[listed & in_usage_domains(self.wordnet, OFFENSIVE)[synset]]] = False
         plain &= ~pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))).to_numpy(
             False
@@ -199,6 +235,20 @@ class Taxonomy(Combined):
         singular = pc.replace_substring_regex(self.words, r"([^s])s$", r"\1")
         plural = pc.and_(pc.not_equal(singular, self.words), pc.is_in(singular, self.words))
         return np.asarray(plain & ~plural.to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def counted_like_a_noun(self) -> Bools:
+        """Which words have a plural about as common as a noun's, or a kind that needs none."""
+        texts = self.words.to_pylist()
+        first = np.unique(self.senses.word, return_index=True)[1]
+        lexname, names = codes(self.wordnet.synsets["lexname"])
+        kind = np.full(len(self), -1, dtype=np.int64)
+        kind[self.senses.word[first]] = lexname[self.senses.synset[first]]
+        asked = np.flatnonzero(~np.isin(kind, [names.index(name) for name in WITHOUT_PLURAL]))
+        plurals = [noun_plural(texts[word]) for word in asked.tolist()]
+        kept = np.ones(len(self), dtype=np.bool_)
+        kept[asked] = self.zipf[asked] - zipf_frequencies(plurals) < NAME_GAP
+        return kept
 
     @cached_property
     def _also_names(self) -> Bools:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,6 @@ from builders.engine.draw.groups import (
     pack_groups,
     search_groups,
 )
-from builders.engine.draw.priced import EVEN, SLACK, TOLERANCE, draw_priced
 from builders.engine.draw.selection import Matching, select_equally, select_matching
 from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
@@ -62,61 +60,6 @@ def test_a_draw_does_not_depend_on_the_order_of_its_candidates() -> None:
     one, other = (draw_balanced(some, gold, 12, 3, 0, RNG) for some in (found, mixed))
     assert one.rows.tolist() == other.rows.tolist()
     assert np.sort(one.nodes).tolist() == np.sort(other.nodes).tolist()
-
-
-@st.composite
-def priced(draw: st.DrawFn) -> tuple[Candidates, Ints, int, int]:
-    """Rows with a gold and, in each of ``count`` groups, other nodes."""
-    count = draw(st.integers(1, 3))
-    size = draw(st.integers(count + 3, 9))
-    lines, gold = [], []
-    for row in range(draw(st.integers(1, 60))):
-        own, *others = draw(st.permutations(range(size)))
-        gold.append(own)
-        lines += [(row, node, at % count) for at, node in enumerate(others)]
-    row, node, group = ints(lines).T
-    return Candidates(row, node, group), ints(gold), size, count
-
-
-@settings(max_examples=25, deadline=None)
-@given(priced(), st.integers(0, 6), st.integers(0, 3))
-def test_priced_rows_keep_caps_and_every_node_in_bounds(
-    pool: tuple[Candidates, Ints, int, int], cap: int, seed: int
-) -> None:
-    candidates, gold, size, count = pool
-    level = np.arange(size, dtype=np.float64)
-    drawn = draw_priced(candidates, gold, level, count, cap, RandomGenerator.of(seed))
-    again = draw_priced(candidates, gold, level, count, cap, RandomGenerator.of(seed))
-    assert drawn.rows.tolist() == again.rows.tolist() == sorted(set(drawn.rows.tolist()))
-    assert drawn.nodes.tolist() == again.nodes.tolist()
-    allowed = set(zip(*(part.tolist() for part in candidates if part is not None), strict=True))
-    for row, nodes in zip(drawn.rows.tolist(), drawn.nodes.tolist(), strict=True):
-        assert all((row, node, group) in allowed for group, node in enumerate(nodes))
-    golds = np.bincount(gold[drawn.rows], minlength=size)
-    uses = np.bincount(drawn.nodes.ravel(), minlength=size)
-    if cap:
-        assert golds.max(initial=0) <= cap
-    most = np.maximum(SLACK, TOLERANCE * (count * golds + uses))
-    assert (np.abs(count * golds - uses) <= most).all()
-
-
-def test_prices_keep_most_rows_and_every_rank_where_that_is_possible() -> None:
-    size, rows = 12, 600
-    gold = np.arange(rows, dtype=np.int64) % size
-    row, node = np.divmod(np.arange(rows * size, dtype=np.int64), size)
-    keep = node != gold[row]
-    group = RNG.below(2, row, node)
-    found = Candidates(row[keep], node[keep], group[keep])
-    level = np.arange(size, dtype=np.float64)
-    drawn = draw_priced(found, gold, level, 2, 0, RNG)
-    assert drawn.rows.size > 0.6 * rows
-    rank = (level[drawn.nodes] < level[gold[drawn.rows]][:, None]).sum(axis=1)
-    assert np.abs(np.bincount(rank, minlength=3) / drawn.rows.size - 1 / 3).max() <= EVEN
-
-
-def test_prices_need_groups() -> None:
-    with pytest.raises(ValueError, match="groups"):
-        draw_priced(Candidates(ints([0]), ints([1])), ints([0]), np.ones(2), 1, 0, RNG)
 
 
 # Strategy 2: balanced selection

@@ -6,9 +6,8 @@ Three strategies, each with its guarantee in its module; families choose one and
 Strategy                What it balances                                Probes
 ======================  ==============================================  ===========================
 balanced candidates     Each node, or label of nodes, is a distractor   ``wordnet_*``,
-(:mod:`.balanced`,      K - 1 times for each time it is gold, as        ``property_conjunction*``;
-:mod:`.priced`)         nearly as the rows' own candidates allow.       ``taxonomy_conjunction``,
-                        Rows are given, or (priced) chosen as well.     whose rows are priced
+(:mod:`.balanced`)      K - 1 times for each time it is gold, as        ``property_conjunction*``,
+                        nearly as the rows' own candidates allow.       ``taxonomy_conjunction``
 balanced selection      Rows of each label are equally many in every    ``antonym_negation``,
 (:mod:`.selection`)     stratum, exactly, and alike in further          ``object_comparison``
                         features, as nearly as a local search finds.

@@ -26,8 +26,7 @@ Guarantee of ``draw_balanced``:
 
 The weights are found by iterative proportional fitting over the rows' own candidates: a candidate
 wins where an exponential variable divided by its weight is smallest, and weights of labels drawn
-too rarely are raised. A weight is the exponential of a price: where the *rows* are to be chosen as
-well, :mod:`builders.engine.draw.priced` goes on with prices.
+too rarely are raised.
 """
 
 from __future__ import annotations

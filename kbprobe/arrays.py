@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,19 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
+
+ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])
+"""A named tuple of parallel arrays."""
+
+
+def lines_of(table: ParallelT, rows: Ints | Bools) -> ParallelT:
+    """Return some lines of parallel arrays."""
+    return type(table)(*(column[rows] for column in table))
+
+
+def joined(parts: Sequence[ParallelT]) -> ParallelT:
+    """Lay the lines of several tables of parallel arrays end to end."""
+    return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:

@@ -47,6 +47,11 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(values, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
+def mask(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
+    """Return a column of booleans as a NumPy array; a null counts as false."""
+    return to_numpy(single_chunk(column).fill_null(False).cast("uint8")).astype(np.bool_)
+
+
 def codes(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[Any], list[str]]:
     """Return a dictionary column as ``(codes, words)``: row ``i`` holds ``words[codes[i]]``."""
     array = single_chunk(column)

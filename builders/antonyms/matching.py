@@ -1,24 +1,28 @@
 """Antonym and synonym pairs that cannot be told apart by the look of their words.
 
-Antonyms are rare, so all are kept, and synonyms chosen to match them: in each split and frame
-as many, with words that are as frequent, as long, begin and end alike; above all with *the same
-words*, so that *slow* is as often right with "not" (*fast*) as with "really" (*sluggish*).
+Antonyms are rare, so all are kept, and synonyms chosen to match them: as many in each split and
+carrier sentence, with words that are as frequent, as long, begin and end alike; above all with *the
+same words*, so that *slow* is as often right with "not" (*fast*) as with "really" (*sluggish*).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from builders.antonyms.pairs import Pair, common_stretch
 from builders.engine.draw.selection import Cell, Matching, select_matching
+from builders.engine.drops import DropLog
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.antonyms.options import AntonymOptions
 
 LARGEST_BLOCK = 30
 """Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
@@ -35,54 +39,44 @@ OTHER_WEIGHT = 10
 have most of, counts most; single beginnings and endings least, there being so many."""
 
 
-@dataclass(frozen=True)
-class Matched:
-    """The pairs to ask about: parallel lists.
-
-    Attributes:
-        pairs: antonyms and synonyms, equally many of each cell in each split.
-        split: index into SPLITS of each.
-        dropped: what was left out, in words -> how many.
-    """
-
-    pairs: list[Pair]
-    split: list[int]
-    dropped: dict[str, int]
-
-
 def match(
-    pairs: Sequence[Pair], shares: tuple[float, float, float], per_word: int, rng: RandomGenerator
-) -> Matched:
+    pairs: Sequence[Pair], options: AntonymOptions, rng: RandomGenerator, dropped: DropLog
+) -> tuple[list[Pair], list[int]]:
     """Split the antonym pairs and give each split the synonym pairs that look like them.
 
     Args:
         pairs: all candidates.
-        shares: of each split.
-        per_word: most antonym pairs, and most synonym pairs, of one word.
+        options: the shares of the splits, and how many pairs of a word there may be.
         rng: chance for the order in which equals come.
+        dropped: what was left out; what is left out here is added.
+
+    Returns:
+        Antonyms and synonyms, equally many of each cell in each split; and the split of each.
     """
     found = [pair for pair in pairs if pair.antonym]
     synonyms = [pair for pair in pairs if not pair.antonym]
-    antonyms = _capped(found, per_word, rng)
+    antonyms = _capped(found, options.pairs_per_word, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
-    split = _assign(blocks, shares, rng)
+    split = _assign(blocks, options.split_shares, rng)
     where = [part for block, part in zip(blocks, split, strict=True) for _ in block]
-    at, part = select_matching(*_matching(kept, where, synonyms, rng), per_word)
+    at, part = select_matching(*_matching(kept, where, synonyms, rng), options.pairs_per_word)
     chosen = [synonyms[one] for one in at]
-    kept, where, unmatched = _level(kept, where, chosen, part)
-    dropped = {
-        "antonyms: beyond --pairs-per-word": len(found) - len(antonyms),
-        "antonyms: cut to keep words in one split": len(cut),
-        "antonyms: no synonyms left to match them": unmatched,
-        "synonyms: more than there are antonyms": len(synonyms) - len(chosen),
-    }
-    return Matched([*kept, *chosen], [*where, *part], dropped)
+    matched, where = _level(kept, where, chosen, part)
+    dropped.update(
+        {
+            "antonyms: beyond --pairs-per-word": len(found) - len(antonyms),
+            "antonyms: cut to keep words in one split": len(cut),
+            "antonyms: no synonyms left to match them": len(kept) - len(matched),
+            "synonyms: more than there are antonyms": len(synonyms) - len(chosen),
+        }
+    )
+    return [*matched, *chosen], [*where, *part]
 
 
 def cell(pair: Pair) -> tuple[str, ...]:
     """Return what a template shows of a pair beside its words, in whatever order they come."""
-    return (pair.frame[0], *sorted(pair.frame[1:]))
+    return (pair.carrier[0], *sorted(pair.carrier[1:]))
 
 
 def _capped(pairs: Sequence[Pair], per_word: int, rng: RandomGenerator) -> list[Pair]:
@@ -147,20 +141,20 @@ def _other(pair: Pair, word: str) -> str:
 def _assign(
     blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> list[int]:
-    """Return each block's split: large blocks first, each to where its frames lack most."""
+    """Return each block's split: large blocks first, each to where its cells lack most."""
     total = Counter(cell(pair) for block in blocks for pair in block)
-    room = [{frame: share * count for frame, count in total.items()} for share in shares]
+    room = [{shown: share * count for shown, count in total.items()} for share in shares]
     tie = rng.child("blocks").bits(np.arange(len(blocks)))
     split = [0] * len(blocks)
     for at in sorted(range(len(blocks)), key=lambda i: (-len(blocks[i]), int(tie[i]))):
         held = Counter(cell(pair) for pair in blocks[at])
 
         def lacking(part: int, held: Mapping[tuple[str, ...], int] = held) -> float:
-            return sum(n * room[part][f] / (shares[part] * total[f]) for f, n in held.items())
+            return sum(n * room[part][c] / (shares[part] * total[c]) for c, n in held.items())
 
         split[at] = max((part for part in range(len(SPLITS)) if shares[part] > 0), key=lacking)
-        for frame, count in held.items():
-            room[split[at]][frame] -= count
+        for shown, count in held.items():
+            room[split[at]][shown] -= count
     return split
 
 
@@ -229,7 +223,7 @@ def _features(pair: Pair, zipf: Mapping[str, float]) -> list[Feature]:
 
 def _level(
     antonyms: Sequence[Pair], split: Sequence[int], synonyms: Iterable[Pair], part: Sequence[int]
-) -> tuple[list[Pair], list[int], int]:
+) -> tuple[list[Pair], list[int]]:
     """Drop antonyms, the worst fit first, where there were fewer synonyms."""
     room = Counter(zip(part, map(cell, synonyms), strict=True))
     kept: list[Pair] = []
@@ -240,4 +234,4 @@ def _level(
             room[key] -= 1
             kept.append(antonyms[at])
             where.append(split[at])
-    return kept, where, len(antonyms) - len(kept)
+    return kept, where

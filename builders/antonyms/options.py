@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
 
@@ -53,3 +53,16 @@ class AntonymOptions(ProbeOptions):
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
         "by default the frequencies vouch for that.",
     )
+
+    @property
+    def asked_pos(self) -> tuple[PartOfSpeech, ...]:
+        """The parts of speech that the intensifier goes with."""
+        return tuple(name for name in self.pos if self.intensifier == "really" or name != "noun")
+
+    @model_validator(mode="after")
+    def _something_is_asked(self) -> Self:
+        if not self.asked_pos:
+            raise ValueError(
+                "nothing is very much of a noun; use --intensifier really, or other parts of speech"
+            )
+        return self

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, combinations, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from builders.antonyms.senses import Frames, Senses
+from builders.antonyms.senses import Carriers, Senses
 from kbprobe.arrays import Bools
-from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.columns import codes, mask, single_chunk, to_numpy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from builders.antonyms.options import AntonymOptions
+    from builders.engine.drops import DropLog
     from kb_cache.conceptnet.types import ConceptNet
     from kb_cache.wordnet.types import WordNet
 
@@ -53,7 +55,7 @@ class Pair(NamedTuple):
         pos: "adjective", "noun" or "verb".
         antonym: antonyms, or else synonyms.
         fit: 0 to 1, see the module's description.
-        frame: the part of speech and whatever else shows in the sentence beside the two words:
+        carrier: the part of speech and whatever else the carrier sentence shows of the two words:
             ``("noun", "counted", "")`` where the second has no article, ``("verb", "it")``.
         path: the knowledge base's names of the senses from the first word to the second.
         relations: the edges between them; one less.
@@ -63,7 +65,7 @@ class Pair(NamedTuple):
     pos: str
     antonym: bool
     fit: float
-    frame: tuple[str, ...]
+    carrier: tuple[str, ...]
     path: tuple[str, ...]
     relations: tuple[str, ...]
 
@@ -100,72 +102,59 @@ _Key = tuple[bool, tuple[str, str], str]
 
 def sense_names(wordnet: WordNet) -> pa.Array:
     """Return the name of every sense, as NLTK names lemmas: ``hot.a.01.hot``."""
-    import pyarrow.compute as pc
-
     synset = single_chunk(wordnet.synsets["name"]).take(single_chunk(wordnet.senses["synset"]))
     return pc.binary_join_element_wise(synset, single_chunk(wordnet.senses["lemma"]), ".")
 
 
 def find_pairs(
-    wordnet: WordNet,
-    conceptnet: ConceptNet | None,
-    *,
-    pos: Sequence[str],
-    min_zipf: float,
-    indirect: bool,
-    look_alikes: bool,
-    tokenizer: str,
-) -> tuple[list[Pair], dict[str, int]]:
-    """Find every pair that can be asked about, and count why others cannot.
+    wordnet: WordNet, conceptnet: ConceptNet | None, options: AntonymOptions, dropped: DropLog
+) -> list[Pair]:
+    """Find every pair that can be asked about.
 
     Args:
         wordnet: the source of senses, parts of speech and, first of all, pairs.
         conceptnet: adds its Antonym and Synonym edges.
-        pos: parts of speech.
-        min_zipf: least frequency of either word.
-        indirect: whether a word that is similar to an antonym counts as one (*moist*, *dry*).
-        look_alikes: whether to keep pairs of words that share most of their letters.
-        tokenizer: id or folder of a tokenizer that must keep each word whole; "" for none.
+        options: what to ask about.
+        dropped: counts the pairs of antonyms that are left out, by reason.
 
     Returns:
-        The pairs, any two words once, antonyms first, sorted; and reasons -> how many pairs of
-        antonyms were left out.
+        The pairs, any two words once, antonyms first, sorted.
 
     Raises:
-        MissingDependencyError: transformers, for ``tokenizer``, is not installed.
+        MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
         UsageError: the tokenizer cannot be loaded.
     """
-    senses = Senses.of(wordnet, pos, min_zipf, tokenizer)
-    links = _wordnet_links(senses, indirect)
+    senses = Senses.of(wordnet, options.asked_pos, options.min_zipf, options.tokenizer)
+    links = _wordnet_links(senses, options.indirect)
     if conceptnet is not None:
         links = chain(links, _conceptnet_links(conceptnet, senses))
     best = _best_links(senses, links)
     labels = Counter(words for words, _ in {(words, antonym) for antonym, words, _ in best})
-    names, frames = sense_names(wordnet), Frames(senses)
+    names, carriers = sense_names(wordnet), Carriers(senses)
     pairs: dict[tuple[str, str], Pair] = {}
-    dropped: Counter[str] = Counter()
     opposed: set[str] = set()
     # Antonyms first: whether a pair of synonyms will do depends on them.
     for antonym, words, kind in sorted(best, key=lambda key: (not key[0], *key)):
         _, _, fit, link = best[antonym, words, kind]
-        frame = None
+        carrier = None
         why = _unsound(senses, link, fit, opposed.issuperset(words))
-        if not why and not look_alikes and look_alike(*words):
+        if not why and not options.look_alikes and look_alike(*words):
             why = "the words look alike"
         if not why and labels[words] > 1:
             why = "antonyms in one sense, synonyms in another"
         if not why and words in pairs:
             why = "asked about as another part of speech"
-        if not why and (frame := frames.of(*link.ends)) is None:
-            why = "no frame has room for both (plurals, verbs that need more than an object)"
-        if frame is None:
-            dropped[f"antonyms: {why}"] += antonym
+        if not why and (carrier := carriers.of(*link.ends)) is None:
+            why = "no sentence has room for both (plurals, verbs that need more than an object)"
+        if carrier is None:
+            if antonym:
+                dropped[f"antonyms: {why}"] += 1
             continue
         if antonym:
             opposed.update(words)
         path = link.names or tuple(names[sense].as_py() for sense in link.senses)
-        pairs[words] = Pair(words, kind, antonym, fit, frame, path, link.relations)
-    return list(pairs.values()), dict(+dropped)
+        pairs[words] = Pair(words, kind, antonym, fit, carrier, path, link.relations)
+    return list(pairs.values())
 
 
 def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
@@ -189,10 +178,7 @@ def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
 
 
 def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
-    """Tell why readers might not take the words for what they are; empty if they do.
-
-    ``opposed``: both words have antonyms.
-    """
+    """Tell why readers might not take the words for what they are; empty if they do."""
     one, other = link.ends
     if why := senses.defect[one] or senses.defect[other]:
         return why
@@ -309,11 +295,6 @@ def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]
 
 def _known_words(conceptnet: ConceptNet, senses: Senses) -> Bools:
     """Mark ConceptNet's English concepts that are words of WordNet's."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    language, languages = codes(conceptnet.concepts["language"])
     words = pa.array(sorted({word for word, _ in senses.first}))
-    is_word = pc.is_in(single_chunk(conceptnet.concepts["text"]), value_set=words)
-    english = np.isin(language, [at for at, name in enumerate(languages) if name == "en"])
-    return np.asarray(np.array(is_word.to_pylist(), dtype=np.bool_) & english)
+    is_word = pc.is_in(conceptnet.concepts["text"], value_set=words)
+    return mask(pc.and_(is_word, pc.equal(conceptnet.concepts["language"], "en")))

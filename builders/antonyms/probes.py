@@ -7,8 +7,6 @@ and why: docs/probes/antonym_negation.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +20,8 @@ from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import connected_components
 from builders.engine.strategies import BalancedWordings
-from kb_cache.base import Combined
-from kb_cache.conceptnet.load import load_conceptnet
-from kb_cache.conceptnet.types import ConceptNet
-from kb_cache.wordnet.load import load_wordnet
-from kb_cache.wordnet.types import WordNet
+from builders.lexicons import WordNetFirst, load_lexicon
 from kbprobe.arrays import Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
@@ -39,27 +32,9 @@ if TYPE_CHECKING:
 ANSWERS = ("not", "really", "very")
 
 
-@dataclass(frozen=True, eq=False)
-class Lexicon(Combined):
-    """WordNet and, where asked for, ConceptNet."""
-
-    wordnet: WordNet
-    conceptnet: ConceptNet | None
-
-    @property
-    def sources(self) -> list[WordNet | ConceptNet]:
-        """WordNet first."""
-        return [self.wordnet, *([self.conceptnet] if self.conceptnet else [])]
-
-
-@lru_cache(maxsize=2)
-def _load(wordnet: str, conceptnet: str) -> Lexicon:
-    return Lexicon(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
-
-
-def open_lexicon(options: AntonymOptions) -> Lexicon:
-    """Load the knowledge bases that the options name, once for a process."""
-    return _load(options.wordnet, options.conceptnet)
+def open_lexicon(options: AntonymOptions) -> WordNetFirst:
+    """Load the knowledge bases that the options name."""
+    return load_lexicon(WordNetFirst, options.wordnet, options.conceptnet)
 
 
 @probe(
@@ -73,38 +48,22 @@ def open_lexicon(options: AntonymOptions) -> Lexicon:
     paper="olmpics",
     quick={"pos": ("verb",)},
 )
-def antonym_negation(lexicon: Lexicon, options: AntonymOptions, rng: RandomGenerator) -> Plan:
+def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
     """Is it "not" or "really" hot, if it is cold?"""
     from builders.antonyms.pairs import find_pairs
 
-    pos = [name for name in options.pos if options.intensifier == "really" or name != "noun"]
-    if not pos:
-        raise UsageError(
-            "antonym_negation: nothing is very much of a noun; use --intensifier really, or other "
-            "parts of speech"
-        )
-    pairs, dropped = find_pairs(
-        lexicon.wordnet,
-        lexicon.conceptnet,
-        pos=pos,
-        min_zipf=options.min_zipf,
-        indirect=options.indirect,
-        look_alikes=options.look_alikes,
-        tokenizer=options.tokenizer,
-    )
-    matched = match(pairs, options.split_shares, options.pairs_per_word, rng.child("match"))
-    log = DropLog({**dropped, **matched.dropped})
-    antonyms = sum(pair.antonym for pair in pairs)
-    log.require(
-        len(matched.pairs),
-        f"Found: {antonyms:,} pairs of antonyms, {len(pairs) - antonyms:,} of synonyms. "
+    dropped = DropLog()
+    found = find_pairs(lexicon.wordnet, lexicon.conceptnet, options, dropped)
+    pairs, split = match(found, options, rng.child("match"), dropped)
+    antonyms = sum(pair.antonym for pair in found)
+    dropped.require(
+        len(pairs),
+        f"Found: {antonyms:,} pairs of antonyms, {len(found) - antonyms:,} of synonyms. "
         "Loosen one of them.",
     )
-    swapped = _swapped(matched.pairs, matched.split, rng.child("order"))
-    asked = [
-        _turned(pair) if swap else pair for pair, swap in zip(matched.pairs, swapped, strict=True)
-    ]
-    return _plan(asked, np.array(matched.split, dtype=np.int64), options.intensifier, log)
+    swapped = _swapped(pairs, split, rng.child("order"))
+    asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
+    return _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
 
 
 def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) -> list[bool]:
@@ -128,7 +87,7 @@ def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) 
 def _turned(pair: Pair) -> Pair:
     return pair._replace(
         words=(pair.words[1], pair.words[0]),
-        frame=(pair.frame[0], *pair.frame[:0:-1]),
+        carrier=(pair.carrier[0], *pair.carrier[:0:-1]),
         path=pair.path[::-1],
         relations=pair.relations[::-1],
     )
@@ -169,26 +128,15 @@ def _plan(pairs: Sequence[Pair], split: Ints, intensifier: str, dropped: DropLog
 
 def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Questions:
     shown = [(part, *cell(pair)) for part, pair in zip(split.tolist(), pairs, strict=True)]
-    number = {frame: i for i, frame in enumerate(sorted(set(shown)))}
+    number = {one: i for i, one in enumerate(sorted(set(shown)))}
     fields: dict[str, Column] = {
         "x": [pair.words[0] for pair in pairs],
         "y": [pair.words[1] for pair in pairs],
-        "object": [pair.frame[1] if pair.pos == "verb" else "" for pair in pairs],
+        "object": [pair.carrier[1] if pair.pos == "verb" else "" for pair in pairs],
         "intensifier": intensifier,
         "pos": [pair.pos for pair in pairs],
     }
     for at, name in ((1, "x_counted"), (2, "y_counted")):
-        fields[name] = [pair.frame[at] if pair.pos == "noun" else "" for pair in pairs]
+        fields[name] = [pair.carrier[at] if pair.pos == "noun" else "" for pair in pairs]
     carrier = np.array([number[one] for one in shown], dtype=np.int64)
     return Questions.from_columns(_keys(pairs), fields, BalancedWordings(carrier), pos="pos")
-
-
-def _clusters(pairs: Sequence[Pair]) -> tuple[Ints, pa.Array]:
-    """Return each pair's cluster: pairs that are connected by their words; and their names.
-
-    A cluster has the name of its first word in the alphabet.
-    """
-    head = connected_components(pair.words for pair in pairs)
-    names = sorted(set(head.values()))
-    number = {name: i for i, name in enumerate(names)}
-    return np.array([number[head[pair.words[0]]] for pair in pairs], np.int64), pa.array(names)

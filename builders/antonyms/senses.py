@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.engine.whole_words import whole_words
 from builders.english.inflection import is_plural
@@ -15,11 +17,9 @@ from builders.english.nouns import Nouns
 from builders.wordnet.synsets import in_usage_domains, known_synsets
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Ints
-from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.columns import codes, mask, single_chunk, to_numpy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kb_cache.wordnet.types import WordNet
     from kbprobe.arrays import Floats
 
@@ -98,8 +98,6 @@ class Senses:
             MissingDependencyError: transformers, for ``tokenizer``, is not installed.
             UsageError: the tokenizer cannot be loaded.
         """
-        import pyarrow.compute as pc
-
         column = single_chunk(wordnet.senses["lemma"])
         lemma: list[str] = column.to_pylist()
         synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
@@ -107,7 +105,7 @@ class Senses:
         code = np.array(list(map(KINDS.index, KINDS)))[wordnet.pos_codes[synset]]
         share, used_as = _shares(wordnet, pc.utf8_lower(column), code)
         wanted = np.isin(code, [KINDS.index(name) for name in pos])
-        rows = np.flatnonzero(_mask(pc.match_substring_regex(column, _WORD)) & wanted)
+        rows = np.flatnonzero(mask(pc.match_substring_regex(column, _WORD)) & wanted)
         zipf = np.zeros(len(lemma))
         zipf[rows] = zipf_frequencies([lemma[row] for row in rows.tolist()])
         kind = [KINDS[number] for number in code.tolist()]
@@ -136,23 +134,17 @@ def _shares(wordnet: WordNet, word: pa.Array, code: Ints) -> tuple[Floats, Float
     return use / as_kind, as_kind / in_all
 
 
-def _mask(array: pa.Array) -> Bools:
-    return np.array(array.to_pylist(), dtype=np.bool_)
-
-
 def _defects(
     senses: Senses, rows: Ints, min_zipf: float, tokenizer: str
 ) -> Iterator[tuple[str, Bools]]:
     """Yield reasons not to ask about a sense, and which of ``rows`` they concern."""
-    import pyarrow.compute as pc
-
     wordnet, synset = senses.wordnet, senses.synset
     words = [senses.lemma[row] for row in rows.tolist()]
     yield f"a word rarer than Zipf {min_zipf:g}", senses.zipf[rows] < min_zipf
     if tokenizer:
         yield "a word that the tokenizer splits", ~whole_words(words, tokenizer)
     rude = in_usage_domains(wordnet, _RUDE)
-    rude |= _mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
+    rude |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
     notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
     spoilt = sorted({senses.lemma[row].lower() for row in notable})
     unusual = in_usage_domains(wordnet, _UNUSUAL)
@@ -174,11 +166,11 @@ def _defects(
 
 def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
     code, words = codes(column)
-    return np.isin(code, [at for at, word in enumerate(words) if word in names])
+    return np.isin(words, names)[code]
 
 
-class Frames:
-    """What the sentence shows of two words beside them; each word is looked up once."""
+class Carriers:
+    """What the carrier sentence shows of two words beside them; each word is looked up once."""
 
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
@@ -194,7 +186,7 @@ class Frames:
                 self._any_object[senses.lemma[sense]] |= self._objects[sense]
 
     def of(self, one: int, other: int) -> tuple[str, ...] | None:
-        """Return the frame of two senses (see `Pair`); None where they fit in none."""
+        """Return the carrier of two senses (see `Pair`); None where they fit in none."""
         kind = self._senses.kind[one]
         if kind == "noun":
             first, second = self._noun(one), self._noun(other)
@@ -212,17 +204,13 @@ class Frames:
         """Return "counted" for a noun with an article, "" without one, None for a plural."""
         noun, synset = self._senses.lemma[sense], self._senses.synset[sense]
         if noun not in self._number:
-            self._number[noun] = self._number_of(noun)
+            counted = "counted" if self._forms.is_counted(noun) else ""
+            self._number[noun] = None if is_plural(noun) else counted
         if self._number[noun] is None:
             return None
         if self._single[synset] or self._stuff[synset]:
             return "counted" if self._single[synset] else ""
         return self._number[noun]
-
-    def _number_of(self, noun: str) -> str | None:
-        if is_plural(noun):
-            return None
-        return "counted" if self._forms.is_counted(noun) else ""
 
 
 def _objects(wordnet: WordNet) -> list[frozenset[str]]:

@@ -16,8 +16,10 @@ import pytest
 
 import builders
 from builders.antonyms.matching import LARGEST_BLOCK, cell, match
+from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
 from builders.antonyms.senses import Senses
+from builders.engine.drops import DropLog
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.fetching import fetch
@@ -65,14 +67,18 @@ def rows(folder: Path) -> Rows:
 
 @cache
 def found(wordnet: WordNet, **options: Any) -> list[Pair]:
-    chosen: dict[str, Any] = {
-        "pos": ("adjective",),
-        "min_zipf": 3.0,
-        "indirect": False,
-        "look_alikes": False,
-        "tokenizer": "",
-    }
-    return find_pairs(wordnet, options.pop("conceptnet", None), **{**chosen, **options})[0]
+    conceptnet = options.pop("conceptnet", None)
+    chosen = AntonymOptions(**{"pos": ("adjective",), "min_zipf": 3.0, **options})
+    return find_pairs(wordnet, conceptnet, chosen, DropLog())
+
+
+def matched(
+    pairs: list[Pair], shares: tuple[float, float, float], dropped: DropLog | None = None
+) -> list[tuple[Pair, int]]:
+    """Pairs with their splits."""
+    options = AntonymOptions(split_shares=shares)
+    log = DropLog() if dropped is None else dropped
+    return list(zip(*match(pairs, options, RandomGenerator.of(1), log), strict=True))
 
 
 def words_of(pairs: list[Pair]) -> set[tuple[str, str]]:
@@ -91,17 +97,17 @@ def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     assert "antonyms: a word rarer than Zipf 2.9" in reasons
 
 
-def test_half_of_every_frame_of_every_split_is_denied(rows: Rows) -> None:
-    frames: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+def test_half_of_every_carrier_of_every_split_is_denied(rows: Rows) -> None:
+    carriers: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for row in rows:
-        frames[row["split"], row["pos"]][row["gold"]] += 1
+        carriers[row["split"], row["pos"]][row["gold"]] += 1
         if row["pos"] == "verb":
             ending = row["question"].rstrip(".").split()[-1]
             shown = ending if ending in ("it", "them") else ""
-            frames[row["split"], "verb", shown][row["gold"]] += 1
-    assert len(frames) > 9
-    for frame, golds in frames.items():
-        assert golds["not"] == golds["really"] > 0, frame
+            carriers[row["split"], "verb", shown][row["gold"]] += 1
+    assert len(carriers) > 9
+    for carrier, golds in carriers.items():
+        assert golds["not"] == golds["really"] > 0, carrier
         assert golds.total() == golds["not"] + golds["really"]
 
 
@@ -198,15 +204,15 @@ def test_sentences_have_the_articles_and_objects_that_they_need(rows: Rows) -> N
     assert counted.isdisjoint({"wisdom", "bravery", "capitalism", "health"})
 
 
-def test_neither_frames_nor_words_give_the_answer_away(manifest: dict[str, Any]) -> None:
+def test_neither_carriers_nor_words_give_the_answer_away(manifest: dict[str, Any]) -> None:
     """Fitted on train, scored on test. Drawn without matching, words alone score 69%."""
     report = manifest["audit"]
     assert report["constant_choices"]
     assert report["scored_rows"] >= 500
     cells = {name: families["all"] for name, families in report["baselines"].items()}
     # Wordings are drawn by lot: their majority in train may be off chance in test, but by chance.
-    frame = cells.pop("template only")
-    assert frame["low"] <= 0.5 <= frame["high"]
+    carrier = cells.pop("template only")
+    assert carrier["low"] <= 0.5 <= carrier["high"]
     assert {"x alone", "y alone", "arguments without the carrier sentence"} <= cells.keys()
     for name, estimate in cells.items():
         assert estimate["accuracy"] <= 0.60, name
@@ -215,18 +221,18 @@ def test_neither_frames_nor_words_give_the_answer_away(manifest: dict[str, Any])
 def test_matching_is_what_hides_the_answer(wordnet: WordNet) -> None:
     """Antonyms are more frequent words; of the synonyms chosen that is hardly true."""
     pairs = found(wordnet)
-    matched = match(pairs, (0.4, 0.2, 0.4), 4, RandomGenerator.of(0, "test")).pairs
+    kept = [pair for pair, _ in matched(pairs, (0.4, 0.2, 0.4))]
 
     def frequency(some: list[Pair], antonym: bool) -> float:
         chosen = [zipf_frequencies(pair.words).min() for pair in some if pair.antonym == antonym]
         return float(np.mean(chosen))
 
     before = frequency(pairs, True) - frequency(pairs, False)
-    after = frequency(matched, True) - frequency(matched, False)
+    after = frequency(kept, True) - frequency(kept, False)
     assert before > 0.25
     assert abs(after) < before / 2
     uses: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    for pair in matched:
+    for pair in kept:
         uses[pair.antonym].update(pair.words)
     shared = (uses[True] & uses[False]).total() / uses[True].total()
     assert shared > 0.15
@@ -350,10 +356,10 @@ def test_a_build_names_both_sources(
 # Matching
 
 
-def pair(one: str, other: str, antonym: bool, frame: tuple[str, ...] = ("adjective",)) -> Pair:
+def pair(one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("adjective",)) -> Pair:
     words = (one, other) if one < other else (other, one)
     relation = "antonym" if antonym else "synonym"
-    return Pair(words, frame[0], antonym, 1.0, frame, words, (relation,))
+    return Pair(words, carrier[0], antonym, 1.0, carrier, words, (relation,))
 
 
 def letters(number: int, prefix: str) -> str:
@@ -372,14 +378,13 @@ def synthetic() -> Callable[[int, int], list[Pair]]:
 
 def test_as_many_synonyms_as_antonyms(synthetic: Callable[[int, int], list[Pair]]) -> None:
     for antonyms, synonyms in ((40, 100), (40, 25)):
-        matched = match(synthetic(antonyms, synonyms), (0.5, 0.25, 0.25), 4, RandomGenerator.of(1))
-        golds = Counter(
-            (split, one.antonym) for one, split in zip(matched.pairs, matched.split, strict=True)
-        )
-        assert len(matched.pairs) == 2 * min(antonyms, synonyms)
+        dropped = DropLog()
+        rows = matched(synthetic(antonyms, synonyms), (0.5, 0.25, 0.25), dropped)
+        golds = Counter((split, one.antonym) for one, split in rows)
+        assert len(rows) == 2 * min(antonyms, synonyms)
         for split in range(3):
             assert golds[split, True] == golds[split, False] > 0
-        lost = matched.dropped["antonyms: no synonyms left to match them"]
+        lost = dropped["antonyms: no synonyms left to match them"]
         assert lost == max(antonyms - synonyms, 0)
 
 
@@ -388,23 +393,24 @@ def test_synonyms_of_the_same_words_are_preferred(
 ) -> None:
     pairs = synthetic(30, 60)
     closing = [pair(letters(i, "p"), letters(i + 1, "p"), False) for i in range(0, 30, 2)]
-    matched = match([*pairs, *closing], (1.0, 0.0, 0.0), 4, RandomGenerator.of(1))
-    chosen = words_of([one for one in matched.pairs if not one.antonym])
+    rows = matched([*pairs, *closing], (1.0, 0.0, 0.0))
+    chosen = words_of([one for one, _ in rows if not one.antonym])
     assert len(words_of(closing) & chosen) >= 10
 
 
 def test_words_that_hang_together_are_cut_apart_where_there_are_too_many() -> None:
     chain = [pair(letters(i, "p"), letters(i + 1, "p"), True) for i in range(3 * LARGEST_BLOCK)]
     synonyms = [pair(letters(i, "r"), letters(i, "s"), False) for i in range(200)]
-    matched = match([*chain, *synonyms], (0.4, 0.2, 0.4), 4, RandomGenerator.of(1))
-    cut = matched.dropped["antonyms: cut to keep words in one split"]
+    dropped = DropLog()
+    rows = matched([*chain, *synonyms], (0.4, 0.2, 0.4), dropped)
+    cut = dropped["antonyms: cut to keep words in one split"]
     assert 1 <= cut <= 4
     home: dict[str, set[int]] = defaultdict(set)
-    for one, split in zip(matched.pairs, matched.split, strict=True):
+    for one, split in rows:
         for word in one.words:
             home[word].add(split)
     assert all(len(splits) == 1 for splits in home.values())
-    assert len(set(matched.split)) == 3
+    assert len({split for _, split in rows}) == 3
 
 
 def test_a_cell_does_not_depend_on_the_order_of_the_words() -> None:

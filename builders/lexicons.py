@@ -1,0 +1,50 @@
+"""WordNet and ConceptNet as one knowledge base, for probes that need both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from kb_cache.base import Combined
+from kb_cache.conceptnet.load import load_conceptnet
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+
+
+@dataclass(frozen=True, eq=False)
+class WordNetFirst(Combined):
+    """WordNet and, where asked for, ConceptNet."""
+
+    wordnet: WordNet
+    conceptnet: ConceptNet | None = None
+
+    @property
+    def sources(self) -> Sequence[WordNet | ConceptNet]:
+        """WordNet first."""
+        return [self.wordnet] if self.conceptnet is None else [self.wordnet, self.conceptnet]
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptNetFirst(Combined):
+    """ConceptNet, and the WordNet that tells kinds and parts of speech."""
+
+    conceptnet: ConceptNet
+    wordnet: WordNet
+
+    @property
+    def sources(self) -> Sequence[WordNet | ConceptNet]:
+        """ConceptNet first."""
+        return [self.conceptnet, self.wordnet]
+
+
+LexiconT = TypeVar("LexiconT", bound=WordNetFirst | ConceptNetFirst)
+
+
+@lru_cache(maxsize=4)
+def load_lexicon(kind: type[LexiconT], wordnet: str, conceptnet: str) -> LexiconT:
+    """Load both, once in a process; no ConceptNet where its name is empty."""
+    named = load_conceptnet(conceptnet) if conceptnet else None
+    return kind(wordnet=load_wordnet(wordnet), conceptnet=named)

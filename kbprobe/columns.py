@@ -52,6 +52,18 @@ def mask(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
     return to_numpy(single_chunk(column).fill_null(False).cast("uint8")).astype(np.bool_)
 
 
+def positions(values: Any, wanted: Any) -> npt.NDArray[np.int64]:
+    """Return where each of the wanted stands among some different values; -1 where it does not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrow = (pa.Array, pa.ChunkedArray)
+    values, wanted = (
+        single_chunk(one) if isinstance(one, arrow) else pa.array(one) for one in (values, wanted)
+    )
+    return to_numpy(pc.index_in(wanted, value_set=values).fill_null(-1)).astype(np.int64)
+
+
 def codes(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[Any], list[str]]:
     """Return a dictionary column as ``(codes, words)``: row ``i`` holds ``words[codes[i]]``."""
     array = single_chunk(column)

@@ -8,7 +8,7 @@ sometimes. The other half are pairs of which it says nothing, with the same subj
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from builders.always_never.slots import Edge, Slots, Terms
 from builders.engine.audit.ngrams import shares_a_word
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints, joined
+from kbprobe.columns import positions
 from kbprobe.rng import RandomGenerator
 
 EAT = ("eat", "drink")
@@ -88,8 +89,6 @@ FAMILIES: Mapping[str, Family] = {
 }
 """Every family: the six of the paper, and two of which ConceptNet itself says most."""
 
-PUBLISHED = ("body_part", "dish", "larger", "smaller", "diet", "placed")
-
 
 class Said(NamedTuple):
     """What ConceptNet says of pairs: parallel arrays, an edge a line.
@@ -151,18 +150,13 @@ class Pool:
         lines = np.flatnonzero((said.subject == subject) & (said.object == other))
         for line in lines.tolist():
             name = self.family.sources[said.source[line]].relation
-            ends = (slots.texts[int(end[line])].as_py() for end in (said.start, said.end))
-            start, end = ends
+            start, end = (slots.texts[int(ends[line])].as_py() for ends in (said.start, said.end))
             found.append(Edge(start, f"Not{name}" if said.negated[line] else name, end))
         return list(dict.fromkeys(found))
 
 
 def pool(slots: Slots, name: str) -> Pool:
-    """Find a family's words, and what ConceptNet says of their pairs.
-
-    Raises:
-        MissingDependencyError: lemminflect, which makes plurals, is not installed.
-    """
+    """Find a family's words, and what ConceptNet says of their pairs."""
     family = FAMILIES[name]
     subjects, objects = slots.terms(*family.subjects), slots.terms(*family.objects)
     fits = [at for at, text in enumerate(objects.text) if text not in family.left_out]
@@ -171,42 +165,23 @@ def pool(slots: Slots, name: str) -> Pool:
 
 
 def _said(slots: Slots, family: Family, subjects: Terms, objects: Terms) -> Said:
-    parts = []
+    none = np.empty(0, dtype=np.int64)
+    parts = [Said(none, none, none, none.astype(np.bool_), none.astype(np.float64), none, none)]
     verbs_used = sorted({verb for source in family.sources for verb in source.verbs} - {""})
     phrases = [f"{verb} {text}" for verb in verbs_used for text in objects.text]
-    found = slots.lookup(phrases).reshape(len(verbs_used), objects.size)
+    found = slots.conceptnet.lookup(phrases).reshape(len(verbs_used), objects.size)
     named: dict[str, Ints] = {"": objects.id, **dict(zip(verbs_used, found, strict=True))}
     for number, (relation, forward, verbs) in enumerate(family.sources):
         for negated in (False, True):
             start, end, weight = slots.told(relation, negated)
+            own, other = (start, end) if forward else (end, start)
             for verb in verbs:
-                own, other = (start, end) if forward else (end, start)
-                row, column = _places(subjects.id, own), _places(named[verb], other)
+                row, column = positions(subjects.id, own), positions(named[verb], other)
                 line = np.flatnonzero((row >= 0) & (column >= 0))
-                parts.append(
-                    Said(
-                        row[line],
-                        column[line],
-                        np.full(line.size, number, dtype=np.int64),
-                        np.full(line.size, negated),
-                        weight[line],
-                        start[line],
-                        end[line],
-                    )
-                )
-    if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return Said(none, none, none, none.astype(np.bool_), none.astype(np.float64), none, none)
-    return Said(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _places(ids: Ints, wanted: Ints) -> Ints:
-    """Return the place of each wanted id among ``ids`` (in any order); -1 where it has none."""
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids[order], wanted), max(ids.size - 1, 0))
-    if ids.size == 0:
-        return np.full(wanted.size, -1, dtype=np.int64)
-    return np.where(ids[order][at] == wanted, order[at], -1)
+                told = (weight[line], start[line], end[line])
+                source = np.full(line.size, number), np.full(line.size, negated)
+                parts.append(Said(row[line], column[line], *source, *told))
+    return joined(parts)
 
 
 def draw(pool: Pool, rows: int, rng: RandomGenerator) -> tuple[Ints, Ints]:
@@ -273,13 +248,6 @@ class _Taken(NamedTuple):
 
 def all_said(pool: Pool) -> tuple[Ints, Ints]:
     """Return all pairs of which ConceptNet says something, denials included."""
-    marked = pool.apart()
-    if not pool.family.sources:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    rows, columns = np.nonzero(marked & pool.likely())
+    marked = pool.apart() & pool.likely() & bool(pool.family.sources)
+    rows, columns = np.nonzero(marked)
     return rows.astype(np.int64), columns.astype(np.int64)
-
-
-def family_names(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the families wanted, in their own order, each once."""
-    return tuple(name for name in FAMILIES if name in wanted)

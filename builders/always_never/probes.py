@@ -7,6 +7,7 @@ template families, which people label. The builder makes the candidates; with th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,21 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from builders.always_never.options import FAMILIES, AlwaysNeverOptions
 from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators
-from kb_cache.base import Combined
-from kb_cache.conceptnet.load import load_conceptnet
+from builders.lexicons import ConceptNetFirst, load_lexicon
 from kb_cache.conceptnet.types import ConceptNet
-from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -53,38 +51,24 @@ SILVER = (
 
 
 @dataclass(frozen=True, eq=False)
-class Sources(Combined):
-    """ConceptNet, the WordNet that tells kinds, and the votes, if any."""
+class Labelled(ConceptNetFirst):
+    """The knowledge bases, and the sha256 of the files of labels."""
 
-    conceptnet: ConceptNet
-    wordnet: WordNet
-    labels: str = ""
-
-    @property
-    def sources(self) -> list[ConceptNet | WordNet]:
-        """ConceptNet first."""
-        return [self.conceptnet, self.wordnet]
+    labels: str
 
     @property
     def digest(self) -> str:
-        """The digests of the knowledge bases, and a sha256 of the files of labels."""
-        return super().digest + (f"+{self.labels}" if self.labels else "")
+        """The digests of all."""
+        return f"{super().digest}+{self.labels}"
 
 
-@lru_cache(maxsize=2)
-def _load(conceptnet: str, wordnet: str) -> Sources:
-    return Sources(load_conceptnet(conceptnet), load_wordnet(wordnet))
-
-
-def open_sources(options: AlwaysNeverOptions) -> Sources:
-    """Load the knowledge bases that the options name, once for a process.
+def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
+    """Load the knowledge bases that the options name.
 
     Raises:
         UsageError: there is no such file of labels, or no such knowledge base.
     """
-    import hashlib
-
-    loaded = _load(options.conceptnet, options.wordnet)
+    loaded = load_lexicon(ConceptNetFirst, options.wordnet, options.conceptnet)
     if not options.labels:
         return loaded
     digest = hashlib.sha256()
@@ -93,7 +77,7 @@ def open_sources(options: AlwaysNeverOptions) -> Sources:
             digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
         except OSError as error:
             raise UsageError(f"--labels {path}: {error.strerror}") from None
-    return Sources(loaded.conceptnet, loaded.wordnet, digest.hexdigest())
+    return Labelled(loaded.conceptnet, loaded.wordnet, digest.hexdigest())
 
 
 @lru_cache(maxsize=2)
@@ -114,19 +98,18 @@ def _slots(conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float) -> Slots:
     paper="olmpics",
     labelled=False,
 )
-def always_never(sources: Sources, options: AlwaysNeverOptions, rng: RandomGenerator) -> Plan:
+def always_never(
+    sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
+) -> Plan:
     """Do cats never, rarely, sometimes, often or always drink coffee?"""
     slots = _slots(sources.conceptnet, sources.wordnet, options.min_zipf)
     found = [_pairs(slots, name, options, rng) for name in options.families]
-    if not any(one.size for _, one, _ in found):
-        raise UsageError(
-            f"{NAME}: no candidate is left under these options (families "
-            f"{', '.join(options.families)}). Loosen one of them."
-        )
-    log = DropLog()
+    dropped = DropLog()
     for pool, one, _ in found if not options.silver else ():
-        log[f"{pool.name}: too few words for as many candidates"] = options.per_family - one.size
-    plan = replace(_candidates(slots, found, options, rng), dropped=log)
+        dropped[f"{pool.name}: too few words for as many candidates"] = (
+            options.per_family - one.size
+        )
+    plan = _candidates(slots, found, options, dropped, rng)
     if options.silver:
         return _silver(plan, found, options, rng)
     return _voted(plan, sources, options, rng) if options.labels else plan
@@ -150,9 +133,17 @@ def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGene
 
 
 def _candidates(
-    slots: Slots, found: Sequence[Pairs], options: AlwaysNeverOptions, rng: RandomGenerator
+    slots: Slots,
+    found: Sequence[Pairs],
+    options: AlwaysNeverOptions,
+    dropped: DropLog,
+    rng: RandomGenerator,
 ) -> Plan:
-    """Lay the pairs out as rows without answers."""
+    """Lay the pairs out as rows without answers.
+
+    Raises:
+        UsageError: there are none.
+    """
     from builders.always_never.labels import SCALE
 
     pairs = [
@@ -160,82 +151,66 @@ def _candidates(
         for pool, ones, others in found
         for one, other in zip(ones.tolist(), others.tolist(), strict=True)
     ]
-    rows = np.arange(len(pairs), dtype=np.int64)
-    subjects = sorted({pool.subjects.text[one] for pool, one, _ in pairs})
-    number = {text: at for at, text in enumerate(subjects)}
-    concept = np.array([number[pool.subjects.text[one]] for pool, one, _ in pairs], dtype=np.int64)
-    identity = text_keys(subjects)
+    dropped.require(len(pairs), what=f"{NAME}: no candidate is left under these options")
+    names = [pool.name for pool, _, _ in pairs]
+    subjects = [pool.subjects.text[one] for pool, one, _ in pairs]
+    objects = [pool.objects.text[other] for pool, _, other in pairs]
+    fields = {
+        "family": names,
+        "subject": [pool.subjects.shown[one] for pool, one, _ in pairs],
+        "object": [pool.objects.shown[other] for pool, _, other in pairs],
+        "subject_plural": [pool.subjects.plural[one] for pool, one, _ in pairs],
+        "object_plural": [pool.objects.plural[other] for pool, _, other in pairs],
+    }
     return plan_rows(
-        questions=_questions(pairs),
+        questions=Questions.from_columns(text_keys(names, subjects, objects), fields),
         choices=Nodes.from_columns(SCALE, field="word"),
-        nodes=np.tile(np.arange(len(SCALE), dtype=np.int64), (rows.size, 1)),
-        split=assign_splits(identity[concept], options.split_shares, rng.child("splits")),
+        nodes=np.tile(np.arange(len(SCALE), dtype=np.int64), (len(pairs), 1)),
+        split=assign_splits(text_keys(subjects), options.split_shares, rng.child("splits")),
         families=FAMILIES,
-        family=np.array([1 + FAMILIES.index(pool.name) for pool, _, _ in pairs], dtype=np.int64),
+        family=np.array([1 + FAMILIES.index(name) for name in names], dtype=np.int64),
         relation="unlabelled",
-        concept=concept,
-        concepts=pa.array(subjects),
+        concept=(concept := named_clusters(subjects)).codes,
+        concepts=concept.values,
         facts=Facts.from_triples(pool.edges(slots, one, other) for pool, one, other in pairs),
         hops=0,
         order=FixedScale(),
-        answers=FromAnnotators(np.zeros(rows.size, dtype=np.bool_), CANDIDATES),
+        answers=FromAnnotators(np.zeros(len(pairs), dtype=np.bool_), CANDIDATES),
+        dropped=dropped,
     )
 
 
-def _questions(pairs: Sequence[tuple[Pool, int, int]]) -> Questions:
-    lines = [
-        (
-            pool.name,
-            pool.subjects.shown[one],
-            pool.objects.shown[other],
-            pool.subjects.plural[one],
-            pool.objects.plural[other],
-        )
-        for pool, one, other in pairs
-    ]
-    names = ("family", "subject", "object", "subject_plural", "object_plural")
-    key = text_keys(
-        *zip(
-            *((p.name, p.subjects.text[one], p.objects.text[other]) for p, one, other in pairs),
-            strict=True,
-        )
-    )
-    fields = dict(zip(names, map(list, zip(*lines, strict=True)), strict=True))
-    return Questions.from_columns(key, fields)
-
-
-def _voted(plan: Plan, sources: Sources, options: AlwaysNeverOptions, rng: RandomGenerator) -> Plan:
+def _voted(
+    plan: Plan, sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
+) -> Plan:
     """Label the rows by the votes, and balance them."""
-    from builders.always_never.labels import (
-        BALANCE,
-        agreed,
-        annotator_names,
-        read_verdicts,
-    )
+    from builders.always_never.labels import BALANCE, agreed, annotator_names, read_verdicts
     from builders.engine.render.assemble import id_texts, row_identity, row_ids
 
     ids = id_texts(row_ids(plan, row_identity(NAME, sources.name))).to_pylist()
-    verdicts = agreed(
-        read_verdicts([Path(path) for path in options.labels], ids, options.min_votes),
-        options.min_agreement,
-    )
     place = {name: at for at, name in enumerate(ids)}
-    kept = [verdict for verdict in verdicts if verdict.kept]
+    given = read_verdicts([Path(path) for path in options.labels], ids, options.min_votes)
+    verdicts = {verdict.id: verdict for verdict in agreed(given, options.min_agreement)}
+    kept = [verdict for verdict in verdicts.values() if verdict.kept]
     rows = np.array([place[verdict.id] for verdict in kept], dtype=np.int64)
     answer = np.array([verdict.answer for verdict in kept], dtype=np.int64)
-    stay = _balance(plan, rows, answer, options, rng)
+    stay = _balanced(plan, rows, answer, options, rng)
     for at in np.flatnonzero(~stay).tolist():
-        kept[at] = kept[at].left_out(BALANCE)
-    final = {verdict.id: verdict for verdict in (*verdicts, *kept)}
-    names = annotator_names(final.values())
-    labelled = _answered(plan, rows[stay], answer[stay], "voted")
-    reasons = [verdict.reason for verdict in final.values() if not verdict.kept]
-    for reason in sorted(set(reasons)):
-        labelled = labelled.with_dropped(f"labels: {reason}", reasons.count(reason))
-    labelled = labelled.with_dropped("labels: candidates not judged", len(ids) - len(final))
-    lines = [verdict.line(names) for verdict in sorted(final.values(), key=lambda v: v.id)]
-    about = _about_votes([verdict for verdict in final.values() if verdict.kept], len(names))
-    return _with_answers(labelled, options, about, lines)
+        verdicts[kept[at].id] = kept[at].left_out(BALANCE)
+    dropped = DropLog(plan.dropped)
+    for reason in sorted(verdict.reason for verdict in verdicts.values() if not verdict.kept):
+        dropped[f"labels: {reason}"] += 1
+    dropped["labels: candidates not judged"] += len(ids) - len(verdicts)
+    names = annotator_names(verdicts.values())
+    return _labelled(
+        replace(plan, dropped=+dropped),
+        rows[stay],
+        answer[stay],
+        "voted",
+        options,
+        _about_votes([verdict for verdict in verdicts.values() if verdict.kept], len(names)),
+        [verdict.line(names) for verdict in verdicts.values()],
+    )
 
 
 def _about_votes(verdicts: Sequence[Verdict], annotators: int) -> dict[str, Any]:
@@ -259,15 +234,16 @@ def _silver(
 
     answer = np.concatenate([grades(pool, ones, others) for pool, ones, others in found])
     rows = np.arange(len(plan), dtype=np.int64)
-    stay = _balance(plan, rows, answer, options, rng)
-    labelled = _answered(plan, rows[stay], answer[stay], "silver")
-    labelled = labelled.with_dropped("silver: left out to balance the answers", int((~stay).sum()))
-    return _with_answers(labelled, options, {"source": SILVER, "kind": "silver"})
+    stay = _balanced(plan, rows, answer, options, rng)
+    plan = plan.with_dropped("silver: left out to balance the answers", int((~stay).sum()))
+    about = {"source": SILVER, "kind": "silver"}
+    return _labelled(plan, rows[stay], answer[stay], "silver", options, about)
 
 
-def _balance(
+def _balanced(
     plan: Plan, rows: Ints, answer: Ints, options: AlwaysNeverOptions, rng: RandomGenerator
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+) -> Bools:
+    """Mark the rows that stay so that no answer is right too often in a family and split."""
     from builders.always_never.labels import balanced
 
     cell = plan.family.codes[rows] * len(SPLITS) + plan.split[rows]
@@ -275,24 +251,26 @@ def _balance(
     return balanced(cell, answer, options.max_majority, rng.child("balance"), key)
 
 
-def _answered(plan: Plan, rows: Ints, answer: Ints, kind: str) -> Plan:
-    """Take some rows, with their answers in front of the other choices."""
-    taken = plan.take(rows)
-    order = np.argsort(taken.nodes != answer[:, None], axis=1, kind="stable")
-    provenance = replace(taken.provenance, relation=kind)
-    nodes = np.take_along_axis(taken.nodes, order, axis=1)
-    return replace(taken, nodes=nodes, provenance=provenance)
-
-
-def _with_answers(
+def _labelled(
     plan: Plan,
+    rows: Ints,
+    answer: Ints,
+    kind: str,
     options: AlwaysNeverOptions,
     about: Mapping[str, Any],
     lines: Sequence[Mapping[str, Any]] = (),
 ) -> Plan:
+    """Take some rows, with their answers in front of the other choices."""
     DropLog(plan.dropped).require(
-        len(plan),
+        rows.size,
         f"Loosen --min-agreement, --min-votes or --max-majority ({options.max_majority:g}).",
         f"{NAME}: no labelled row is left",
     )
-    return replace(plan, answers=FromAnnotators(np.ones(len(plan), dtype=np.bool_), about, lines))
+    taken = plan.take(rows)
+    order = np.argsort(taken.nodes != answer[:, None], axis=1, kind="stable")
+    return replace(
+        taken,
+        nodes=np.take_along_axis(taken.nodes, order, axis=1),
+        provenance=replace(taken.provenance, relation=kind),
+        answers=FromAnnotators(np.ones(rows.size, dtype=np.bool_), about, lines),
+    )

@@ -7,7 +7,7 @@ bare where they are not counted ("fur").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,17 +20,19 @@ from builders.always_never.kinds import KINDS, Kind
 from builders.english.inflection import is_plural, noun_plural
 from builders.english.nouns import Nouns
 from builders.english.word_lists import word_list, word_pairs
-from builders.properties.facts import unfit
-from kb_cache.conceptnet.filter import VERB, parts_of_speech
+from builders.properties.facts import listed, unfit
+from kb_cache.conceptnet.filter import ADJECTIVE, VERB, parts_of_speech
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import mask, single_chunk, to_numpy
 
 MAX_HOPS = 2
 """IsA edges from a word to its kind, at most: each one adds errors."""
+
+_BITS = {"verb": VERB, "adjective": ADJECTIVE}
 
 PLURAL_ZIPF = 1.3
 """Plurals that are rarer are odd: what takes one is left out."""
@@ -82,22 +84,13 @@ class Slots:
         self._reasons: dict[tuple[int, str], list[Edge]] = {}
 
     def terms(self, *kinds: str) -> Terms:
-        """Return the words of some kinds; what is of several is of the first.
-
-        Raises:
-            MissingDependencyError: lemminflect, which makes plurals, is not installed.
-        """
-        parts = [self._of_kind(name) for name in kinds]
-        taken: set[int] = set()
-        rows = []
-        for part in parts:
-            rows += [row for row in zip(*part, strict=True) if row[0] not in taken]
-            taken.update(part.id.tolist())
-        return _terms(sorted(rows))
-
-    def lookup(self, texts: Iterable[str]) -> Ints:
-        """Return the id of each text; -1 where ConceptNet does not have it."""
-        return self.conceptnet.lookup(list(texts))
+        """Return the words of some kinds; what is of several is of the first."""
+        rows = {
+            row[0]: row
+            for name in reversed(kinds)
+            for row in zip(*self._of_kind(name), strict=True)
+        }
+        return _terms([rows[word] for word in sorted(rows)])
 
     def told(self, relation: str, negated: bool = False) -> tuple[Ints, Ints, Floats]:
         """Return a relation's edges between words: start, end, weight; none if it is unknown."""
@@ -108,26 +101,21 @@ class Slots:
         return self.conceptnet.terms[start], self.conceptnet.terms[end], weight
 
     def reasons(self, concept: int, kind: str) -> list[Edge]:
-        """Return the edges by which a word is of a kind, from the word on; none if there are none.
-
-        They are the shortest way of IsA to what the kind's words are.
-        """
+        """Return the shortest way of IsA from a word to what the kind's words are, if any."""
         if (concept, kind) not in self._reasons:
             self._reasons[concept, kind] = self._way_up(concept, self._tops(kind))
         return self._reasons[concept, kind]
 
     def _way_up(self, concept: int, goals: set[int]) -> list[Edge]:
-        ways = [[concept]]
+        ways: list[list[int]] = [[concept]]
         for _ in range(MAX_HOPS):
-            ways = [[*way, above] for way in ways for above in self._above(way[-1])]
+            ways = [
+                [*way, above] for way in ways for above in self._isa.neighbours(way[-1]).tolist()
+            ]
             if reached := [way for way in ways if way[-1] in goals]:
                 names = [self.texts[i].as_py() for i in min(reached)]
                 return [Edge(one, "IsA", other) for one, other in pairwise(names)]
         return []
-
-    def _above(self, concept: int) -> list[int]:
-        above: list[int] = self._isa.neighbours(concept).tolist()
-        return above
 
     @cached_property
     def _isa(self) -> Graph:
@@ -138,7 +126,7 @@ class Slots:
     def _tops(self, kind: str) -> set[int]:
         """What ConceptNet calls the kind."""
         if kind not in self._goals:
-            self._goals[kind] = set(self.lookup(KINDS[kind].isa).tolist()) - {-1}
+            self._goals[kind] = set(self.conceptnet.lookup(list(KINDS[kind].isa)).tolist()) - {-1}
         return self._goals[kind]
 
     def _of_kind(self, name: str) -> Terms:
@@ -156,17 +144,17 @@ class Slots:
             for negated in (False, True):
                 start, end, weight = self.told(relation, negated)
                 held = np.isin(start, self._of_kind(holders).id)
-                ids.append(end[held & ((weight >= TOLD) | (kind.pos == 0))])
+                ids.append(end[held & ((weight >= TOLD) | (kind.pos == "noun"))])
         found = np.unique(np.concatenate(ids))
         texts = self.texts.take(pa.array(found))
-        fits = ~unfit(texts, self.wordnet) & ~_listed(texts, kind.left_out)
+        fits = ~unfit(texts, self.wordnet) & ~listed(texts, kind.left_out)
         fits &= to_numpy(pc.count_substring(texts, " ")) < kind.words
         found, texts = found[fits], texts.filter(pa.array(fits))
         fits = zipf_frequencies(texts.to_pylist()) >= self.min_zipf
         if kind.synsets:
             fits &= self._nouns(texts, kind)
         else:
-            fits &= (parts_of_speech(texts, self.wordnet) & kind.pos) > 0
+            fits &= (parts_of_speech(texts, self.wordnet) & _BITS[kind.pos]) > 0
         found, texts = found[fits], texts.filter(pa.array(fits))
         return _terms(list(self._worded(found, texts.to_pylist(), name, kind)))
 
@@ -183,15 +171,15 @@ class Slots:
             noun &= to_numpy(wordnet.senses["number"]) == 1
         rows = np.flatnonzero(noun & np.isin(synset, below))
         lemmas = pc.utf8_lower(wordnet.lemma_texts()).take(pa.array(rows))
-        return np.asarray(pc.is_in(texts, value_set=lemmas).to_numpy(zero_copy_only=False))
+        return mask(pc.is_in(texts, value_set=lemmas))
 
     def _worded(
         self, ids: Ints, texts: Sequence[str], name: str, kind: Kind
     ) -> Iterator[tuple[int, str, str, str, bool]]:
         nouns = Nouns(self.wordnet, texts)
-        if kind.pos:
+        if kind.pos != "noun":
             for i, text in zip(ids.tolist(), texts, strict=True):
-                if nouns.is_verb(text) == (kind.pos == VERB):
+                if nouns.is_verb(text) == (kind.pos == "verb"):
                     yield i, text, name, text, False
             return
         plurals = [noun_plural(text) for text in texts]
@@ -213,8 +201,3 @@ def _terms(rows: list[tuple[int, str, str, str, bool]]) -> Terms:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(5)]
     ids = np.array(columns[0], dtype=np.int64)
     return Terms(ids, *columns[1:])
-
-
-def _listed(texts: pa.Array, words: frozenset[str]) -> Bools:
-    listed = pc.is_in(texts, value_set=pa.array(sorted(words), pa.string()))
-    return np.asarray(listed.to_numpy(zero_copy_only=False))

@@ -14,17 +14,20 @@ UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
 ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])
-"""A named tuple of parallel arrays."""
+"""A tuple of parallel arrays, named or not."""
 
 
 def lines_of(table: ParallelT, rows: Ints | Bools) -> ParallelT:
     """Return some lines of parallel arrays."""
-    return type(table)(*(column[rows] for column in table))
+    made: ParallelT = getattr(table, "_make", tuple)(column[rows] for column in table)
+    return made
 
 
 def joined(parts: Sequence[ParallelT]) -> ParallelT:
-    """Lay the lines of several tables of parallel arrays end to end."""
-    return type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+    """Lay the lines of several tuples of parallel arrays end to end."""
+    columns = map(np.concatenate, zip(*parts, strict=True))
+    made: ParallelT = getattr(parts[0], "_make", tuple)(columns)
+    return made
 
 
 def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:

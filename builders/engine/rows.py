@@ -198,7 +198,7 @@ def draw_plan(
     for label in dict.fromkeys(family.label for family in wanted):
         made = sum(part.rows.size for part in parts if part.family.label == label)
         missing = asking.gold.size * options.perturbations - made
-        dropped[f"{label}: too few distractors, or they cannot pay back the gold"] += missing
+        dropped[f"{label}: too few distractors, or they cannot be balanced"] += missing
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))

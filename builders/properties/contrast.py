@@ -16,18 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.properties.text import senses_of
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
-from kbprobe.columns import codes, single_chunk, to_numpy
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Ints, contains, joined, ragged_ranges, sorted_unique
+from kbprobe.columns import codes, positions, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
 """Concepts whose sets of properties have this cosine resemble each other."""
 
 ALIKE_PROPERTIES = 0.3
 """Properties whose sets of concepts have this cosine resemble each other."""
+
+COMMON_SENSE = 0.1
+"""A sense counts if it has at least this share of the uses of the word's commonest one."""
 
 DESCRIBED = 3
 """Objects that a relation must give a concept before silence on another says anything."""
@@ -64,10 +66,6 @@ class Edges(NamedTuple):
     opposite: Ints
     weight: npt.NDArray[np.float64]
 
-    def take(self, rows: Bools) -> Edges:
-        """Return some of the edges."""
-        return Edges(self.start[rows], self.key[rows], self.opposite[rows], self.weight[rows])
-
 
 @dataclass(frozen=True, eq=False)
 class Support:
@@ -95,12 +93,12 @@ class Support:
     @cached_property
     def said(self) -> Bools:
         """What some edge says."""
-        return self._table(self._place[self.edges.start], _positions(self.keys, self.edges.key))
+        return self._table(self._place[self.edges.start], positions(self.keys, self.edges.key))
 
     @cached_property
     def denied(self) -> Bools:
         """What some edge of the opposite sign says."""
-        opposite = _positions(self.keys, self.edges.opposite)
+        opposite = positions(self.keys, self.edges.opposite)
         return self._table(self._place[self.edges.start], opposite)
 
     @cached_property
@@ -110,7 +108,7 @@ class Support:
 
     def cell(self, concept: Ints, key: Ints) -> Ints:
         """Number the cells of a table: concept by concept, property by property."""
-        return self._place[concept] * self.keys.size + _positions(self.keys, key)
+        return self._place[concept] * self.keys.size + positions(self.keys, key)
 
     def inherited(self) -> Bools:
         """What some edge says of that which the concept is a kind of.
@@ -130,7 +128,7 @@ class Support:
         walk = self.wordnet.isa.walk(synset, WORDNET_HOPS)
         source, concept = self._means.reversed.expand(walk.node)
         parts.append((position[walk.source[source]], concept))
-        own, above = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+        own, above = joined(parts)
         telling = self.telling[above]
         return self._properties_of(own[telling], above[telling])
 
@@ -146,7 +144,7 @@ class Support:
         for graph in (self.wordnet.isa, self.wordnet.isa.reversed):
             walk = graph.walk(synset)
             parts.append((position[walk.source], walk.node))
-        own, kind = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+        own, kind = joined(parts)
         again, concept = named.reversed.expand(kind)
         third, which = objects.expand(concept)
         return self._table(own[again[third]], which)
@@ -246,7 +244,7 @@ class Support:
         position, synset = self._means.expand(target)
         isa = self.wordnet.isa
         steps = [(np.arange(synset.size), synset), isa.expand(synset), isa.reversed.expand(synset)]
-        step, near = (np.concatenate(ends) for ends in zip(*steps, strict=True))
+        step, near = joined(steps)
         again, term = self._means.reversed.expand(near)
         which = position[step[again]]
         order = np.argsort(self.edges.key, kind="stable")
@@ -279,12 +277,10 @@ class Support:
         words = pc.split_pattern(texts.take(pa.array(terms)), " ")
         owner = to_numpy(pc.list_parent_indices(words)).astype(np.int64)
         targets = sorted_unique(self.keys % len(cn))
-        found = pc.index_in(pc.list_flatten(words), value_set=texts.take(pa.array(targets)))
-        target = to_numpy(pc.fill_null(found, -1)).astype(np.int64)
+        target = positions(texts.take(pa.array(targets)), pc.list_flatten(words))
         # Phrases are not found among words, but may be terms themselves.
-        whole = _positions(targets, terms)
         owner = np.concatenate([owner, np.arange(terms.size, dtype=np.int64)])
-        target = np.concatenate([target, whole])
+        target = np.concatenate([target, positions(targets, terms)])
         known = target >= 0
         size = max(terms.size, targets.size, self.keys.size)
         holds = Graph.from_edges(size, owner[known], target[known])
@@ -319,7 +315,7 @@ class Support:
     @cached_property
     def _has(self) -> Graph:
         """From all concepts to their properties."""
-        at = _positions(self.keys, self.edges.key)
+        at = positions(self.keys, self.edges.key)
         known = at >= 0
         size = max(len(self.conceptnet), self.keys.size)
         return Graph.from_edges(size, self.edges.start[known], at[known])
@@ -359,12 +355,6 @@ class Support:
         return self._table(concept[others][position], which)
 
 
-def _positions(keys: Ints, wanted: Ints) -> Ints:
-    """Return where each of ``wanted`` stands in ``keys`` (ascending); -1 where it does not."""
-    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
-    return np.where(contains(keys, wanted), at, -1)
-
-
 def _alike(
     one: Ints, other: Ints, one_size: Ints, other_size: Ints, cosine: float
 ) -> tuple[Ints, Ints]:
@@ -382,3 +372,25 @@ def _alike(
     bound = cosine * cosine * one_size[first] * other_size[second]
     close = (shared >= 2) & (shared * shared >= bound)
     return first[close], second[close]
+
+
+def senses_of(conceptnet: ConceptNet, wordnet: WordNet, every: bool = False) -> tuple[Ints, Ints]:
+    """The nouns and verbs of WordNet that concepts may name: (concept, synset), parallel.
+
+    Beside the first sense, those that are rare in WordNet's tagged texts are left out, unless
+    ``every`` one is wanted.
+    """
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    count = to_numpy(wordnet.senses["count"])
+    pos = wordnet.pos_codes[synset].astype(np.int64)
+    lemmas = pc.utf8_lower(wordnet.lemma_texts())
+    concept = positions(conceptnet.concepts["text"], lemmas)
+    rows = np.flatnonzero((concept >= 0) & (pos <= POS.index("v")))
+    if every:
+        return concept[rows], synset[rows]
+    word = concept[rows] * 2 + pos[rows]
+    most = np.zeros(2 * len(conceptnet), dtype=count.dtype)
+    np.maximum.at(most, word, count[rows])
+    first = to_numpy(wordnet.senses["number"])[rows] == 1
+    rows = rows[first | (count[rows] >= COMMON_SENSE * most[word])]
+    return concept[rows], synset[rows]

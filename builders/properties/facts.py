@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from importlib import resources
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
 from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.drops import DropLog
 from builders.properties.contrast import Edges, Support
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, sorted_unique
+from kbprobe.columns import mask, single_chunk, to_numpy
 
 LOOSE = ("HasProperty", "IsA")
 """Relations whose edges are the noisiest: they need more weight."""
@@ -34,67 +37,17 @@ DOINGS = ("activity", "art", "exercise", "game", "hobby", "season", "sport")
 """What ConceptNet 4 says to be one of these has often lost its ending: to fish is a sport."""
 
 
-TOO_GENERAL = frozenset(
-    """
-    adult air animal anything atom body boy child dirt dust electricity everybody everything friend
-    fungus germ girl good gravity ground group human kid lady level life light man mankind matter
-    molecule humanity name noise nothing object oxygen people person piece place pollution property
-    rest row sale shade shadow side something space stuff substance thing water woman work world
-    """.split()  # noqa: SIM905
-) | {"human being", "physical object", "young person", "old person"}
+_FILE = resources.files("builders.properties") / "data" / "terms.yaml"
+_TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
+
+TOO_GENERAL = frozenset(_TERMS["too_general"])
 """Concepts of which next to everything has been said: neither asked for nor offered."""
 
-OFFENSIVE = frozenset(
-    """
-    abortion adultery anal anus arse ass asshole bastard bitch boob breast brothel bugger butt
-    buttock cock coitus condom copulate crap cum cunt damn dick dildo dyke ejaculate erect
-    erection erotic fag faggot fart feces fellatio fetish fornicate fuck gay genital genitalia
-    genocide heroin homosexual hooker horny intercourse kill kinky lesbian lust masturbate
-    masturbation molest murder naked nazi nigger nipple nude orgasm orgy panty pee penis pimp
-    piss poop porn pornography prostitute prostitution pube pubic pussy queer racism racist rape
-    rapist rectum retard scrotum semen sex sexual sexuality sexy shit slave slut sodomy sperm
-    strip stripper suicide testicle tit titty torture turd urine vagina whore
-    """.split()  # noqa: SIM905
-)
+OFFENSIVE = frozenset(_TERMS["offensive"])
 """Terms that hold one of these words are left out."""
 
 VAGUE: Mapping[str, frozenset[str]] = {
-    relation: frozenset(objects.split(","))
-    for relation, objects in {
-        "AtLocation": (
-            "animal,body,cat,cow,den,hole,home,house,inside,nature,opus,outside,"
-            "person,place,rainbow,rock,universe,war,wood,world"
-        ),
-        "CapableOf": (
-            "bottom out,break,burn,crash,damage,destroy,die,fall,fall down,hold,hurt,"
-            "kill,live,pet,rain,roll,work"
-        ),
-        "Causes": "arousal,death,friendship,wetting",
-        "HasA": "branch,liquid,number,side,sugar,value,water",
-        "HasPrerequisite": "practice,stress,study,time",
-        "HasProperty": (
-            "addictive,alive,bad,beautiful,big,blind,blue,bright,clear,cold,colorful,"
-            "comfortable,comfy,complex,crisp,cute,dangerous,dark,destructive,dry,"
-            "enjoyable,expensive,fast,fragile,fun,funny,good,great,hard,healthy,"
-            "heavy,hot,huge,important,large,legal,light,little,long,loud,new,nice,"
-            "noisy,old,painful,pretty,random,rare,real,rigid,romantic,safe,short,"
-            "slow,small,smart,soft,sound,strong,sturdy,tall,thin,tiny,unpredictable,"
-            "useful,vertical,violent,warm,wet,young,yummy"
-        ),
-        "HasSubevent": "death,fear",
-        "IsA": (
-            "area,body part,cat,country,desert,element,figure,fun,group,heart,hell,"
-            "house,man,noun,object,person,physical object,play,result,season,shape,"
-            "solid,sound,substance,thing,waste,water,woman"
-        ),
-        "MotivatedByGoal": "birthday,bore,hurt,like,need,pay,say",
-        "PartOf": "life,person,weather",
-        "ReceivesAction": "burn,buy,close,cut,fold,open,sell,use",
-        "UsedFor": (
-            "beat,help,hurt,lick,like,live,look,love,make,make love,move,put,rain,"
-            "resist,speed,support,turn,use,work"
-        ),
-    }.items()
+    relation: frozenset(objects) for relation, objects in _TERMS["vague"].items()
 }
 """Relation -> objects that may be said of nearly everything, or of which nobody knows what is meant
 ("used for working", "often big"): not asked about."""
@@ -137,7 +90,7 @@ class Evidence:
         lacks: (concepts, properties) what concepts can be said not to have.
         denied: (concepts, properties) what an edge of the opposite sign denies.
         rules: how strictly evidence was taken.
-        dropped: what was left out on the way, in words -> how many edges.
+        dropped: how many edges were left out on the way.
     """
 
     concept: Ints
@@ -149,7 +102,7 @@ class Evidence:
     lacks: Bools
     denied: Bools
     rules: Rules
-    dropped: dict[str, int]
+    dropped: DropLog
 
 
 def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
@@ -190,8 +143,8 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
         likely[:, kinds] = classified[:, kinds]
         enough = np.where(kinds, rules.min_weight_firm, rules.min_weight_loose)[cell % keys.size]
         doubtful = (weight < enough) & ~likely.ravel()[cell]
-        dropped["edges: little weight, and the same is said of nothing alike"] = int(doubtful.sum())
-        cell, weight = cell[~doubtful], weight[~doubtful]
+        kept = dropped.drop("edges: little weight, and the same is said of nothing alike", doubtful)
+        cell, weight = cell[kept], weight[kept]
     order = np.lexsort((-weight, cell))
     first = order[np.diff(cell[order], prepend=-1) > 0]
     return Evidence(
@@ -224,13 +177,11 @@ def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
             start, end = conceptnet.terms[start], conceptnet.terms[end]
             code = 2 * number + negated
             parts.append(Edges(start, code * size + end, (code ^ 1) * size + end, weight))
-    edges = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return edges.take(edges.start != edges.key % size)
+    edges = joined(parts)
+    return lines_of(edges, edges.start != edges.key % size)
 
 
-def _sure_edges(
-    conceptnet: ConceptNet, wordnet: WordNet, rules: Rules
-) -> tuple[Edges, dict[str, int]]:
+def _sure_edges(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> tuple[Edges, DropLog]:
     """The edges that may make a gold true, and how many were left out for what reason."""
     size = len(conceptnet)
     asked = np.zeros(conceptnet.assertions.num_rows, dtype=np.bool_)
@@ -239,8 +190,7 @@ def _sure_edges(
             asked[conceptnet.rows(name, negated)] = True
     options = NoiseFilter(min_weight=rules.min_weight)
     filtered, report = filter_noise(conceptnet.select(asked), options, wordnet)
-    dropped = {f"edges: {step.filter}": step.removed for step in report.steps}
-
+    dropped = DropLog({f"edges: {step.filter}": step.removed for step in report.steps})
     edges = _edges_of(filtered, rules.relations)
     code = edges.key // size
     names = np.array(rules.relations)[code // 2]
@@ -264,9 +214,8 @@ def _sure_edges(
     }
     left = np.ones(edges.start.size, dtype=np.bool_)
     for reason, fails in tests.items():
-        dropped[f"edges: {reason}"] = int((left & fails).sum())
-        left &= ~fails
-    return edges.take(left), dropped
+        left &= dropped.drop(f"edges: {reason}", left & fails)
+    return lines_of(edges, left), dropped
 
 
 def _vague(relation: npt.NDArray[np.str_], texts: pa.Array, target: Ints) -> Bools:
@@ -279,7 +228,7 @@ def _vague(relation: npt.NDArray[np.str_], texts: pa.Array, target: Ints) -> Boo
 
 def listed(texts: pa.Array, terms: frozenset[str]) -> Bools:
     """Mark the texts that are on a list."""
-    return _mask(pc.is_in(texts, pa.array(sorted(terms))))
+    return mask(pc.is_in(texts, pa.array(sorted(terms), pa.string())))
 
 
 def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
@@ -293,15 +242,5 @@ def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
     lower = pc.utf8_lower(lemmas)
     names = lower.filter(pc.and_(pa.array(first), pc.not_equal(lemmas, lower)))
     offensive = rf"\b(?:{'|'.join(sorted(OFFENSIVE))})s?\b"
-    plain = pc.match_substring_regex(texts, _PLAIN)
-    return (
-        _mask(pc.is_in(texts, names))
-        | _mask(pc.match_substring_regex(texts, offensive))
-        | ~_mask(plain)
-    )
-
-
-def _mask(booleans: pa.Array) -> Bools:
-    mask = np.zeros(len(booleans), dtype=np.bool_)
-    mask[to_numpy(pc.indices_nonzero(booleans)).astype(np.int64)] = True
-    return mask
+    odd = pc.or_(pc.is_in(texts, names), pc.match_substring_regex(texts, offensive))
+    return mask(pc.or_(odd, pc.invert(pc.match_substring_regex(texts, _PLAIN))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.plan import Facts, Nodes, Questions
-from builders.english.inflection import gerund
+from builders.english.inflection import gerund, past_participle
+from builders.english.nouns import Nouns
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
-from builders.properties.rows import Asking
-from builders.properties.text import PropertyForms
+from builders.properties.rows import PropertyPairs
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import WordNet
@@ -44,6 +44,54 @@ def kinds_below(conceptnet: ConceptNet) -> Ints:
     return below
 
 
+class PropertyForms(Nouns):
+    """Puts the objects of properties into the forms that their relations' phrases take."""
+
+    def activity(self, term: str) -> str:
+        """Return what one does, or a thing: "lying down", "an accident"."""
+        return gerund(term) if self.is_verb(term) else self.indefinite(term)
+
+    def wish(self, term: str) -> str:
+        """Return what one wants: "to sleep", "a drink"."""
+        return f"to {term}" if self.is_verb(term) else self.indefinite(term)
+
+    def purpose(self, term: str) -> str:
+        """Return why one does something: "to win", "for fun"."""
+        return f"to {term}" if self.is_verb(term) else f"for {self.indefinite(term)}"
+
+    def word(self, relation: str, term: str) -> str:
+        """Return an object in the form that a relation's phrase takes.
+
+        Args:
+            relation: ConceptNet's name of the relation, or of its negation.
+            term: the object.
+        """
+        form = _FORMS.get(relation.removeprefix("Not"))
+        return term if form is None else form(self, term)
+
+
+_FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
+    "AtLocation": PropertyForms.place,
+    "Causes": PropertyForms.activity,
+    "CausesDesire": PropertyForms.wish,
+    "CreatedBy": PropertyForms.activity,
+    "DefinedAs": PropertyForms.indefinite,
+    "Desires": PropertyForms.wish,
+    "HasA": PropertyForms.parts,
+    "HasFirstSubevent": PropertyForms.activity,
+    "HasLastSubevent": PropertyForms.activity,
+    "HasPrerequisite": PropertyForms.activity,
+    "HasSubevent": PropertyForms.activity,
+    "LocatedNear": PropertyForms.with_determiner,
+    "MadeOf": PropertyForms.material,
+    "MotivatedByGoal": PropertyForms.purpose,
+    "PartOf": PropertyForms.with_determiner,
+    "ReceivesAction": lambda _, term: past_participle(term),
+    "UsedFor": lambda _, term: gerund(term),
+}
+"""Relation -> the form of its object; of those that are not here it stays as it is."""
+
+
 class Layout:
     """The texts of some questions.
 
@@ -57,7 +105,7 @@ class Layout:
         conceptnet: ConceptNet,
         wordnet: WordNet,
         evidence: Evidence,
-        asking: Asking,
+        asking: PropertyPairs,
         worded: Sequence[str],
         negate: bool,
     ) -> None:
@@ -70,9 +118,6 @@ class Layout:
             asking: distinct lines.
             worded: all relations that there are phrases for: their order makes keys of questions.
             negate: whether the second property is one that the gold lacks.
-
-        Raises:
-            MissingDependencyError: lemminflect is not installed.
         """
         self.conceptnet, self.evidence, self.asking = conceptnet, evidence, asking
         self._negate, self._worded = negate, worded

@@ -6,7 +6,6 @@ Two probes over ConceptNet after Talmor, Elazar, Goldberg & Berant, "oLMpics" (T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,42 +16,21 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
+from builders.lexicons import ConceptNetFirst, load_lexicon
 from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
-from kb_cache.base import Combined
-from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.conceptnet.types import ConceptNet
-from kb_cache.wordnet.load import load_wordnet
-from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Ints, joined, lines_of
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.properties.facts import Evidence, Rules
-    from builders.properties.rows import Askable, Drawn
+    from builders.properties.rows import Askable, PropertyChoices
 
 
-@dataclass(frozen=True, eq=False)
-class Sources(Combined):
-    """ConceptNet, and the WordNet that tells kinds and parts of speech."""
-
-    conceptnet: ConceptNet
-    wordnet: WordNet
-
-    @property
-    def sources(self) -> list[ConceptNet | WordNet]:
-        """ConceptNet first."""
-        return [self.conceptnet, self.wordnet]
-
-
-@lru_cache(maxsize=2)
-def _load(conceptnet: str, wordnet: str) -> Sources:
-    return Sources(load_conceptnet(conceptnet), load_wordnet(wordnet))
-
-
-def open_sources(options: PropertyOptions) -> Sources:
-    """Load the knowledge bases that the options name, once for a process."""
-    return _load(options.conceptnet, options.wordnet)
+def open_sources(options: PropertyOptions) -> ConceptNetFirst:
+    """Load the knowledge bases that the options name."""
+    return load_lexicon(ConceptNetFirst, options.wordnet, options.conceptnet)
 
 
 _DECLARED: dict[str, Any] = {
@@ -64,7 +42,9 @@ _DECLARED: dict[str, Any] = {
 
 
 @probe("property_conjunction", options=PropertyOptions, **_DECLARED)
-def property_conjunction(sources: Sources, options: PropertyOptions, rng: RandomGenerator) -> Plan:
+def property_conjunction(
+    sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
+) -> Plan:
     """Which of three things has both of two properties?"""
     from builders.properties.rows import conjunctions
 
@@ -75,7 +55,7 @@ def property_conjunction(sources: Sources, options: PropertyOptions, rng: Random
 
 @probe("property_conjunction_but_not", options=ExceptionOptions, **_DECLARED)
 def property_conjunction_but_not(
-    sources: Sources, options: PropertyOptions, rng: RandomGenerator
+    sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of three things has one property but not another?"""
     from builders.properties.rows import exceptions
@@ -86,13 +66,13 @@ def property_conjunction_but_not(
 
 
 @lru_cache(maxsize=1)
-def _gathered(sources: Sources, rules: Rules) -> Evidence:
+def _gathered(sources: ConceptNetFirst, rules: Rules) -> Evidence:
     from builders.properties.facts import gather
 
     return gather(sources.conceptnet, sources.wordnet, rules)
 
 
-def _evidence(sources: Sources, options: PropertyOptions) -> Evidence:
+def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
     from builders.properties.facts import Rules
 
     contrast = options.contrast == "kind"
@@ -101,7 +81,7 @@ def _evidence(sources: Sources, options: PropertyOptions) -> Evidence:
 
 
 def _plan(
-    sources: Sources,
+    sources: ConceptNetFirst,
     options: PropertyOptions,
     evidence: Evidence,
     askable: Askable,
@@ -110,17 +90,17 @@ def _plan(
 ) -> Plan:
     """Split, draw, and lay out what can be asked."""
     from builders.properties.items import Layout
-    from builders.properties.rows import Asking
+    from builders.properties.rows import PropertyPairs
 
-    rows, split, dropped = _drawn(sources.conceptnet, options, evidence, askable, rng)
-    log = DropLog({**evidence.dropped, **dropped})
-    log.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
+    dropped = DropLog(evidence.dropped)
+    rows, split = _drawn(sources.conceptnet, options, evidence, askable, dropped, rng)
+    dropped.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
     lines, fact = np.unique(rows.line, return_inverse=True)
-    asking = askable.asking.take(lines)
+    asking = lines_of(askable[0], lines)
     if both:  # Either property may come first in the question, for all golds alike.
-        swapped = asking._replace(first=asking.second, second=asking.first)
-        swap = rng.child("order").below(2, asking.first, asking.second) == 1
-        asking = Asking(*(np.where(swap, *pair) for pair in zip(swapped, asking, strict=True)))
+        gold, first, second = asking
+        swap = rng.child("order").below(2, first, second) == 1
+        asking = PropertyPairs(gold, np.where(swap, second, first), np.where(swap, first, second))
     layout = Layout(sources.conceptnet, sources.wordnet, evidence, asking, WORDED, negate=not both)
     gold = asking.gold[fact]
     nodes = evidence.concept[np.concatenate([gold[:, None], rows.nodes], axis=1)]
@@ -136,7 +116,7 @@ def _plan(
         question=layout.question[fact],
         fact=fact,
         choice_hops=1,
-        dropped=log,
+        dropped=dropped,
     )
 
 
@@ -145,21 +125,22 @@ def _drawn(
     options: PropertyOptions,
     evidence: Evidence,
     askable: Askable,
+    dropped: DropLog,
     rng: RandomGenerator,
-) -> tuple[Drawn, Ints, dict[str, int]]:
-    """Draw all rows, split by split; return them, their splits, and what was left out."""
+) -> tuple[PropertyChoices, Ints]:
+    """Draw all rows, split by split; return them, and their splits."""
     from builders.properties.items import look_classes
-    from builders.properties.rows import Drawn, draw, repeated, split_concepts, with_both
+    from builders.properties.rows import draw, repeated, split_concepts, with_both
 
-    asking, sides = askable.asking, askable.sides
+    asking, sides = askable
     possible = with_both(sides, asking.gold.size)
-    dropped = {"questions without two kinds of distractors": int((~possible).sum())}
+    dropped.keep("questions without two kinds of distractors", possible)
     splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
-    near = sides.take(splits[asking.gold[sides.row]] == splits[sides.node])
+    near = lines_of(sides, splits[asking.gold[sides.row]] == splits[sides.node])
     left = with_both(near, asking.gold.size)
-    dropped["questions whose distractors are in another split"] = int((possible & ~left).sum())
+    dropped.drop("questions whose distractors are in another split", possible & ~left)
     row, near = repeated(
-        near.take(left[near.row]),
+        lines_of(near, left[near.row]),
         options.perturbations,
         options.choices // 2,
         rng.child("copies"),
@@ -169,24 +150,23 @@ def _drawn(
     if options.cap_per_gold:
         lines = np.flatnonzero(first_of_each(gold, options.cap_per_gold, rng.child("cap"), lines))
     classes = look_classes(conceptnet, evidence.concept) if options.sampling == "balanced" else None
-    parts = [
-        draw(
-            gold,
-            lines[splits[gold[lines]] == split],
-            near,
-            options.choices - 1,
-            classes,
-            rng.child("split", split),
-        )
-        for split in range(len(SPLITS))
-    ]
-    drawn = Drawn(
-        row[np.concatenate([part.line for part in parts])],
-        np.concatenate([part.nodes for part in parts]),
+    drawn = joined(
+        [
+            draw(
+                gold,
+                lines[splits[gold[lines]] == split],
+                near,
+                options.choices - 1,
+                classes,
+                rng.child("split", split),
+            )
+            for split in range(len(SPLITS))
+        ]
     )
+    drawn = drawn._replace(line=row[drawn.line])
     asked, made = np.zeros((2, asking.gold.size), dtype=np.bool_)
     asked[row[lines]] = True
     made[drawn.line] = True
-    dropped["questions beyond --cap-per-gold"] = int((left & ~asked).sum())
-    dropped["questions whose distractors cannot pay back the gold"] = int((asked & ~made).sum())
-    return drawn, splits[asking.gold[drawn.line]], dropped
+    dropped.drop("questions beyond --cap-per-gold", left & ~asked)
+    dropped.drop("questions whose distractors cannot be balanced", asked & ~made)
+    return drawn, splits[asking.gold[drawn.line]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from builders.engine.draw.balanced import (
 )
 from builders.properties.facts import PLACE, Evidence
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 OVERSAMPLING = 12
@@ -26,35 +25,40 @@ ROUNDS = 8
 """How often rows whose gold is not a distractor often enough are dropped, and the rest redrawn."""
 
 
-class Asking(NamedTuple):
+class PropertyPairs(NamedTuple):
     """Questions with their golds: parallel arrays, of places in `Evidence`."""
 
     gold: Ints
     first: Ints
     second: Ints
 
-    def take(self, rows: Ints | Bools) -> Asking:
-        """Return some of the lines."""
-        return Asking(*(column[rows] for column in self))
+
+class Sides(NamedTuple):
+    """What may stand as a distractor: parallel arrays; ``row`` is a line of the questions.
+
+    Distractors of side 0 differ from the gold by the second property, those of side 1 by the
+    first. Each row needs both.
+    """
+
+    row: Ints
+    node: Ints
+    side: Ints
+
+    @classmethod
+    def of(cls, *sides: tuple[Ints, Ints]) -> Sides:
+        """Join the candidates (row, node) of both sides."""
+        number = np.repeat(np.arange(len(sides), dtype=np.int64), [row.size for row, _ in sides])
+        return cls(*joined(sides), number)
 
 
-class Drawn(NamedTuple):
+class PropertyChoices(NamedTuple):
     """Rows: ``line`` indexes the questions, ``nodes`` (rows, K - 1) are places of concepts."""
 
     line: Ints
     nodes: Ints
 
 
-@dataclass(frozen=True)
-class Askable:
-    """Questions, and all that may stand as a distractor in each.
-
-    Distractors of side 0 differ from the gold by the second property, those of side 1 by the
-    first. Each row needs both.
-    """
-
-    asking: Asking
-    sides: Candidates
+Askable = tuple[PropertyPairs, Sides]
 
 
 def conjunctions(evidence: Evidence) -> Askable:
@@ -63,16 +67,13 @@ def conjunctions(evidence: Evidence) -> Askable:
     A distractor's own property may rest on a single edge: it makes the distractor plausible, and
     need not be true.
     """
-    asking = _pairs(evidence)
-    holders = _graph(evidence.said)
-    sides = [
-        _having(holders, asking.gold, has, lacked, evidence.lacks)
-        for has, lacked in (
-            (asking.first, asking.second),
-            (asking.second, asking.first),
-        )
-    ]
-    return Askable(asking, _joined(sides))
+    gold, first, second = pairs = _pairs(evidence)
+    which, concept = np.nonzero(evidence.said.T)
+    holders = _ragged(which, concept, evidence.relation.size)
+    return pairs, Sides.of(
+        _having(holders, gold, first, second, evidence.lacks),
+        _having(holders, gold, second, first, evidence.lacks),
+    )
 
 
 def exceptions(evidence: Evidence, cap: int, rng: RandomGenerator) -> Askable:
@@ -106,15 +107,14 @@ def exceptions(evidence: Evidence, cap: int, rng: RandomGenerator) -> Askable:
     if cap:
         keep = first_of_each(gold, OVERSAMPLING * cap, rng, asked[line])
         line, gold = line[keep], gold[keep]
-    asking = Asking(gold, asked[line] // size, asked[line] % size)
-    row, node = both.expand(line)
+    pairs = PropertyPairs(gold, asked[line] // size, asked[line] % size)
     nobody = np.full(gold.size, -1, dtype=np.int64)
     holders = _ragged(sure.property, sure.concept, size)
-    only = _having(holders, nobody, asking.second, asking.first, evidence.lacks)
-    return Askable(asking, _joined([(row, node), only]))
+    only = _having(holders, nobody, pairs.second, pairs.first, evidence.lacks)
+    return pairs, Sides.of(both.expand(line), only)
 
 
-def _pairs(evidence: Evidence) -> Asking:
+def _pairs(evidence: Evidence) -> PropertyPairs:
     """Every concept with every two of the properties that it is sure to have.
 
     Two places count only by edges of `Rules.min_weight_loose` or more.
@@ -129,7 +129,7 @@ def _pairs(evidence: Evidence) -> Asking:
     fits = evidence.object[owned[one]] != evidence.object[owned[other]]
     fits &= ~(place[one] & place[other]) | (heavy[one] & heavy[other])
     one, other = one[fits], other[fits]
-    return Asking(concept[one], owned[one], owned[other])
+    return PropertyPairs(concept[one], owned[one], owned[other])
 
 
 def _having(holders: Graph, gold: Ints, has: Ints, lacked: Ints, lacks: Bools) -> tuple[Ints, Ints]:
@@ -139,34 +139,15 @@ def _having(holders: Graph, gold: Ints, has: Ints, lacked: Ints, lacks: Bools) -
     return row[fits], node[fits]
 
 
-def _graph(table: Bools) -> Graph:
-    """From properties to concepts, given a table (concepts, properties)."""
-    which, concept = np.nonzero(table.T)
-    return _ragged(which, concept, table.shape[1])
-
-
 def _ragged(owner: Ints, member: Ints, owners: int) -> Graph:
     size = max(owners, int(member.max(initial=0)) + 1)
     return Graph.from_edges(size, owner, member)
 
 
-def _joined(sides: list[tuple[Ints, Ints]]) -> Candidates:
-    rows, nodes = zip(*sides, strict=True)
-    side = np.repeat(np.arange(len(sides)), [row.size for row in rows])
-    return Candidates(np.concatenate(rows), np.concatenate(nodes), side.astype(np.int64))
-
-
-def _side(candidates: Candidates) -> Ints:
-    """Return 0 or 1 for each candidate: the side that it is on."""
-    if candidates.group is None:
-        raise ValueError("candidates of two sides need groups: 0 and 1")
-    return candidates.group
-
-
-def with_both(sides: Candidates, questions: int) -> Bools:
+def with_both(sides: Sides, questions: int) -> Bools:
     """Mark the questions that have a candidate on either side."""
     marked = np.zeros((2, questions), dtype=np.bool_)
-    marked[_side(sides), sides.row] = True
+    marked[sides.side, sides.row] = True
     return np.asarray(marked.all(axis=0))
 
 
@@ -193,9 +174,7 @@ def split_concepts(
     return splits
 
 
-def repeated(
-    sides: Candidates, times: int, each: int, rng: RandomGenerator
-) -> tuple[Ints, Candidates]:
+def repeated(sides: Sides, times: int, each: int, rng: RandomGenerator) -> tuple[Ints, Sides]:
     """Ask questions several times, each time with other candidates.
 
     The candidates of the side that has more are divided among the copies, so that no two copies
@@ -211,9 +190,9 @@ def repeated(
     Returns:
         For each copy the question, ascending; and the candidates, whose rows are copies.
     """
-    cell = sides.row * 2 + _side(sides)
+    cell = sides.row * 2 + sides.side
     order = np.lexsort((rng.bits(cell, sides.node), cell))
-    sides, cell = sides.take(order), cell[order]
+    sides, cell = lines_of(sides, order), cell[order]
     count = np.bincount(cell, minlength=2 * (int(sides.row.max(initial=-1)) + 1)).reshape(-1, 2)
     copies = np.clip(count.max(axis=1) // each, 1, times)
     copies[count.min(axis=1) == 0] = 0
@@ -223,17 +202,17 @@ def repeated(
     line = np.repeat(np.arange(cell.size, dtype=np.int64), np.where(divided, 1, mine))
     copy = np.where(divided[line], ranks_within(cell)[line] % mine[line], ranks_within(line))
     first = np.cumsum(copies) - copies
-    return question, sides.take(line)._replace(row=first[sides.row[line]] + copy)
+    return question, lines_of(sides, line)._replace(row=first[sides.row[line]] + copy)
 
 
 def draw(
     gold: Ints,
     rows: Ints,
-    sides: Candidates,
+    sides: Sides,
     distractors: int,
     classes: Ints | None,
     rng: RandomGenerator,
-) -> Drawn:
+) -> PropertyChoices:
     """Choose the distractors of some questions of one split, evenly from both sides.
 
     Balanced candidates (:func:`builders.engine.draw.balanced.draw_balanced`) with one group for
@@ -253,8 +232,8 @@ def draw(
     """
     local = np.full(gold.size, -1, dtype=np.int64)
     local[rows] = np.arange(rows.size)
-    sides = sides.take(local[sides.row] >= 0)
-    row, side = local[sides.row], _side(sides)
+    sides = lines_of(sides, local[sides.row] >= 0)
+    row, side = local[sides.row], sides.side
     # Each side has places in the row, one distractor each; which has the odd one is random.
     odd = rng.child("odd one").below(2, rows)[row]
     places = np.where(odd == side, (distractors + 1) // 2, distractors // 2)
@@ -276,4 +255,4 @@ def draw(
             rounds=ROUNDS,
         )
     whole = (drawn.nodes >= 0).all(axis=1)
-    return Drawn(rows[drawn.rows[whole]], drawn.nodes[whole])
+    return PropertyChoices(rows[drawn.rows[whole]], drawn.nodes[whole])

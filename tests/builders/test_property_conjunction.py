@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from builders.engine.drops import DropLog
 from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import load_template
 from builders.engine.request import Request
 from builders.english.articles import with_article
 from builders.english.nouns import Nouns
+from builders.lexicons import ConceptNetFirst
 from builders.properties.facts import OFFENSIVE, TOO_GENERAL, VAGUE
+from builders.properties.items import PropertyForms
 from builders.properties.options import ASKED, WORDED, PropertyOptions
-from builders.properties.probes import Sources, _drawn, _evidence
+from builders.properties.probes import _drawn, _evidence
 from builders.properties.rows import Askable, conjunctions, exceptions
-from builders.properties.text import PropertyForms
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
@@ -59,7 +61,7 @@ class Reading:
     """
 
     def __init__(self, conceptnet: str) -> None:
-        self.sources = Sources(load_conceptnet(conceptnet), load_wordnet())
+        self.sources = ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet())
         self.stated: dict[str, dict[tuple[int, int], float]] = {}
         cn = self.sources.conceptnet
         self._texts = cn.concepts["text"].to_pylist()
@@ -115,7 +117,7 @@ def opposite(relation: str) -> str:
 Drawn = Iterator[tuple[int, tuple[str, int], tuple[str, int], list[int]]]
 
 
-def drawn(sources: Sources, name: str) -> Drawn:
+def drawn(sources: ConceptNetFirst, name: str) -> Drawn:
     """Gold, first property, second property, and distractors of every tenth row."""
     options = find_probe(name).options.parse({}, name)
     assert isinstance(options, PropertyOptions)
@@ -126,8 +128,8 @@ def drawn(sources: Sources, name: str) -> Drawn:
         if name == BOTH
         else exceptions(evidence, options.cap_per_gold, rng.child("questions"))
     )
-    rows, _, _ = _drawn(sources.conceptnet, options, evidence, askable, rng)
-    gold, first, second = (column[rows.line] for column in askable.asking)
+    rows, _ = _drawn(sources.conceptnet, options, evidence, askable, DropLog(), rng)
+    gold, first, second = (column[rows.line] for column in askable[0])
 
     def spelled(which: int) -> tuple[str, int]:
         return evidence.relation_names[evidence.relation[which]], int(evidence.object[which])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
 from kb_cache.base import Combined
 from kb_cache.conceptnet.load import load_conceptnet
@@ -40,11 +39,13 @@ class ConceptNetFirst(Combined):
         return [self.conceptnet, self.wordnet]
 
 
-LexiconT = TypeVar("LexiconT", bound=WordNetFirst | ConceptNetFirst)
-
-
-@lru_cache(maxsize=4)
-def load_lexicon(kind: type[LexiconT], wordnet: str, conceptnet: str) -> LexiconT:
+@lru_cache(maxsize=2)
+def wordnet_first(wordnet: str, conceptnet: str) -> WordNetFirst:
     """Load both, once in a process; no ConceptNet where its name is empty."""
-    named = load_conceptnet(conceptnet) if conceptnet else None
-    return kind(wordnet=load_wordnet(wordnet), conceptnet=named)
+    return WordNetFirst(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
+
+
+@lru_cache(maxsize=2)
+def conceptnet_first(conceptnet: str, wordnet: str) -> ConceptNetFirst:
+    """Load both, once in a process."""
+    return ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet(wordnet))

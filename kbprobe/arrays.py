@@ -19,15 +19,19 @@ ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])
 
 def lines_of(table: ParallelT, rows: Ints | Bools) -> ParallelT:
     """Return some lines of parallel arrays."""
-    made: ParallelT = getattr(table, "_make", tuple)(column[rows] for column in table)
+    made: ParallelT = _maker(table)(column[rows] for column in table)
     return made
 
 
 def joined(parts: Sequence[ParallelT]) -> ParallelT:
     """Lay the lines of several tuples of parallel arrays end to end."""
-    columns = map(np.concatenate, zip(*parts, strict=True))
-    made: ParallelT = getattr(parts[0], "_make", tuple)(columns)
+    made: ParallelT = _maker(parts[0])(map(np.concatenate, zip(*parts, strict=True)))
     return made
+
+
+def _maker(table: tuple[Any, ...]) -> Any:
+    """Return what makes such a tuple of its columns."""
+    return getattr(table, "_make", tuple)
 
 
 def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:

@@ -178,9 +178,9 @@ def _said(slots: Slots, family: Family, subjects: Terms, objects: Terms) -> Said
             for verb in verbs:
                 row, column = positions(subjects.id, own), positions(named[verb], other)
                 line = np.flatnonzero((row >= 0) & (column >= 0))
-                told = (weight[line], start[line], end[line])
-                source = np.full(line.size, number), np.full(line.size, negated)
-                parts.append(Said(row[line], column[line], *source, *told))
+                source, sign = np.full(line.size, number), np.full(line.size, negated)
+                ends = start[line], end[line]
+                parts.append(Said(row[line], column[line], source, sign, weight[line], *ends))
     return joined(parts)
 
 

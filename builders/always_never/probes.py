@@ -23,7 +23,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators
-from builders.lexicons import ConceptNetFirst, load_lexicon
+from builders.lexicons import ConceptNetFirst, conceptnet_first
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints
@@ -68,7 +68,7 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
     Raises:
         UsageError: there is no such file of labels, or no such knowledge base.
     """
-    loaded = load_lexicon(ConceptNetFirst, options.wordnet, options.conceptnet)
+    loaded = conceptnet_first(options.conceptnet, options.wordnet)
     if not options.labels:
         return loaded
     digest = hashlib.sha256()

@@ -20,7 +20,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import connected_components
 from builders.engine.strategies import BalancedWordings
-from builders.lexicons import WordNetFirst, load_lexicon
+from builders.lexicons import WordNetFirst, wordnet_first
 from kbprobe.arrays import Ints
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
@@ -34,7 +34,7 @@ ANSWERS = ("not", "really", "very")
 
 def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     """Load the knowledge bases that the options name."""
-    return load_lexicon(WordNetFirst, options.wordnet, options.conceptnet)
+    return wordnet_first(options.wordnet, options.conceptnet)
 
 
 @probe(

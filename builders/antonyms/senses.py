@@ -166,7 +166,7 @@ def _defects(
 
 def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
     code, words = codes(column)
-    return np.isin(words, names)[code]
+    return np.asarray(np.isin(words, names)[code])
 
 
 class Carriers:

@@ -1,34 +1,65 @@
-"""Several ages at once: which of the people is the oldest, or the youngest?"""
+"""Several ages at once: which of the people is the oldest, or the youngest?
+
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020). Where ours differs, and why:
+docs/probes/comparisons.md.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from builders.comparisons.ages import BASE, age_sets, set_names
+from builders.comparisons.ages import BASE, age_fields, age_sets, set_names
+from builders.comparisons.numbers import Integers, open_integers
 from builders.comparisons.options import MultihopOptions
-from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
+from builders.engine.plan import Facts, Nodes, Plan, Questions
+from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
-from builders.english.articles import number_article
 from kbprobe.arrays import Ints
 from kbprobe.format.items import Coded
+from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.engine.render.template_file import Template
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 SUPERLATIVES = ("oldest", "youngest")
 
 
-def multihop_plan(options: MultihopOptions, rng: RandomGenerator) -> Plan:
-    """Ask about sets of different ages, each as often as it has members.
+def one_argument_each(template: Template, options: MultihopOptions) -> Template:
+    """Name as many arguments as there are people."""
+    return replace(template, arguments=tuple(f"age_{at + 1}" for at in range(options.choices)))
 
-    The gold stands at each position once. What is asked for, the oldest or the youngest, changes
-    from one set to the next, so that each is asked about the same number of sets in a split.
+
+@probe(
+    "multihop_comparison",
+    options=MultihopOptions,
+    open=open_integers,
+    question_fields=(
+        "superlative",
+        *(f"{name}_{at + 1}" for name in ("age", "article") for at in range(len(ORDINALS))),
+    ),
+    choice_fields=("answer",),
+    setup=CLOZE,
+    controls=(NO_LANGUAGE, PERTURBED),
+    paper="olmpics",
+    fit=one_argument_each,
+    arguments_decide=True,
+)
+def multihop_comparison(integers: Integers, options: MultihopOptions, rng: RandomGenerator) -> Plan:
+    """Which of several people, given by their ages, is the oldest or the youngest?
+
+    Each set of ages is asked about as often as it has members, with the gold at each position once.
+    What is asked for, the oldest or the youngest, changes from one set to the next, so that each is
+    asked about the same number of sets in a split.
     """
     size = options.choices
-    sets, set_split = age_sets(
-        options, size, size, (options.train_rows, options.evaluation_rows), rng.child("sets")
-    )
+    sets, set_split = age_sets(options, size, rng.child("sets"))
     asked = np.array([SUPERLATIVES.index(name) for name in options.superlatives], dtype=np.int64)
     turn = np.empty(len(sets), dtype=np.int64)
     for split in np.unique(set_split):
@@ -38,7 +69,7 @@ def multihop_plan(options: MultihopOptions, rng: RandomGenerator) -> Plan:
     position = np.tile(np.arange(size, dtype=np.int64), len(sets))
     superlative = turn[cluster]
     ages = _ordered(sets[cluster], position, superlative, rng.child("order"))
-    return _plan(ages, position, superlative, set_split[cluster], cluster, sets)
+    return _plan(ages, position, superlative, set_split[cluster], Coded(set_names(sets), cluster))
 
 
 def _ordered(ages: Ints, position: Ints, superlative: Ints, rng: RandomGenerator) -> Ints:
@@ -65,9 +96,7 @@ def _ordered(ages: Ints, position: Ints, superlative: Ints, rng: RandomGenerator
     return ages[line[:, None], shown]
 
 
-def _plan(
-    ages: Ints, position: Ints, superlative: Ints, split: Ints, cluster: Ints, sets: Ints
-) -> Plan:
+def _plan(ages: Ints, position: Ints, superlative: Ints, split: Ints, cluster: Coded) -> Plan:
     count, size = ages.shape
     distractors = np.tile(np.arange(size), (count, 1))
     distractors = distractors[distractors != position[:, None]].reshape(count, size - 1)
@@ -85,20 +114,17 @@ def _plan(
         facts=facts,
         hops=size - 1,
         choice_hops=size - 1,
-        cluster=Coded(set_names(sets), cluster),
+        cluster=cluster,
     )
 
 
 def _questions(ages: Ints, superlative: Ints, split: Ints) -> Questions:
-    size = ages.shape[1]
     key = superlative.copy()
     for column in ages.T:
         key = key * BASE + column
-    fields: dict[str, Column] = {}
-    for at in range(len(ORDINALS)):
-        shown = ages[:, at].tolist() if at < size else []
-        fields[f"age_{at + 1}"] = [str(age) for age in shown] or ""
-        fields[f"article_{at + 1}"] = [number_article(age) for age in shown] or ""
+    fields = age_fields(ages)
+    unused = range(ages.shape[1] + 1, len(ORDINALS) + 1)
+    fields |= {f"{name}_{at}": "" for at in unused for name in ("age", "article")}
     fields["superlative"] = pa.array(SUPERLATIVES).take(pa.array(superlative))
     carrier = superlative * (int(split.max()) + 1) + split
     return Questions.from_columns(key, fields, BalancedWordings(carrier))

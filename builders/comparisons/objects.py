@@ -1,4 +1,8 @@
-"""Things of typical sizes, weights and speeds, and which pairs of them are asked about."""
+"""Things of typical sizes, weights and speeds: which of two is the larger?
+
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020). Where ours differs, and why:
+docs/probes/comparisons.md.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,13 @@ from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.selection import select_equally
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Floats, Ints, joined
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.items import Coded
+from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 FILE = "object_estimates.csv"
@@ -105,8 +111,19 @@ class Chosen(NamedTuple):
     split: Ints
 
 
-def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
-    """Ask about pairs of things from different buckets, each pair in both orders."""
+@probe(
+    "object_comparison",
+    options=ObjectOptions,
+    open=lambda options: load_things(),
+    question_fields=("x", "y", "article_1", "article_2", "dimension"),
+    choice_fields=("answer",),
+    setup=CLOZE,
+    controls=(NO_LANGUAGE, PERTURBED),
+    paper="olmpics",
+    arguments_decide=True,
+)
+def object_comparison(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
+    """Is one thing typically larger or smaller than another?"""
     column = COLUMNS[options.dimension]
     given = [getattr(thing, column) for thing in things.things]
     estimate = np.array([math.nan if value is None else value for value in given])
@@ -178,7 +195,7 @@ def _pairs(
             drawn = _balanced(things, greater, less, family, most[code] // 2, rng)
             x, y = x[drawn], y[drawn]
         parts.append(Chosen(x, y, np.full(x.size, code, dtype=np.int64)))
-    return Chosen(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return joined(parts)
 
 
 def _balanced(
@@ -227,17 +244,25 @@ def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: 
     split = np.tile(chosen.split, 2)
     gold = (estimate[x] > estimate[y]).astype(np.int64)
     level = _buckets(estimate)
-    family = _families(level[x] - level[y])
     names = pa.array([thing.name for thing in things])
+    articles = pa.array([thing.article for thing in things])
+    fields = {
+        "x": names.take(pa.array(x)),
+        "y": names.take(pa.array(y)),
+        "article_1": articles.take(pa.array(x)),
+        "article_2": articles.take(pa.array(y)),
+        "dimension": dimension,
+    }
+    key = text_keys([dimension] * x.size, fields["x"].to_pylist(), fields["y"].to_pylist())
     pairs = zip(chosen.x.tolist(), chosen.y.tolist(), strict=True)
     clusters = [f"{things[one].name} and {things[other].name}" for one, other in pairs]
     return plan_rows(
-        questions=_questions(things, x, y, split, dimension),
+        questions=Questions.from_columns(key, fields, BalancedWordings(split)),
         choices=Nodes.from_columns(ANSWERS[dimension], field="answer"),
         nodes=np.stack([gold, 1 - gold], axis=1),
         split=split,
         families=FAMILIES,
-        family=family,
+        family=_families(level[x] - level[y]),
         relation=dimension,
         concept=x,
         concepts=names,
@@ -247,30 +272,10 @@ def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: 
     )
 
 
-def _questions(
-    things: Sequence[Thing], x: Ints, y: Ints, split: Ints, dimension: Dimension
-) -> Questions:
-    articles = pa.array([thing.article for thing in things])
-    names = pa.array([thing.name for thing in things])
-    fields = {
-        "x": names.take(pa.array(x)),
-        "y": names.take(pa.array(y)),
-        "article_1": articles.take(pa.array(x)),
-        "article_2": articles.take(pa.array(y)),
-    }
-    key = text_keys([dimension] * x.size, fields["x"].to_pylist(), fields["y"].to_pylist())
-    return Questions.from_columns(key, {**fields, "dimension": dimension}, BalancedWordings(split))
-
-
 def _facts(names: pa.Array, estimate: Floats, x: Ints, y: Ints, dimension: Dimension) -> Facts:
     """The estimates of both things."""
-    shown, code = np.unique(estimate[np.stack([x, y], axis=1)], return_inverse=True)
+    things = np.stack([x, y], axis=1).ravel()
+    shown, code = np.unique(estimate[things], return_inverse=True)
     values = pa.array([f"{value:g} {UNITS[dimension]}" for value in shown.tolist()])
-    return Facts.from_codes(
-        np.stack([x, y], axis=1).ravel(),
-        np.zeros(2 * x.size, dtype=np.int64),
-        code.ravel() + len(names),
-        pa.concat_arrays([names, values]),
-        (f"{dimension} (estimate)",),
-        2,
-    )
+    terms = pa.concat_arrays([names, values])
+    return Facts.from_codes(things, 0, code + len(names), terms, (f"{dimension} (estimate)",), 2)

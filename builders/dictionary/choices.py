@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from builders.engine.draw.families import Pool
 from builders.engine.draw.groups import Unit, pack_groups
 from kbprobe.arrays import Ints, contains
 from kbprobe.rng import RandomGenerator
+
+if TYPE_CHECKING:
+    from builders.dictionary.options import WordSenseOptions
 
 POOL_SAMPLE = 4
 """Random senses looked at for each distractor, under uniform sampling."""
@@ -59,24 +63,12 @@ class SenseChoices:
 
 
 def choose_in_groups(
-    asked: SenseQuestions,
-    *,
-    choices: int,
-    most_same_word: int,
-    other_pos: bool,
-    rng: RandomGenerator,
+    asked: SenseQuestions, options: WordSenseOptions, rng: RandomGenerator
 ) -> SenseChoices:
     """Put the questions in choice groups: all K rows of a group show the same K definitions.
 
     The questions about a word's senses of one part of speech stand together, as many as may. Groups
     are completed with questions about other words, of the same split and part of speech.
-
-    Args:
-        asked: the questions.
-        choices: K.
-        most_same_word: how many distractors of a row may be senses of the gold's word.
-        other_pos: whether these may be of another part of speech.
-        rng: the random generator.
     """
     gold, word = asked.gold.tolist(), asked.word[asked.gold].tolist()
     alike = set(asked.alike.tolist())
@@ -88,8 +80,9 @@ def choose_in_groups(
         )
 
     strata: dict[tuple[int, int], list[Unit]] = defaultdict(list)
-    most = min(most_same_word + 1, choices)
-    for unit in _units(asked, most, other_pos, alike, rng):
+    choices = options.choices
+    most = min(options.max_same_word + 1, choices)
+    for unit in _units(asked, most, options.other_pos, alike, rng):
         strata[int(asked.split[unit[0]]), int(asked.kind[gold[unit[0]]])].append(unit)
     rows, nodes, same_word = [], [], []
     for stratum in sorted(strata):
@@ -143,18 +136,14 @@ def _units(
 
 
 def choose_uniformly(
-    asked: SenseQuestions,
-    *,
-    choices: int,
-    most_same_word: int,
-    other_pos: bool,
-    rng: RandomGenerator,
+    asked: SenseQuestions, options: WordSenseOptions, rng: RandomGenerator
 ) -> SenseChoices:
     """Choose the distractors of each question by itself, all candidates alike, as published.
 
-    Up to ``most_same_word`` of them are golds of the split that are senses of the gold's word; the
-    rest are golds of the split of its part of speech. Arguments as of :func:`choose_in_groups`.
+    Up to ``--max-same-word`` of them are golds of the split that are senses of the gold's word; the
+    rest are golds of the split of its part of speech.
     """
+    choices, most_same_word = options.choices, min(options.max_same_word, options.choices - 1)
     rows = np.arange(asked.gold.size, dtype=np.int64)
     kinds = int(asked.kind.max(initial=0)) + 1
     stratum = asked.split * kinds + asked.kind[asked.gold]
@@ -172,8 +161,8 @@ def choose_uniformly(
         same = asked.word[node] == asked.word[own]
         keep = (node != own) & ~contains(asked.alike, own * asked.size + node)
         keep &= same if name == "same word" else ~same
-        keep &= (asked.kind[node] == asked.kind[own]) | (other_pos & same)
-        count = min(most_same_word, choices - 1) if name == "same word" else choices - 1
+        keep &= (asked.kind[node] == asked.kind[own]) | (options.other_pos & same)
+        count = most_same_word if name == "same word" else choices - 1
         drawn[name] = draw_uniform(found.take(keep), rows, count, rng.child(name, "draw")).nodes
     nodes = np.concatenate([asked.gold[:, None], drawn["same word"], drawn["others"]], axis=1)
     # Gaps go to the end; what is beyond K is cut off.

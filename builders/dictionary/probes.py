@@ -6,13 +6,53 @@ section 3). Where ours differs, and why: docs/probes/dictionary_wordsense.md.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.dictionary.alike import alike_pairs, holds_kin, normalised
+from builders.dictionary.choices import (
+    SenseChoices,
+    SenseQuestions,
+    choose_in_groups,
+    choose_uniformly,
+)
 from builders.dictionary.options import WordSenseOptions
-from builders.engine.plan import Plan
+from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.draw.balanced import first_of_each
+from builders.engine.drops import DropLog
+from builders.engine.options import RANDOM
+from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
+from builders.engine.rows import plan_rows
+from builders.engine.splits import assign_splits, connected_components
+from builders.engine.strategies import ByChoiceGroup
+from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide.load import load_gcide
-from kb_cache.gcide.types import Gcide
+from kb_cache.gcide.types import POS, Gcide
+from kbprobe.arrays import Bools, Floats, Ints, lines_of, sorted_unique
+from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
+
+SAME_WORD = "same_word"
+
+REFERS_ELSEWHERE = r"\bSee\b|\bCf\.|\b[Ss]enses? \d|\bNo\. \d|\bNos\. |\bDef\. |\bthe Vocabulary\b"
+"""Definitions that send the reader to another place in the dictionary."""
+
+SHORTEST_REST = 6
+"""Characters of a context beside the word: two more words of two letters and their spaces."""
+
+
+class InContext(NamedTuple):
+    """Questions before distractors: parallel arrays, a line for each context."""
+
+    context: Ints
+    sense: Ints
 
 
 def open_gcide(options: WordSenseOptions) -> Gcide:
@@ -32,6 +72,169 @@ def open_gcide(options: WordSenseOptions) -> Gcide:
 )
 def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator) -> Plan:
     """Which definition of a dictionary fits a word in its usage or quotation?"""
-    from builders.dictionary.planning import plan_word_senses
+    dropped = DropLog()
+    asking = _asked_about(gcide, options, rng, dropped)
+    dropped.require(asking.sense.size)
+    senses = sorted_unique(asking.sense)
+    definitions = gcide.senses["definition"].take(pa.array(senses)).to_pylist()
+    word = gcide.word_ids.astype(np.int64)
+    component = _components(definitions, word[senses])[np.searchsorted(senses, asking.sense)]
+    asked = SenseQuestions(
+        asking.sense,
+        assign_splits(component, options.split_shares, rng.child("splits")),
+        word,
+        gcide.pos_codes.astype(np.int64),
+        alike_pairs(senses, definitions, word[senses], len(gcide)),
+    )
+    choose = choose_in_groups if options.sampling == "balanced" else choose_uniformly
+    chosen = choose(asked, options, rng.child("distractors"))
+    dropped["too few definitions to choose from"] = asking.sense.size - chosen.rows.size
+    dropped.require(chosen.rows.size)
+    return _plan(gcide, asking, asked.split, chosen, dropped)
 
-    return plan_word_senses(gcide, options, rng)
+
+def _asked_about(
+    gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator, dropped: DropLog
+) -> InContext:
+    """Choose the contexts to ask about; note what is left out, and why."""
+    contexts = gcide.contexts
+    wanted = mask(pc.is_in(contexts["kind"].cast(pa.string()), pa.array(options.contexts)))
+    rows = np.flatnonzero(gcide.located & wanted)
+    asking = InContext(rows, to_numpy(contexts["sense"])[rows].astype(np.int64))
+    of_pos = np.isin(gcide.pos_codes, [POS.index(name) for name in options.pos])
+    asking = lines_of(asking, of_pos[asking.sense])
+
+    definitions = single_chunk(gcide.senses["definition"])
+    definition = definitions.take(pa.array(asking.sense))
+    elsewhere = mask(pc.match_substring_regex(definition, REFERS_ELSEWHERE))
+    long = mask(pc.greater(pc.utf8_length(definition), options.max_definition))
+    length = to_numpy(pc.utf8_length(contexts["text"])).astype(np.int64)[asking.context]
+    start = to_numpy(contexts["start"]).astype(np.int64)[asking.context]
+    end = to_numpy(contexts["end"]).astype(np.int64)[asking.context]
+    bare = (length - (end - start) < SHORTEST_REST) | (length > options.max_context)
+    keep = dropped.drop("the definition sends the reader elsewhere", elsewhere)
+    keep &= dropped.drop("the definition is longer than --max-definition", long & keep)
+    keep &= dropped.drop("the context is the word alone, or too long", bare & keep)
+    asking = lines_of(asking, keep)
+
+    if options.stem_overlap == "drop":
+        by_word, by_context = _given_away(gcide, asking, definitions)
+        keep = dropped.drop("the definition holds the word asked about", by_word)
+        keep &= dropped.drop("the definition shares a word with the context", by_context & keep)
+        asking = lines_of(asking, keep)
+    if options.max_contexts:
+        kept = first_of_each(
+            asking.sense, options.max_contexts, rng.child("contexts"), asking.context
+        )
+        asking = lines_of(asking, dropped.keep("beyond --max-contexts", kept))
+    return asking
+
+
+def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple[Bools, Bools]:
+    """Tell where the gold holds the word asked about, or its kin, and where a word of the context.
+
+    A random definition next to it would not.
+    """
+    headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[asking.sense]))
+    word = pc.binary_join_element_wise(headword, _surface_forms(gcide, asking.context), " ")
+    context = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
+    senses, first, sense = np.unique(asking.sense, return_index=True, return_inverse=True)
+    shown = definitions.take(pa.array(senses))
+    shared = shares_a_word(
+        pa.concat_arrays([word, context]),
+        np.arange(2 * sense.size, dtype=np.int64),
+        shown,
+        np.tile(sense, 2),
+    )
+    heads = headword.take(pa.array(first)).to_pylist()
+    kin = np.fromiter(map(holds_kin, heads, shown.to_pylist()), np.bool_, count=senses.size)
+    return shared[: sense.size] | kin[sense], shared[sense.size :]
+
+
+def _surface_forms(gcide: Gcide, context: Ints) -> pa.Array:
+    rows = gcide.contexts.select(["text", "start", "end"]).take(pa.array(context))
+    spans = zip(*(rows[name].to_pylist() for name in ("text", "start", "end")), strict=True)
+    return pa.array([text[start:end] for text, start, end in spans], pa.string())
+
+
+def _components(definitions: Sequence[str], word: Ints) -> Ints:
+    """Return a label for each sense that all senses of its word share.
+
+    Words that have a definition in common get the same label, for neither the word nor the
+    definition may stand in two splits.
+    """
+    by_text: dict[str, list[int]] = defaultdict(list)
+    for definition, one in zip(definitions, word.tolist(), strict=True):
+        by_text[normalised(definition)].append(one)
+    label = connected_components(by_text.values())
+    return np.array([label[one] for one in word.tolist()], dtype=np.int64)
+
+
+def _plan(
+    gcide: Gcide, asking: InContext, split: Ints, chosen: SenseChoices, dropped: DropLog
+) -> Plan:
+    same_word = chosen.same_word
+    senses, fact = np.unique(asking.sense, return_inverse=True)
+    is_filled = np.arange(chosen.nodes.shape[1]) > same_word[:, None]
+    node_hops = np.where(is_filled, 0, same_word[:, None])
+    node_hops[:, 0] = 0
+    same, random = 1, 2
+    return plan_rows(
+        questions=_questions(gcide, asking),
+        choices=_nodes(gcide),
+        nodes=chosen.nodes,
+        split=split[chosen.rows],
+        families=(SAME_WORD, RANDOM),
+        family=np.where(same_word > 0, same, random),
+        relation="definition",
+        concept=asking.sense[chosen.rows],
+        facts=_facts(gcide, senses),
+        question=chosen.rows,
+        fact=fact[chosen.rows],
+        hops=0,
+        distance=same_word,
+        choice_family=np.where(is_filled, random, same),
+        choice_hops=node_hops,
+        order=None if chosen.group is None else ByChoiceGroup(chosen.group),
+        dropped=dropped,
+    )
+
+
+def sense_names(gcide: Gcide) -> pa.Array:
+    """Return the public name of every sense: word, entry and number ("dab.1.2")."""
+    word = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids))
+    place = (single_chunk(gcide.senses[name]).cast(pa.string()) for name in ("entry", "number"))
+    return pc.binary_join_element_wise(word, *place, ".")
+
+
+def _questions(gcide: Gcide, asking: InContext) -> Questions:
+    sentence = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
+    surface = _surface_forms(gcide, asking.context)
+    words = single_chunk(gcide.words["word"])
+    headword = words.take(pa.array(gcide.word_ids[asking.sense]))
+    pos = pa.array(list(POS)).take(pa.array(gcide.pos_codes[asking.sense]))
+    fields = {"sentence": sentence, "word": surface, "headword": headword, "pos": pos}
+    return Questions.from_columns(
+        asking.context, fields, context="sentence", surface_form="word", pos="pos"
+    )
+
+
+def _nodes(gcide: Gcide) -> Nodes:
+    """How senses appear as choices."""
+    headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids))
+
+    def frequency(nodes: Ints) -> Floats:
+        return zipf_frequencies(headword.take(pa.array(nodes)).to_pylist())
+
+    columns = {
+        "definition": single_chunk(gcide.senses["definition"]),
+        "headword": headword,
+        "pos": pa.array(list(POS)).take(pa.array(gcide.pos_codes)),
+    }
+    return Nodes.from_columns(sense_names(gcide), columns, frequency=frequency)
+
+
+def _facts(gcide: Gcide, senses: Ints) -> Facts:
+    """One triple for each of the senses: it has its definition."""
+    terms = pa.concat_arrays([sense_names(gcide), single_chunk(gcide.senses["definition"])])
+    return Facts.from_codes(senses, 0, len(gcide) + senses, terms, ("definition",))

@@ -16,7 +16,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
-from builders.lexicons import ConceptNetFirst, load_lexicon
+from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, joined, lines_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def open_sources(options: PropertyOptions) -> ConceptNetFirst:
     """Load the knowledge bases that the options name."""
-    return load_lexicon(ConceptNetFirst, options.wordnet, options.conceptnet)
+    return conceptnet_first(options.conceptnet, options.wordnet)
 
 
 _DECLARED: dict[str, Any] = {

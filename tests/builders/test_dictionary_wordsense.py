@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from builders.dictionary.alike import alike_pairs, clauses, holds_kin
-from builders.dictionary.planning import sense_names
-from builders.dictionary.probes import dictionary_wordsense
+from builders.dictionary.probes import dictionary_wordsense, sense_names
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request

@@ -19,7 +19,7 @@ from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -87,6 +87,23 @@ def load_for_training(
     model, fresh = _load(checkpoint, torch.float32, head)
     refuse_fresh_encoder(checkpoint.id, fresh, model)
     return _moved(model, device), fresh
+
+
+def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the most tokens that an encoder reads, special tokens included.
+
+    RoBERTa and models like it count positions from the padding token's, so their tables hold fewer
+    tokens than entries.
+    """
+    from torch import nn
+
+    # A tokenizer without a limit states an immense one, a configuration none, or -1.
+    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - unused)
+    return int(min(limit for limit in limits if limit is not None and limit > 0))
 
 
 def _load(

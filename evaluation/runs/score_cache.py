@@ -20,14 +20,12 @@ import numpy as np
 
 from evaluation.results.scores import Scores
 from kb_cache.store import cache_dir, unusable
-from kbprobe.arrays import Ints, ragged_ranges, run_starts
+from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import to_numpy
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from evaluation.scorers.base import Floats
 
 FORMAT = 2
 """Part of every hash: raised when entries of earlier versions must not be found any more."""

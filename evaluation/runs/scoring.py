@@ -18,10 +18,10 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.progress import Progress, silent
 from evaluation.results.scores import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
-from evaluation.scorers.base import Encoded, Floats, Scorer
+from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.batching import BackOff, cut_batches
 from evaluation.workers import ALONE, Workers
-from kbprobe.arrays import Ints, ragged_ranges
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import KbprobeError
 
 BATCHES_PER_PART = 8
@@ -138,9 +138,7 @@ class _PartRunner:
         for batch in cut_batches(encoded.lengths[sequences], self._batch_tokens):
             chosen = sequences[batch]
             values = self._back_off.run(chosen)
-            counts = np.diff(encoded.slot_starts)[chosen]
-            slots = ragged_ranges(encoded.slot_starts[chosen], counts)
-            np.add.at(totals, encoded.slot_choice[slots], values)
+            np.add.at(totals, encoded.slot_choice[encoded.slots(chosen)[1]], values)
             seen += len(batch)
             yield seen
         scores = totals[choices_of(rows, self._starts)]

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
 from kbprobe.options import Options
 
-Floats = npt.NDArray[np.float64]
+Tokens = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,43 @@ class Encoded:
     choice_tokens: Ints
     set_aside: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, int] = field(default_factory=dict)
+
+    def slots(self, sequences: Ints) -> tuple[Ints, Ints]:
+        """Return how many slots each of some sequences has, and the slots of all of them."""
+        counts = np.diff(self.slot_starts)[sequences]
+        return counts, ragged_ranges(self.slot_starts[sequences], counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedTokens(Encoded):
+    """Sequences with their tokens.
+
+    Attributes:
+        tokens: the ids of all sequences one after the other, shape [all tokens].
+        token_starts: where each sequence starts in them, shape [sequences + 1].
+    """
+
+    tokens: Tokens
+    token_starts: Ints
+
+    def shown(self, sequences: Ints) -> Bools:
+        """Tell tokens from padding in a batch of some sequences, shape [n, longest]."""
+        lengths = self.lengths[sequences]
+        return np.arange(lengths.max()) < lengths[:, None]
+
+    def padded(self, sequences: Ints, values: Tokens, filling: int) -> Ints:
+        """Lay out a batch of some sequences, padded on the right, shape [n, longest].
+
+        Args:
+            sequences: their numbers, shape [n].
+            values: a number for each token of all sequences, such as its id.
+            filling: what to pad with.
+        """
+        shown = self.shown(sequences)
+        batch = np.full(shown.shape, filling, dtype=np.int64)
+        here = ragged_ranges(self.token_starts[sequences], self.lengths[sequences])
+        batch[shown] = values[here]
+        return batch
 
 
 def aside(kind: str, instance: str) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import KbprobeError
 
 if TYPE_CHECKING:
-    from evaluation.scorers.base import Encoded, Floats, Scorer
+    from evaluation.scorers.base import Encoded, Scorer
 
 
 def cut_batches(lengths: Ints, budget: int) -> list[Ints]:

@@ -227,7 +227,10 @@ class TestSequences:
             tuple(tokenizer(item.question.replace("[MASK]", tokenizer.mask_token))["input_ids"])
             for item in items
         }
-        ids, lengths = scorer._pad_batch(encoded, np.arange(len(encoded.lengths)))
+        ids, lengths = (
+            encoded.padded(np.arange(encoded.item.size), encoded.tokens, 0),
+            encoded.lengths,
+        )
         found = {tuple(row[:length]) for row, length in zip(ids.tolist(), lengths, strict=True)}
         assert masked <= found
 
@@ -327,11 +330,14 @@ class TestLongTexts:
         encoded = scorer.encode(items)
         assert encoded.notes == {"truncated": 1}
         assert encoded.lengths.max() == limit
-        ids, lengths = scorer._pad_batch(encoded, np.arange(len(encoded.lengths)))
+        ids, lengths = (
+            encoded.padded(np.arange(encoded.item.size), encoded.tokens, 0),
+            encoded.lengths,
+        )
         assert (ids[np.arange(len(ids)), encoded.position] == tokenizer.mask_token_id).all()
         assert set(ids[np.arange(len(ids)), lengths - 1]) == {tokenizer.sep_token_id}
         kept = limit - 2 - 2
-        sides = np.array([encoded.context_left[-1] - 1, 0])
+        sides = np.array([encoded.position[encoded.item == len(SINGLE)].min() - 1, 0])
         sides[1] = kept - sides[0]
         assert min(sides) >= min(before, after, kept // 2)
         assert np.isfinite(run(scorer, encoded, 64)).all()
@@ -342,7 +348,7 @@ class TestLongTexts:
         tokenizer.backend_tokenizer.enable_padding(length=9)
         encoded = MaskedScorer(model, tokenizer).encode(SINGLE)
         expected = MaskedScorer(*checkpoints("bert-uncased")).encode(SINGLE)
-        np.testing.assert_array_equal(encoded.context_ids, expected.context_ids)
+        np.testing.assert_array_equal(encoded.tokens, expected.tokens)
 
 
 class TestModelsThatDoOtherwise:

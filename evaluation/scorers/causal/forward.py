@@ -1,4 +1,7 @@
-"""One batch through a causal model: log-probabilities of the asked tokens, and of no others."""
+"""One batch through a causal model: log-probabilities of the asked tokens, and of no others.
+
+What a model can do is found out by doing it once (:func:`supports_packing`).
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,43 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evaluation.scorers.base import Floats
-from evaluation.scorers.causal.layout import Batch, CausalEncoded, cut_out
-from kbprobe.arrays import Ints, ragged_ranges
+from evaluation.scorers.batching import out_of_memory
+from evaluation.scorers.causal.layout import Batch, CausalEncoded, LayoutBuilder, cut_out
+from evaluation.scorers.causal.packing import grow_trees
+from evaluation.scorers.causal.prompts import Rendered
+from kbprobe.arrays import Floats, Ints, ragged_ranges
+from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from evaluation.scorers.causal.pair_tokens import PairTokenizer
+
 _NORMALIZED_AT_ONCE = 128
 """Predictions whose whole vocabulary is held in float32 at a time."""
+_TEXT = Rendered(
+    "The capital of a country is the city where its government meets, and so",
+    (
+        " a city by the sea is the capital of a country whose government meets by the sea",
+        " many people of the country know its name",
+        " a city by the river is not the capital of a country",
+        " it is",
+    ),
+)
+_TOLERANCES = {
+    torch.float64: 5e-5,
+    torch.float32: 5e-5,
+    torch.float16: 0.02,
+    torch.bfloat16: 0.06,
+}
+"""Nats a token by which two ways of computing one score may differ.
+
+Measured on a model of 135 million parameters: 4e-6, 0.002 and 0.02 between plain and packed;
+0.13 with wrong positions, and 1.7 without the mask.
+"""
+
+_GROSS = 10
+"""How many times the tolerance it takes to say that a model is not causal."""
 
 
 def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: Ints) -> Floats:
@@ -26,7 +57,7 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
     Returns:
         The weighted log-likelihood (nats) of each of their slots, sequence after sequence.
     """
-    counts = encoded.slot_starts[sequences + 1] - encoded.slot_starts[sequences]
+    counts, _ = encoded.slots(sequences)
     offsets = np.cumsum(counts) - counts
     scores = np.empty(int(counts.sum()))
     branched = encoded.branched[sequences]
@@ -37,6 +68,65 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
             batch = cut_out(encoded, sequences[part], multiple=multiple)
             scores[ragged_ranges(offsets[part], counts[part])] = _slot_scores(model, batch)
     return scores
+
+
+def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> bool:
+    """Score a fixed text alone, padded and packed, and compare.
+
+    Args:
+        model: the model.
+        pairs: its tokenizer.
+        window: tokens that a packed sequence may hold.
+
+    Returns:
+        Whether packed scores equal plain ones, and so whether the model uses the positions
+        and the mask that it is given.
+
+    Raises:
+        UsageError: padding on the right changes scores, so the model is not causal.
+        KbprobeError: its scores are not finite.
+    """
+    [(context, continuations)] = pairs.encode([_TEXT])
+    room = max(2, window // (len(continuations) + 1))
+    context, continuations = context[:room], [tokens[:room] for tokens in continuations]
+    tokens = np.array([len(continuation) for continuation in continuations])
+    allowed = _TOLERANCES.get(model.dtype, _TOLERANCES[torch.bfloat16]) * tokens
+
+    def scored(limit: int, at_once: int) -> tuple[Floats, bool]:
+        """Return the score of each continuation, and whether any of them were packed."""
+        builder = LayoutBuilder()
+        for tree in grow_trees(context, continuations, limit=limit):
+            builder.add(tree, 0, continuations, [[number] for number in range(len(tokens))], 1.0)
+        encoded = builder.build(tokens, {}, {})
+        rows, scores = np.arange(len(encoded.lengths)), np.empty(len(tokens))
+        scores[encoded.slot_choice] = np.concatenate(
+            [
+                score_sequences(model, encoded, rows[start : start + at_once])
+                for start in range(0, len(rows), at_once)
+            ]
+        )
+        return scores, bool(encoded.branched.any())
+
+    alone, _ = scored(limit=0, at_once=1)
+    if not np.isfinite(alone).all():
+        raise KbprobeError(
+            f"the model gives scores that are not finite in {model.dtype}. Use --dtype bfloat16 "
+            "or --dtype float32."
+        )
+    padded, _ = scored(limit=0, at_once=len(tokens))
+    if not (np.abs(padded - alone) <= _GROSS * allowed).all():
+        raise UsageError(
+            f"{type(model).__name__} is not causal: what follows a token changes its score. If it "
+            "is a masked language model, score it as one."
+        )
+    try:
+        together, packed = scored(limit=window, at_once=len(tokens))
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        # That is how models say that they take no positions, or no mask of four dimensions.
+        if out_of_memory(error):
+            raise
+        return False
+    return packed and bool((np.abs(together - alone) <= allowed).all())
 
 
 @torch.inference_mode()

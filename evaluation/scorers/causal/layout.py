@@ -8,27 +8,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.scorers.base import Encoded, Floats
+from evaluation.scorers.base import EncodedTokens, Tokens
 from evaluation.scorers.causal.packing import Tree
-from kbprobe.arrays import Bools, Ints, ragged_ranges, run_starts
-
-Tokens = npt.NDArray[np.int32]
+from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, run_starts
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalEncoded(Encoded):
+class CausalEncoded(EncodedTokens):
     """Sequences of a causal model.
 
     A slot is the log-likelihood of one continuation: the sum over its *cells*, each the
     log-probability of one target token after one token of the sequence.
 
     Attributes:
-        token_starts: sequence ``s`` has tokens ``token_starts[s] .. token_starts[s + 1]``.
-        tokens: shape [tokens], as are ``positions`` and ``ends`` of
-            :class:`~evaluation.scorers.causal.packing.Tree`.
-        positions: see ``Tree``.
+        positions: of :class:`~evaluation.scorers.causal.packing.Tree`, as ``ends``; shape [tokens].
         ends: see ``Tree``.
         branched: which sequences need positions and a mask of their own, shape [sequences].
         cell_starts: slot ``t`` has cells ``cell_starts[t] .. cell_starts[t + 1]``.
@@ -37,8 +31,6 @@ class CausalEncoded(Encoded):
         slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
     """
 
-    token_starts: Ints
-    tokens: Tokens
     positions: Tokens
     ends: Tokens
     branched: Bools
@@ -166,8 +158,7 @@ def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Ba
     positions[at] = encoded.positions[source]
     ends[at] = encoded.ends[source] + np.repeat(offset, lengths)
 
-    slot_counts = encoded.slot_starts[sequences + 1] - encoded.slot_starts[sequences]
-    slots = ragged_ranges(encoded.slot_starts[sequences], slot_counts)
+    slot_counts, slots = encoded.slots(sequences)
     cell_counts = encoded.cell_starts[slots + 1] - encoded.cell_starts[slots]
     cells = ragged_ranges(encoded.cell_starts[slots], cell_counts)
     first = np.repeat(np.repeat(line * width + offset, slot_counts), cell_counts)

@@ -8,7 +8,7 @@ token of a choice is predicted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -16,15 +16,14 @@ import numpy as np
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.scorers.base import Floats, Scorer, ScorerInputs, aside
-from evaluation.scorers.causal.forward import score_sequences
+from evaluation.scorers.base import Scorer, ScorerInputs, aside
+from evaluation.scorers.causal.forward import score_sequences, supports_packing
 from evaluation.scorers.causal.layout import CausalEncoded, LayoutBuilder
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
 from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered, parse_template
-from evaluation.scorers.causal.trial import supports_packing
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +135,16 @@ class CausalScorer(Scorer):
         starts = choice_starts(items)
         item_of = np.repeat(np.arange(len(items)), np.diff(starts))
         contexts = self._contexts(items, starts)
-        tokens = list(self._tokenize(contexts))
+        tokens = [
+            pair
+            for start in range(0, len(contexts), _TOKENIZED_AT_ONCE)
+            for pair in self._pairs.encode(
+                [
+                    Rendered(one.context, tuple(one.choices))
+                    for one in contexts[start : start + _TOKENIZED_AT_ONCE]
+                ]
+            )
+        ]
         set_aside = self._set_aside(contexts, tokens, item_of)
         builder = LayoutBuilder()
         choice_tokens = [0.0] * int(starts[-1])
@@ -154,13 +162,13 @@ class CausalScorer(Scorer):
             for cut, numbers in self._by_cut(context, continuations, choices).items():
                 if cut:
                     truncated.update(int(item_of[c]) for number in numbers for c in choices[number])
-                sequences += self._lay_out(
-                    builder,
-                    one,
-                    context[cut:],
-                    [continuations[number] for number in numbers],
-                    [choices[number] for number in numbers],
-                )
+                kept = context[cut:]
+                limit = min(self._window, max(PACK_TOKENS, 2 * len(kept))) if self._packs else 0
+                ends = [continuations[number] for number in numbers]
+                trees = grow_trees(kept, ends, limit=limit)
+                for tree in trees:
+                    builder.add(tree, one.item, ends, [choices[n] for n in numbers], one.weight)
+                sequences += len(trees)
             unpacked += not self._supports_packing and sequences > 1
         counts = {"truncated": len(truncated), "unpacked": unpacked}
         return builder.build(
@@ -207,13 +215,6 @@ class CausalScorer(Scorer):
             )
         )
 
-    def _tokenize(self, contexts: Sequence[_ContextChoices]) -> Iterator[PairTokens]:
-        for start in range(0, len(contexts), _TOKENIZED_AT_ONCE):
-            part = contexts[start : start + _TOKENIZED_AT_ONCE]
-            yield from self._pairs.encode(
-                [Rendered(one.context, tuple(one.choices)) for one in part]
-            )
-
     def _set_aside(
         self, contexts: Sequence[_ContextChoices], tokens: Sequence[PairTokens], item_of: Ints
     ) -> dict[int, str]:
@@ -246,21 +247,6 @@ class CausalScorer(Scorer):
                 excess = len(context) + len(continuation) - (self._max_length + 1)
                 by_cut.setdefault(max(0, excess), []).append(number)
         return by_cut
-
-    def _lay_out(
-        self,
-        builder: LayoutBuilder,
-        one: _ContextChoices,
-        context: Sequence[int],
-        continuations: Sequence[Sequence[int]],
-        choices: Sequence[Sequence[int]],
-    ) -> int:
-        """Add the sequences of one context; return how many they are."""
-        limit = min(self._window, max(PACK_TOKENS, 2 * len(context))) if self._packs else 0
-        trees = grow_trees(context, continuations, limit=limit)
-        for tree in trees:
-            builder.add(tree, one.item, continuations, choices, one.weight)
-        return len(trees)
 
 
 def _max_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:

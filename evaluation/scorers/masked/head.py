@@ -27,9 +27,8 @@ _LOW_PRECISION_TOLERANCE = 2e-2
 class MaskHead:
     """Computes logits at one position of each sequence.
 
-    Attributes:
-        gathers: whether the head is run at the asked positions only.
-        selects: whether the last layer computes the asked rows only.
+    ``gathers`` says whether the head is run at the asked positions only, ``selects`` whether the
+    last layer computes the asked rows only.
     """
 
     def __init__(
@@ -48,9 +47,8 @@ class MaskHead:
         self.gathers = self.selects = False
         with torch.inference_mode():
             plain = self.logits(inputs, positions, None)
-            self.gathers = self._encoder is not model and self._agrees(
-                plain, inputs, positions, None
-            )
+            has_encoder = self._encoder is not model
+            self.gathers = has_encoder and self._agrees(plain, inputs, positions, None)
             decoder = _plain_decoder(model, plain.shape[-1])
             if self.gathers and decoder is not None:
                 rows = torch.linspace(0, plain.shape[-1] - 1, 7, device=plain.device).long()
@@ -75,13 +73,20 @@ class MaskHead:
             Logits at the positions, shape [sequences, vocabulary]. Entries that were not
             asked for are meaningless.
         """
-        at = torch.arange(len(positions), device=positions.device)
-        if not self.gathers:
+        if self.gathers:
+            return self._shortcut(inputs, positions, rows)[:, 0]
+        logits: torch.Tensor = self._model(**inputs).logits
+        return logits[torch.arange(len(positions), device=positions.device), positions]
+
+    def _shortcut(
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        positions: torch.Tensor,
+        rows: torch.Tensor | None,
+    ) -> torch.Tensor:
+        with _handing_on(self._encoder, positions), self._selecting(rows):
             logits: torch.Tensor = self._model(**inputs).logits
-            return logits[at, positions]
-        with _handing_on(self._encoder, at, positions), self._selecting(rows):
-            logits = self._model(**inputs).logits
-        return logits[:, 0]
+        return logits
 
     @contextmanager
     def _selecting(self, rows: torch.Tensor | None) -> Iterator[None]:
@@ -112,9 +117,7 @@ class MaskHead:
         positions: torch.Tensor,
         rows: torch.Tensor | None,
     ) -> bool:
-        at = torch.arange(len(positions), device=positions.device)
-        with _handing_on(self._encoder, at, positions), self._selecting(rows):
-            fast = self._model(**inputs).logits
+        fast = self._shortcut(inputs, positions, rows)
         if fast.shape != (plain.shape[0], 1, plain.shape[1]):
             return False
         fast = fast[:, 0]
@@ -126,11 +129,12 @@ class MaskHead:
 
 
 @contextmanager
-def _handing_on(encoder: nn.Module, at: torch.Tensor, positions: torch.Tensor) -> Iterator[None]:
+def _handing_on(encoder: nn.Module, positions: torch.Tensor) -> Iterator[None]:
     """Make an encoder return its last hidden state at one position of each sequence.
 
     The state becomes [sequences, 1, hidden]. An output of another shape is left as it is.
     """
+    at = torch.arange(len(positions), device=positions.device)
 
     def pick(module: nn.Module, args: Any, output: Any) -> Any:
         hidden = output[0]

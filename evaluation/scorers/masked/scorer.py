@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.models.limits import longest_input
-from evaluation.scorers.base import Floats, Scorer, aside
+from evaluation.models.loading import longest_input
+from evaluation.scorers.base import Scorer, aside
 from evaluation.scorers.masked.head import MaskHead
 from evaluation.scorers.masked.options import MultiPiece
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.masked.sequences import MaskedEncoded, MaskedSequences
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
@@ -116,47 +116,38 @@ class MaskedScorer(Scorer):
             [_gap(item) for item in items], [item.choices for item in items]
         )
         set_aside: dict[int, str] = {}
+        sequences = MaskedSequences(self._mask)
+        truncated, log_probs = 0, self._log_probs
+        starts = choice_starts(items).tolist()
         for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
             reason = self._obstacle(item, filled)
             if reason and self._multi_piece == "error":
                 raise UsageError(f"item {item.id}: {reason}. {_REMEDIES}")
             if reason:
                 set_aside[number] = reason
-
-        sequences = MaskedSequences(self._mask)
-        truncated = 0
-        starts = choice_starts(items)
-        for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
-            if number in set_aside:
                 continue
             gap, fitting = _gap(item), self._fit(filled)
             truncated += fitting is not filled
-            for choice, candidate in enumerate(fitting, int(starts[number])):
+            log_probs |= item.setup != "mc_mlm" or any(len(one.pieces) > 1 for one in filled)
+            for choice, candidate in enumerate(fitting, starts[number]):
                 sequences.add(number, gap, choice, candidate)
-        log_probs = self._log_probs or any(
-            item.setup != "mc_mlm" or any(len(candidate.pieces) > 1 for candidate in filled)
-            for number, (item, filled) in enumerate(zip(items, placed, strict=True))
-            if number not in set_aside
-        )
+        notes = {"truncated": truncated} if truncated else {}
+        if not self._head.gathers:
+            notes["plain_forward"] = len(sequences)
         self._named = (items, "log-likelihood" if log_probs else "logit")
         return sequences.encoded(
-            choices=int(starts[-1]),
-            log_probs=log_probs,
-            set_aside=set_aside,
-            notes=self._notes(truncated, len(sequences)),
+            choices=starts[-1], log_probs=log_probs, set_aside=set_aside, notes=notes
         )
 
     @torch.inference_mode()
     def score(self, encoded: MaskedEncoded, sequences: Ints) -> Floats:
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
-        ids, lengths = self._pad_batch(encoded, sequences)
-        starts, ends = encoded.slot_starts[sequences], encoded.slot_starts[sequences + 1]
-        row = np.repeat(np.arange(len(sequences)), ends - starts)
-        pieces = np.concatenate(
-            [encoded.slot_piece[start:end] for start, end in zip(starts, ends, strict=True)]
-        )
-        inputs = self._inputs(ids, lengths)
-        rows, asked = self._to_device(row), self._to_device(pieces)
+        counts, slots = encoded.slots(sequences)
+        pieces = encoded.slot_piece[slots]
+        ids = encoded.padded(sequences, encoded.tokens, self._pad)
+        inputs = self._inputs(ids, encoded.shown(sequences))
+        rows = self._to_device(np.repeat(np.arange(len(sequences)), counts))
+        asked = self._to_device(pieces)
         positions = self._to_device(encoded.position[sequences])
         if encoded.log_probs:
             logits = self._head.logits(inputs, positions, None)
@@ -202,9 +193,8 @@ class MaskedScorer(Scorer):
 
     def _fit(self, placed: list[Filled]) -> list[Filled]:
         """Cut the contexts of an item to what the model can read; the same list if they fit."""
-        longest = max(len(filled.pieces) for filled in placed)
-        room = self._max_length - len(self._prefix) - len(self._suffix) - longest
         specials = len(self._prefix) + len(self._suffix)
+        room = self._max_length - specials - max(len(filled.pieces) for filled in placed)
         if all(len(filled.left) + len(filled.right) - specials <= room for filled in placed):
             return placed
         return [self._cut(filled, room) for filled in placed]
@@ -221,44 +211,22 @@ class MaskedScorer(Scorer):
             right=(*right[: room - keep], *self._suffix),
         )
 
-    def _notes(self, truncated: int, sequences: int) -> dict[str, int]:
-        notes = {"truncated": truncated} if truncated else {}
-        return notes if self._head.gathers else {**notes, "plain_forward": sequences}
-
     def _try_out(self, token: int) -> MaskHead:
         """Build the head, trying its shortcuts out on two sequences of different lengths."""
         short = [*self._prefix, self._mask, *self._suffix]
         long = [*self._prefix, token, token, self._mask, token, *self._suffix]
-        ids = np.full((2, len(long)), self._pad, dtype=np.int64)
-        ids[0, : len(short)], ids[1] = short, long
-        inputs = self._inputs(ids, np.array([len(short), len(long)]))
+        ids = np.array([short + [self._pad] * (len(long) - len(short)), long])
+        inputs = self._inputs(ids, np.arange(len(long)) < [[len(short)], [len(long)]])
         positions = np.array([len(self._prefix), len(self._prefix) + 2])
         return MaskHead(self._model, inputs, self._to_device(positions))
 
-    def _pad_batch(self, encoded: MaskedEncoded, sequences: Ints) -> tuple[Ints, Ints]:
-        lengths = encoded.lengths[sequences]
-        ids = np.full((len(sequences), int(lengths.max())), self._pad, dtype=np.int64)
-        for row, sequence in enumerate(sequences):
-            context = encoded.context[sequence]
-            start, end = encoded.context_starts[context : context + 2]
-            middle = encoded.middle_ids[slice(*encoded.middle_starts[sequence : sequence + 2])]
-            left = encoded.context_left[context]
-            right = left + len(middle)
-            ids[row, :left] = encoded.context_ids[start : start + left]
-            ids[row, left:right] = middle
-            ids[row, right : lengths[row]] = encoded.context_ids[start + left : end]
-        return ids, lengths
-
-    def _inputs(self, ids: Ints, lengths: Ints) -> dict[str, torch.Tensor]:
-        tokens = self._to_device(ids)
-        column = torch.arange(tokens.shape[1], device=tokens.device)
-        seen = (column < self._to_device(lengths)[:, None]).long()
-        inputs = {"input_ids": tokens, "attention_mask": seen}
+    def _inputs(self, ids: Ints, shown: Bools) -> dict[str, torch.Tensor]:
+        inputs = {"input_ids": self._to_device(ids), "attention_mask": self._to_device(shown)}
         if "token_type_ids" in self._tokenizer.model_input_names:
-            inputs["token_type_ids"] = torch.zeros_like(tokens)
+            inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
         return inputs
 
-    def _to_device(self, numbers: Ints) -> torch.Tensor:
+    def _to_device(self, numbers: Ints | Bools) -> torch.Tensor:
         return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self._model.device)
 
 

@@ -8,37 +8,21 @@ from itertools import chain
 
 import numpy as np
 
-from evaluation.scorers.base import Encoded
+from evaluation.scorers.base import EncodedTokens
 from evaluation.scorers.masked.pieces import Filled, Gap
 from kbprobe.arrays import Ints, run_starts
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedEncoded(Encoded):
-    """Sequences as a context and a middle that goes into it.
-
-    Texts are long and their middles short, so contexts are kept once.
+class MaskedEncoded(EncodedTokens):
+    """Sequences of a masked LM.
 
     Attributes:
-        context: the context of each sequence, shape [sequences].
-        context_ids: token ids of all contexts, one after another; context ``c`` has
-            ``context_starts[c] .. context_starts[c + 1]``, special tokens included.
-        context_starts: shape [contexts + 1].
-        context_left: tokens of each context before the middle, shape [contexts].
-        middle_ids: token ids of all middles; sequence ``s`` has
-            ``middle_starts[s] .. middle_starts[s + 1]``.
-        middle_starts: shape [sequences + 1].
         position: the mask that each sequence is read at, shape [sequences].
         slot_piece: the token id that each slot asks for, shape [slots].
         log_probs: whether slots are log-probabilities (nats) and not logits.
     """
 
-    context: Ints
-    context_ids: Ints
-    context_starts: Ints
-    context_left: Ints
-    middle_ids: Ints
-    middle_starts: Ints
     position: Ints
     slot_piece: Ints
     log_probs: bool
@@ -92,31 +76,25 @@ class MaskedSequences:
         self, choices: int, log_probs: bool, set_aside: dict[int, str], notes: dict[str, int]
     ) -> MaskedEncoded:
         """Lay everything out as arrays."""
-        middles = [middle for _, middle in self.numbers]
-        context = _ints(number for number, _ in self.numbers)
-        left = _ints(len(key[1]) for key in self.contexts)
-        context_starts = run_starts(len(key[1]) + len(key[2]) for key in self.contexts)
-        middle_starts = run_starts(map(len, middles))
+        contexts = list(self.contexts)
+        rows = [(*contexts[number][1:], middle) for number, middle in self.numbers]
+        lengths = _ints(sum(map(len, row)) for row in rows)
+        tokens = chain.from_iterable(chain(left, middle, right) for left, right, middle in rows)
         choice_tokens = np.zeros(choices, dtype=np.int64)
         choice_tokens[_ints(self.tokens)] = _ints(self.tokens.values())
+        slots = list(chain.from_iterable(self.slots))
         return MaskedEncoded(
-            lengths=np.diff(context_starts)[context] + np.diff(middle_starts),
+            lengths=lengths,
             item=_ints(self.item),
             slot_starts=run_starts(map(len, self.slots)),
-            slot_choice=_ints(choice for choice, _ in chain.from_iterable(self.slots)),
+            slot_choice=_ints(choice for choice, _ in slots),
             choice_tokens=choice_tokens,
             set_aside=set_aside,
             notes=notes,
-            context=context,
-            context_ids=_ints(
-                chain.from_iterable(left + right for _, left, right in self.contexts)
-            ),
-            context_starts=context_starts,
-            context_left=left,
-            middle_ids=_ints(chain.from_iterable(middles)),
-            middle_starts=middle_starts,
-            position=left[context] + _ints(middle.index(self.mask) for middle in middles),
-            slot_piece=_ints(piece for _, piece in chain.from_iterable(self.slots)),
+            tokens=np.fromiter(tokens, dtype=np.int32),
+            token_starts=run_starts(lengths),
+            position=_ints(len(left) + middle.index(self.mask) for left, _, middle in rows),
+            slot_piece=_ints(piece for _, piece in slots),
             log_probs=log_probs,
         )
 

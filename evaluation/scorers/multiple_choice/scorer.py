@@ -19,9 +19,9 @@ import numpy.typing as npt
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.models.limits import longest_input
-from evaluation.scorers.base import Encoded, Floats, Scorer
-from kbprobe.arrays import Ints, ragged_ranges, run_starts
+from evaluation.models.loading import longest_input
+from evaluation.scorers.base import EncodedTokens, Scorer, Tokens
+from kbprobe.arrays import Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,20 +41,16 @@ _PAIRS_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedPairs(Encoded):
+class EncodedPairs(EncodedTokens):
     """Pairs of question and choice as tokens, one sequence a distinct pair.
 
     ``choice_tokens`` counts the choice's own tokens.
 
     Attributes:
-        tokens: the ids of all sequences one after the other, shape [all tokens].
         token_types: the segment of each token, or None where the model takes none.
-        token_starts: where each sequence starts in them, shape [sequences + 1].
     """
 
-    tokens: Ints
-    token_types: Ints | None
-    token_starts: Ints
+    token_types: Tokens | None
 
 
 class MultipleChoiceScorer(Scorer):
@@ -120,8 +116,7 @@ class MultipleChoiceScorer(Scorer):
             Shape [slots of these sequences].
         """
         logits = self.logits(encoded, sequences).cpu().numpy().astype(np.float64)
-        slots = np.diff(encoded.slot_starts)[sequences]
-        return np.repeat(logits, slots)
+        return np.repeat(logits, encoded.slots(sequences)[0])
 
     def logits(self, encoded: EncodedPairs, sequences: Ints) -> torch.Tensor:
         """Return the logit of each pair: float32, shape [n], on the model's device.
@@ -142,24 +137,22 @@ class MultipleChoiceScorer(Scorer):
         return "logit"
 
     def _forward(self, encoded: EncodedPairs, sequences: Ints) -> torch.Tensor:
-        lengths = encoded.lengths[sequences]
-        rows = np.repeat(np.arange(len(sequences)), lengths)
-        columns = ragged_ranges(np.zeros_like(lengths), lengths)
-        here = ragged_ranges(encoded.token_starts[sequences], lengths)
-
-        def padded(values: Ints, filling: int) -> torch.Tensor:
-            batch = np.full((len(sequences), 1, int(lengths.max())), filling, dtype=np.int64)
-            batch[rows, 0, columns] = values
-            return torch.from_numpy(batch).to(self.model.device)
-
         # Always on the right: positions are counted from the left.
-        inputs = {"input_ids": padded(encoded.tokens[here], self._tokenizer.pad_token_id or 0)}
+        inputs = {
+            "input_ids": encoded.padded(
+                sequences, encoded.tokens, self._tokenizer.pad_token_id or 0
+            )
+        }
         if self._takes_mask:
-            inputs["attention_mask"] = padded(np.ones_like(here), 0)
+            inputs["attention_mask"] = encoded.shown(sequences).astype(np.int64)
         if encoded.token_types is not None:
-            types = encoded.token_types[here]
-            inputs["token_type_ids"] = padded(types, self._tokenizer.pad_token_type_id)
-        logits: torch.Tensor = self.model(**inputs).logits
+            filling = self._tokenizer.pad_token_type_id
+            inputs["token_type_ids"] = encoded.padded(sequences, encoded.token_types, filling)
+        device = self.model.device
+        tensors = {
+            name: torch.from_numpy(batch).unsqueeze(1).to(device) for name, batch in inputs.items()
+        }
+        logits: torch.Tensor = self.model(**tensors).logits
         return logits.float().squeeze(1)
 
     def _distinct_pairs(self, items: Sequence[Item]) -> tuple[list[tuple[str, str]], Ints, Ints]:
@@ -242,5 +235,5 @@ def _picked(values: list[int], kept: list[int] | None) -> list[int]:
     return values if kept is None else [values[position] for position in kept]
 
 
-def _flat(sequences: list[list[int]], count: int) -> Ints:
-    return np.fromiter(chain.from_iterable(sequences), dtype=np.int64, count=int(count))
+def _flat(sequences: list[list[int]], count: int) -> Tokens:
+    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32, count=int(count))

@@ -12,10 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
-from evaluation.items.types import ProbeSplit, choice_starts
+from evaluation.items.types import choice_starts
 from evaluation.progress import Progress, silent
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
-from evaluation.results.scores import Scores
 from evaluation.results.types import ModelInfo, Normalization, ProbeInfo, Results, Scoring, Timings
 from evaluation.runs.run import Run
 from evaluation.runs.score_cache import ScoreCache
@@ -47,15 +46,6 @@ class Evaluation:
         """Return the predictions as a data frame, a row per item."""
         frame: pd.DataFrame = self.predictions.to_pandas()
         return frame
-
-
-def is_of(results: Results, run: Run) -> bool:
-    """Tell whether results are those that a run would lead to."""
-    return (
-        results.scoring.key == run.key
-        and results.seed == run.spec.run.seed
-        and results.metrics.normalization == run.normalization
-    )
 
 
 def evaluate_run(
@@ -99,24 +89,63 @@ def evaluate_run(
         # The audit is of the test split.
         baselines=baselines_of(run.rows.manifest) if run.rows.split == "test" else None,
     )
-    timings = Timings(
-        load=model.seconds - loading,
-        train=model.training_seconds - training,
-        encode=effort.encode,
-        score=effort.score,
-        total=time.perf_counter() - began,
-        sequences=scores.sequences,
-        tokens=scores.sequence_tokens,
-        scored_sequences=effort.sequences,
-        rows_per_second=effort.rows / effort.score if effort.rows else None,
-    )
+    checkpoint, manifest, notes = model.checkpoint, run.rows.manifest or {}, dict(scores.notes)
+    if run.overlap:
+        notes["train_overlap"] = run.overlap
+    if effort.halvings:
+        notes["halved_batches"] = effort.halvings
+    learnt: dict[str, Any] = {}
+    if run.learner is not None and run.learner_options is not None:
+        learnt = {"learner": run.learner.name, "train": options.train}
+        learnt |= run.learner_options.model_dump(mode="json")
     results = Results(
-        probe=_probe_info(run.rows),
-        model=_model_info(run, scores),
-        scoring=_scoring(run, scores, effort),
+        probe=ProbeInfo(
+            name=run.rows.name,
+            source=run.rows.source,
+            split=run.rows.split,
+            rows=len(run.rows.items),
+            fingerprint=run.rows.fingerprint,
+            request=manifest.get("request"),
+            kbprobe_version=manifest.get("kbprobe_version"),
+        ),
+        model=ModelInfo(
+            id=checkpoint.id,
+            revision=checkpoint.revision,
+            architecture=checkpoint.architecture,
+            parameters=scores.parameters,
+            weights_sha256=checkpoint.weights_sha256,
+            tokenizer_sha256=checkpoint.tokenizer_sha256,
+            dtype=model.dtype_name,
+            device=model.device.type,
+            finetuning=learnt or None,
+        ),
+        scoring=Scoring(
+            scorer=run.scorer.name,
+            version=run.scorer.version,
+            score=scores.score_name,
+            options={
+                **run.scorer_options.model_dump(mode="json"),
+                **learnt,
+                "batch_tokens": model.batch_tokens,
+                "model_args": options.model_args,
+                "limit": options.limit,
+            },
+            notes=notes,
+            key=run.key,
+        ),
         metrics=metrics,
         seed=options.seed,
-        timings=timings,
+        timings=Timings(
+            load=model.seconds - loading,
+            train=model.training_seconds - training,
+            encode=effort.encode,
+            score=effort.score,
+            total=time.perf_counter() - began,
+            sequences=scores.sequences,
+            tokens=scores.sequence_tokens,
+            scored_sequences=effort.sequences,
+            rows_per_second=effort.rows / effort.score if effort.rows else None,
+        ),
         versions={
             "kbprobe": kbprobe_version(),
             "python": platform.python_version(),
@@ -136,61 +165,3 @@ def _cache(run: Run, workers: Workers) -> Iterator[ScoreCache]:
         raise UsageError("--no-cache needs a single process: several share scores in the cache")
     with TemporaryDirectory(prefix="kbprobe-") as folder:
         yield ScoreCache(run.content, Path(folder))
-
-
-def _probe_info(rows: ProbeSplit) -> ProbeInfo:
-    manifest = rows.manifest or {}
-    return ProbeInfo(
-        name=rows.name,
-        source=rows.source,
-        split=rows.split,
-        rows=len(rows.items),
-        fingerprint=rows.fingerprint,
-        request=manifest.get("request"),
-        kbprobe_version=manifest.get("kbprobe_version"),
-    )
-
-
-def _model_info(run: Run, scores: Scores) -> ModelInfo:
-    checkpoint = run.model.checkpoint
-    return ModelInfo(
-        id=checkpoint.id,
-        revision=checkpoint.revision,
-        architecture=checkpoint.architecture,
-        parameters=scores.parameters,
-        weights_sha256=checkpoint.weights_sha256,
-        tokenizer_sha256=checkpoint.tokenizer_sha256,
-        dtype=run.model.dtype_name,
-        device=run.model.device.type,
-        finetuning=_learnt(run) or None,
-    )
-
-
-def _scoring(run: Run, scores: Scores, effort: Effort) -> Scoring:
-    notes = dict(scores.notes)
-    if run.overlap:
-        notes["train_overlap"] = run.overlap
-    if effort.halvings:
-        notes["halved_batches"] = effort.halvings
-    return Scoring(
-        scorer=run.scorer.name,
-        version=run.scorer.version,
-        score=scores.score_name,
-        options={
-            **run.scorer_options.model_dump(mode="json"),
-            **_learnt(run),
-            "batch_tokens": run.model.batch_tokens,
-            "model_args": run.spec.run.model_args,
-            "limit": run.spec.run.limit,
-        },
-        notes=notes,
-        key=run.key,
-    )
-
-
-def _learnt(run: Run) -> dict[str, Any]:
-    """Say how a learner was fitted; empty where none was."""
-    if run.learner is None or run.learner_options is None:
-        return {}
-    options = run.learner_options.model_dump(mode="json")
-    return {"learner": run.learner.name, "train": run.spec.run.train, **options}

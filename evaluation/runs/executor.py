@@ -9,7 +9,8 @@ from itertools import groupby
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.progress import Progress, silent
-from evaluation.runs.evaluation import Evaluation, evaluate_run, is_of
+from evaluation.results.types import Results
+from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, refuse_other_files, save
 from evaluation.runs.run import Run, open_run, ready_scorers
 from evaluation.runs.spec import RunSpec
@@ -86,7 +87,8 @@ def _execute(
     workers.wait()
     done = None
     if earlier is not None and spec.folder is not None and not run.must_fit:
-        if not _is_of(earlier, run, facts):
+        known = facts is None or earlier.facts is None or _is_of(earlier.facts.results, facts)
+        if not (known and _is_of(earlier.results, run)):
             raise UsageError(
                 f"{spec.folder} holds other results (of another model, other rows or other "
                 "options). Replace them with --overwrite, or choose another folder with -o."
@@ -101,11 +103,13 @@ def _execute(
     return Outcome(spec, evaluation)
 
 
-def _is_of(earlier: Evaluation, run: Run, facts: Run | None) -> bool:
-    """Tell whether results are those that a run would lead to; their facts may be missing."""
-    if not is_of(earlier.results, run):
-        return False
-    return facts is None or earlier.facts is None or is_of(earlier.facts.results, facts)
+def _is_of(results: Results, run: Run) -> bool:
+    """Tell whether results are those that a run would lead to."""
+    return (
+        results.scoring.key == run.key
+        and results.seed == run.spec.run.seed
+        and results.metrics.normalization == run.normalization
+    )
 
 
 def _evaluate(

@@ -125,7 +125,7 @@ def parse_model_args(text: str) -> dict[str, Any]:
 def parse_options(
     values: Mapping[str, Any], further: Sequence[type[Options]], owner: str
 ) -> tuple[RunOptions, dict[str, Any]]:
-    """Validate options given by name: those of every run, and those of scorers and learners.
+    """Validate options given by name: those of every run, and those of ``further`` models.
 
     Args:
         values: option names (with underscores) and values.
@@ -138,18 +138,19 @@ def parse_options(
     Raises:
         UsageError: no model has such an option, or a value is impossible.
     """
-    models: list[type[Options]] = [RunOptions, *further]
-    known = {name for model in models for name in model.model_fields}
+    known = {*RunOptions.model_fields, *(name for one in further for name in one.model_fields)}
     for name in values:
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(f"{owner} has no option {option_name(name)}.{hint}")
-    own = RunOptions.model_fields
-    run = RunOptions.parse({name: values[name] for name in values if name in own}, owner)
+
+    def given(model: type[Options]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name in model.model_fields}
+
+    run = RunOptions.parse(given(RunOptions), owner)
     others: dict[str, Any] = {}
     for model in further:
-        given = {name: values[name] for name in values if name in model.model_fields}
-        if given:
-            validated = model.parse(given, owner)
-            others |= {name: getattr(validated, name) for name in given}
+        if own := given(model):
+            validated = model.parse(own, owner)
+            others |= {name: getattr(validated, name) for name in own}
     return run, others

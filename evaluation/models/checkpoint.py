@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head
-from evaluation.models.digests import digest_of_files
-from evaluation.models.files import find_checkpoint, first_line, tokenizer_files, weight_files
+from evaluation.models.files import (
+    digest_of_files,
+    find_checkpoint,
+    first_line,
+    not_of_weights,
+    tokenizer_files,
+    weight_files,
+)
 from kbprobe.errors import KbprobeError, UsageError, require
 
 if TYPE_CHECKING:
@@ -66,13 +72,9 @@ def open_checkpoint(
     model_args: Mapping[str, Any] | None = None,
     trust_remote_code: bool = False,
 ) -> Checkpoint:
-    """Find a checkpoint and identify it.
+    """Find a checkpoint (a folder, a ``.gguf`` file or a Hub id) and identify it.
 
-    Args:
-        model: a folder, a ``.gguf`` file, or a Hub id.
-        revision: branch, tag or commit of a Hub checkpoint.
-        model_args: further arguments of ``from_pretrained``.
-        trust_remote_code: run code that comes with the checkpoint.
+    The arguments are those of :class:`evaluation.options.ModelOptions`.
 
     Raises:
         UsageError: there is no such checkpoint.
@@ -117,7 +119,6 @@ def open_checkpoint(
 def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedConfig:
     from transformers import AutoConfig
 
-    wanted = {"gguf_file", "trust_remote_code"}
     if "gguf_file" in loading:
         require("gguf", "gguf", f"reading {model}")
     elif not (folder / "config.json").is_file():
@@ -125,9 +126,8 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
             f"{folder} holds no checkpoint (no config.json). Name a folder that "
             "save_pretrained wrote."
         )
-    arguments = {name: value for name, value in loading.items() if name in wanted}
     try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(folder, **arguments)
+        config: PretrainedConfig = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
     except (OSError, ValueError, KeyError, ImportError) as error:
         message = first_line(error)
         if "trust_remote_code" in str(error):
@@ -145,11 +145,11 @@ def _architecture(config: PretrainedConfig, loading: Mapping[str, Any]) -> tuple
         from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
         # The file names no class; it holds a causal LM if its model type can be one.
-        name = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(config.model_type, config.model_type)
-        architectures = [name]
+        kind = config.model_type
+        architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.get(kind, kind)]
     else:
-        stated = f"{config.model_type} of no stated architecture"
-        architectures = list(config.architectures or [stated])
+        unstated = f"{config.model_type} of no stated architecture"
+        architectures = config.architectures or [unstated]
     for architecture in architectures:
         for head in HEADS:
             if head.fits(architecture, config):

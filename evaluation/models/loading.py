@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaluation.models.capabilities import Head
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.models.files import first_line
-from evaluation.models.fresh_parameters import (
-    fresh_parameters,
-    refuse_fresh_encoder,
-    refuse_fresh_head,
-)
+from evaluation.models.files import first_line, not_of_weights
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,6 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+_SHOWN = 4
+"""Missing parameters that a message names."""
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerFast:
@@ -32,10 +30,10 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerFast:
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    wanted = {"gguf_file", "trust_remote_code"}
-    loading = {name: value for name, value in checkpoint.loading.items() if name in wanted}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder, **loading)
+        tokenizer = AutoTokenizer.from_pretrained(
+            checkpoint.folder, **not_of_weights(checkpoint.loading)
+        )
     except (OSError, ValueError, ImportError) as error:
         raise KbprobeError(
             f"the tokenizer of {checkpoint.id} cannot be loaded: {first_line(error)}"
@@ -54,11 +52,7 @@ def load_model(
 ) -> PreTrainedModel:
     """Load the weights, in evaluation mode, onto a device.
 
-    Args:
-        checkpoint: what to load.
-        device: where to.
-        dtype: the weights' type.
-        head: the head to load it with; None: the one that its architecture names.
+    It is loaded with the head that its architecture names, unless another one is given.
 
     Raises:
         UsageError: weights of the head are missing: scores would be noise.
@@ -67,7 +61,8 @@ def load_model(
     head = head or checkpoint.head
     model, fresh = _load(checkpoint, dtype, head)
     refuse_fresh_head(checkpoint.id, fresh, head)
-    return _moved(model.eval(), device)
+    model.eval().to(device)
+    return model
 
 
 def load_for_training(
@@ -86,7 +81,7 @@ def load_for_training(
 
     model, fresh = _load(checkpoint, torch.float32, head)
     refuse_fresh_encoder(checkpoint.id, fresh, model)
-    return _moved(model, device), fresh
+    return model.to(device), fresh  # type: ignore[arg-type]
 
 
 def longest_input(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
@@ -132,12 +127,6 @@ def _load(
             f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
         ) from error
     return model, fresh_parameters(info)
-
-
-def _moved(model: PreTrainedModel, device: torch.device) -> PreTrainedModel:
-    # transformers wraps this method in a way that hides its signature.
-    moved: PreTrainedModel = model.to(device)  # type: ignore[arg-type]
-    return moved
 
 
 @contextmanager
@@ -195,3 +184,89 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
         reduced = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if reduced else torch.float32
     return getattr(torch, name)  # type: ignore[no-any-return]
+
+
+def fresh_parameters(loading_info: Mapping[str, Any]) -> list[str]:
+    """Name the parameters that loading a checkpoint filled with random numbers.
+
+    They are those missing from the checkpoint, and those that it holds in another shape.
+
+    Args:
+        loading_info: the second result of ``from_pretrained(..., output_loading_info=True)``.
+            Its ``missing_keys`` leave out tied weights of which the other end was found, buffers
+            that are never stored, and what the architecture itself declares optional.
+    """
+    mismatched = {name for name, *_ in loading_info.get("mismatched_keys", ())}
+    return sorted({*loading_info["missing_keys"], *mismatched})
+
+
+def refuse_fresh_head(model_id: str, fresh: Sequence[str], head: Head) -> None:
+    """Refuse to score with parameters of a head that were never trained.
+
+    ``from_pretrained`` fills what is missing with random numbers and merely warns. Scores of a
+    model with such a head are noise, and look like any other scores.
+
+    Raises:
+        UsageError: there are such parameters; it names some, and the remedy.
+    """
+    used = [name for name in fresh if head.uses_pooler or not _is_pooler(name)]
+    if used:
+        raise UsageError(
+            f"{model_id} has no {head.missing}: {_listed(used)} not in the checkpoint, and random "
+            f"numbers in their place would make every score noise. {head.remedy}."
+        )
+
+
+def refuse_fresh_encoder(model_id: str, fresh: Sequence[str], model: PreTrainedModel) -> None:
+    """Refuse to fine-tune a network whose encoder, not just its head, is not in the checkpoint.
+
+    Raises:
+        UsageError: there are such parameters.
+    """
+    encoder = f"{model.base_model_prefix}."
+    missing = [name for name in fresh if name.startswith(encoder) and not _is_pooler(name)]
+    if missing:
+        raise UsageError(
+            f"{model_id} does not hold the encoder that its configuration describes: "
+            f"{_listed(missing)} not in the checkpoint. Check that config.json and the weights "
+            "belong together."
+        )
+
+
+def draw_fresh(model: PreTrainedModel, fresh: Sequence[str], seed: int) -> None:
+    """Draw parameters again, so that they depend on the seed alone.
+
+    ``from_pretrained`` draws them from torch's global generator, whatever its state. Here
+    matrices are normal with the standard deviation that the configuration gives
+    (``initializer_range``, 0.02 where it gives none), norms' weights are one, and biases zero, as
+    in BERT. Drawn on the CPU, in order of name: equal on every device.
+
+    Args:
+        model: changed in place.
+        fresh: names of its parameters, from :func:`fresh_parameters`.
+        seed: any integer of 0 or more.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    # Some configurations hold None, and Funnel a name of a scheme of its own.
+    deviation = getattr(model.config, "initializer_range", None) or 0.02
+    with torch.no_grad():
+        for name in sorted(fresh):
+            parameter = model.get_parameter(name)
+            if parameter.dim() > 1:
+                drawn = torch.empty(parameter.shape).normal_(0, deviation, generator=generator)
+                parameter.copy_(drawn)
+            else:
+                parameter.fill_(1.0 if name.endswith(".weight") else 0.0)
+
+
+def _is_pooler(name: str) -> bool:
+    return "pooler" in name.split(".")
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - _SHOWN
+    more = f" and {rest:,} more" if rest > 0 else ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names[:_SHOWN])}{more} {verb}"

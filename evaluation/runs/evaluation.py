@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.items.types import choice_starts
 from evaluation.progress import Progress, silent
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
-from evaluation.results.types import ModelInfo, Normalization, ProbeInfo, Results, Scoring, Timings
+from evaluation.results.scores import Scores
+from evaluation.results.types import (
+    Metrics,
+    ModelInfo,
+    Normalization,
+    ProbeInfo,
+    Results,
+    Scoring,
+    Timings,
+)
 from evaluation.runs.run import Run
 from evaluation.runs.score_cache import ScoreCache
 from evaluation.runs.scoring import Effort, score_items
@@ -56,12 +65,8 @@ def evaluate_run(
 ) -> Evaluation:
     """Score a run's rows, or find their scores in the cache, and measure the predictions.
 
-    Args:
-        run: the run.
-        ready: gives its scorer; called if anything is to be scored
-            (:func:`evaluation.runs.run.ready_scorers`).
-        workers: the processes that share the work.
-        progress: told of every batch.
+    ``ready`` gives its scorer, and is called if anything is to be scored
+    (:func:`evaluation.runs.run.ready_scorers`).
 
     Raises:
         UsageError: rows that this scorer cannot take, or a head that is not trained.
@@ -89,16 +94,47 @@ def evaluate_run(
         # The audit is of the test split.
         baselines=baselines_of(run.rows.manifest) if run.rows.split == "test" else None,
     )
-    checkpoint, manifest, notes = model.checkpoint, run.rows.manifest or {}, dict(scores.notes)
+    timings = Timings(
+        load=model.seconds - loading,
+        train=model.training_seconds - training,
+        encode=effort.encode,
+        score=effort.score,
+        total=time.perf_counter() - began,
+        sequences=scores.sequences,
+        tokens=scores.sequence_tokens,
+        scored_sequences=effort.sequences,
+        rows_per_second=effort.rows / effort.score if effort.rows else None,
+    )
+    return Evaluation(_results(run, scores, effort.halvings, metrics, timings), predictions)
+
+
+@contextmanager
+def _cache(run: Run, workers: Workers) -> Iterator[ScoreCache]:
+    """Open the entry of a run's scores; without ``--cache`` one that is gone at the end."""
+    if run.spec.run.cache:
+        yield ScoreCache(run.content)
+        return
+    if workers.count > 1:
+        raise UsageError("--no-cache needs a single process: several share scores in the cache")
+    with TemporaryDirectory(prefix="kbprobe-") as folder:
+        yield ScoreCache(run.content, Path(folder))
+
+
+def _results(
+    run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
+) -> Results:
+    """Say what was scored with what, and what it amounts to."""
+    model, options, manifest = run.model, run.spec.run, run.rows.manifest or {}
+    checkpoint, notes = model.checkpoint, dict(scores.notes)
     if run.overlap:
         notes["train_overlap"] = run.overlap
-    if effort.halvings:
-        notes["halved_batches"] = effort.halvings
+    if halvings:
+        notes["halved_batches"] = halvings
     learnt: dict[str, Any] = {}
     if run.learner is not None and run.learner_options is not None:
         learnt = {"learner": run.learner.name, "train": options.train}
         learnt |= run.learner_options.model_dump(mode="json")
-    results = Results(
+    return Results(
         probe=ProbeInfo(
             name=run.rows.name,
             source=run.rows.source,
@@ -135,33 +171,10 @@ def evaluate_run(
         ),
         metrics=metrics,
         seed=options.seed,
-        timings=Timings(
-            load=model.seconds - loading,
-            train=model.training_seconds - training,
-            encode=effort.encode,
-            score=effort.score,
-            total=time.perf_counter() - began,
-            sequences=scores.sequences,
-            tokens=scores.sequence_tokens,
-            scored_sequences=effort.sequences,
-            rows_per_second=effort.rows / effort.score if effort.rows else None,
-        ),
+        timings=timings,
         versions={
             "kbprobe": kbprobe_version(),
             "python": platform.python_version(),
             **{name: version(name) for name in _VERSIONS},
         },
     )
-    return Evaluation(results, predictions)
-
-
-@contextmanager
-def _cache(run: Run, workers: Workers) -> Iterator[ScoreCache]:
-    """Open the entry of a run's scores; without ``--cache`` one that is gone at the end."""
-    if run.spec.run.cache:
-        yield ScoreCache(run.content)
-        return
-    if workers.count > 1:
-        raise UsageError("--no-cache needs a single process: several share scores in the cache")
-    with TemporaryDirectory(prefix="kbprobe-") as folder:
-        yield ScoreCache(run.content, Path(folder))

@@ -44,13 +44,8 @@ def execute(
 
     A model is opened and loaded once for runs that follow each other. An error ends its own run
     alone. Scores of runs that are finished, or were interrupted, are found by the hash of what
-    they depend on (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them.
-
-    Args:
-        specs: the runs.
-        overwrite: replace other results in their folders.
-        workers: the processes that share each run.
-        progress: told what is being done.
+    they depend on (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them. With
+    ``overwrite``, other results in their folders are replaced.
 
     Yields:
         The outcome of each run, in order.

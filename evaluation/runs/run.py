@@ -74,16 +74,15 @@ class Run:
         return all(item.setup == "mc_qa" for item in self.rows.items)
 
     @property
-    def normalization(self) -> str:
-        """What scores are divided by before choices are compared."""
-        if self.spec.run.normalization is not None:
-            return self.spec.run.normalization
-        return (self.scorer.normalization(self.scorer_options) or "sum") if self._divides else "sum"
+    def default_normalization(self) -> str | None:
+        """What scores are divided by unless the user says otherwise; None: they never are."""
+        # A cloze's score is of the sentence, and a letter's of the letter, not of a choice's text.
+        return self.scorer.normalization(self.scorer_options) if self.all_questions else None
 
     @property
-    def _divides(self) -> bool:
-        # A cloze's score is of the sentence, and a letter's of the letter, not of a choice's text.
-        return self.scorer.normalization(self.scorer_options) is not None and self.all_questions
+    def normalization(self) -> str:
+        """What scores are divided by before choices are compared."""
+        return self.spec.run.normalization or self.default_normalization or "sum"
 
     @property
     def must_fit(self) -> bool:
@@ -159,7 +158,7 @@ def open_run(spec: RunSpec, model: ModelHandle) -> Run:
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
     train = _open_train(spec, rows) if uses_train else None
     run = Run(spec, model, scorer, learner, rows, train)
-    if options.normalization not in (None, "sum") and not run._divides:
+    if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
             f"--normalization {options.normalization} divides log-likelihoods of answers by their "
             f"length; the scores of {scorer.name} are of another kind here (logits, letters or "

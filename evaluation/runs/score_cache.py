@@ -57,8 +57,7 @@ class ScoreCache:
     def read(self, starts: Ints) -> Scores | None:
         """Return the whole entry, or None where it is missing, unfinished or damaged.
 
-        Args:
-            starts: first choice of each item, and the number of all choices.
+        ``starts`` are those of :func:`~evaluation.items.types.choice_starts`, here and below.
         """
         table = _read(self.folder / _SCORES, ["scores", "tokens", "set_aside"])
         if table is None or b"about" not in (table.schema.metadata or {}):
@@ -100,13 +99,7 @@ class ScoreCache:
             part.unlink(missing_ok=True)
 
     def read_part(self, part: int, rows: Ints, starts: Ints) -> Floats | None:
-        """Return one part's scores, a number a choice; None where it is missing or damaged.
-
-        Args:
-            part: its number.
-            rows: the items that it must hold, in order.
-            starts: first choice of each item, and the number of all choices.
-        """
+        """Return the scores of one part, which must hold these items; None where it does not."""
         table = _read(self.folder / _part_name(part), ["row", "scores"])
         if table is None or not np.array_equal(to_numpy(table["row"].combine_chunks()), rows):
             return None

@@ -47,14 +47,14 @@ def score_items(
     workers: Workers = ALONE,
     progress: Progress = silent,
 ) -> tuple[Scores, Effort]:
-    """Score all items, from where an earlier run left off, and store the scores.
+    """Score all items, from where an earlier run left off, and store the scores in the cache.
 
     Args:
         items: what to score.
         scorer: what to score it with.
         cache: where finished parts are and go.
         batch_tokens: padded tokens in a batch.
-        parameters: of the model, stored with its scores.
+        parameters: how many the model has, stored with its scores.
         workers: the processes that share the work; all of them get all scores.
         progress: told of every batch.
 
@@ -90,8 +90,8 @@ def score_items(
                 done += len(batch)
                 progress("scoring", done, total)
             rows = rows_of[part]
-            found[part] = totals[choices_of(rows, starts)]
-            cache.write_part(part, rows, starts, found[part])
+            scored = found[part] = totals[choices_of(rows, starts)]
+            cache.write_part(part, rows, starts, scored)
 
     numbers = np.full(starts[-1], np.nan)
     for part, rows in rows_of.items():

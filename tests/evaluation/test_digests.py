@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from evaluation.models.digests import digest_of_files, file_digest
+from evaluation.models.files import digest_of_files, file_digest
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import keep
 from evaluation.learners.finetune.options import RECORD, FinetuneOptions
 from evaluation.learners.finetune.training import finetune, slanted_triangle
-from evaluation.models.fresh_parameters import fresh_parameters
+from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -88,8 +88,8 @@ def test_it_learns_what_can_be_learnt(family):
     model, tokenizer, report = trained(options, family, fresh=(), count=60)
     assert before < 0.6
     assert accuracy(model, tokenizer, TEST) > 0.9
-    assert report.steps == len(report.losses) == 80
-    assert np.mean(report.losses[-8:]) < np.mean(report.losses[:8]) / 2
+    assert report["steps"] == len(report["losses"]) == 80
+    assert np.mean(report["losses"][-8:]) < np.mean(report["losses"][:8]) / 2
     assert not model.training
 
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_without_a_head_can_be_trained(tmp_path):
     options = FinetuneOptions(train_batch=8, epochs=10, learning_rate=2e-3)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     report = finetune(model, tokenizer, drawn(count=60), options, 0, fresh=fresh_parameters(info))
-    assert report.fresh == ("classifier.bias", "classifier.weight")
+    assert report["fresh"] == ["classifier.bias", "classifier.weight"]
     assert accuracy(model, tokenizer, TEST) > 0.9
 
 
@@ -125,8 +125,8 @@ def test_a_seed_decides_everything_and_nothing_else_does():
 
 def test_dropout_is_at_work_and_seeded():
     calm = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    assert trained(**calm)[2].losses != trained()[2].losses
-    assert trained()[2].losses == trained()[2].losses
+    assert trained(**calm)[2]["losses"] != trained()[2]["losses"]
+    assert trained()[2]["losses"] == trained()[2]["losses"]
 
 
 def test_global_random_state_is_left_alone():
@@ -163,11 +163,11 @@ def test_less_memory_means_more_passes_and_the_same_model(monkeypatch):
     with monkeypatch.context() as patch:
         memory = SmallMemory(patch, pairs=8)
         model, tokenizer, parts = trained(**calm)
-    assert whole.rows_at_once == 8
-    assert parts.rows_at_once == 2
+    assert whole["rows_at_once"] == 8
+    assert parts["rows_at_once"] == 2
     assert max(memory.sizes) > 8
-    assert parts.steps == whole.steps
-    np.testing.assert_allclose(parts.losses, whole.losses, atol=1e-4)
+    assert parts["steps"] == whole["steps"]
+    np.testing.assert_allclose(parts["losses"], whole["losses"], atol=1e-4)
     np.testing.assert_allclose(scores(model, tokenizer, TEST), expected, atol=1e-4)
 
 
@@ -257,8 +257,8 @@ def test_each_epoch_sees_each_row_once_in_other_batches(monkeypatch):
 def test_progress_is_told_after_each_step():
     told = []
     model, tokenizer = tiny.make("Bert"), tiny.make_tokenizer("Bert")
-    report = finetune(model, tokenizer, drawn(), QUICK, 0, lambda *each: told.append(each))
-    assert told == [(step + 1, 3, loss) for step, loss in enumerate(report.losses)]
+    finetune(model, tokenizer, drawn(), QUICK, 0, lambda *each: told.append(each))
+    assert told == [("fine-tuning", step + 1, 3) for step in range(3)]
 
 
 # Keeping
@@ -284,8 +284,8 @@ def test_a_kept_checkpoint_loads_again_with_the_same_scores(tmp_path):
     record = json.loads((folder / RECORD).read_text())
     assert record["base"] == base
     assert FinetuneOptions(**record["options"]) == QUICK
-    assert record["train_fingerprint"] == report.train_fingerprint
-    assert record["losses"] == list(report.losses)
+    assert record["train_fingerprint"] == report["train_fingerprint"]
+    assert record["losses"] == report["losses"]
     assert sorted(tmp_path.iterdir()) == [folder]
 
 

@@ -10,7 +10,7 @@ import transformers
 from benchmarks.naive_multiple_choice import naive_scores
 from evaluation.items.types import Item, choice_starts
 from evaluation.models.capabilities import HEADS, MASKED_LM, MULTIPLE_CHOICE
-from evaluation.models.fresh_parameters import (
+from evaluation.models.loading import (
     draw_fresh,
     fresh_parameters,
     refuse_fresh_encoder,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training
 from evaluation.learners.finetune.options import RECORD
-from evaluation.learners.finetune.training import FinetuneReport, finetune
+from evaluation.learners.finetune.training import finetune
 from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import load_for_training, load_model, load_tokenizer
@@ -39,25 +39,24 @@ def finetuned(training: Training) -> Iterator[ReadyScorer]:
         KbprobeError: training failed, or the result cannot be written.
     """
     model, kept = training.model, training.options.keep_checkpoint
-    checkpoint = model.checkpoint
     identity: dict[str, Any] = {
         "base": {
-            "weights_sha256": checkpoint.weights_sha256,
-            "tokenizer_sha256": checkpoint.tokenizer_sha256,
+            "weights_sha256": model.checkpoint.weights_sha256,
+            "tokenizer_sha256": model.checkpoint.tokenizer_sha256,
         },
         "options": training.options.model_dump(mode="json"),
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
     }
-    folder = Path(kept) if kept else _scratch(identity)
+    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    folder = Path(kept) if kept else cache_dir() / "finetuned" / name
     began = time.perf_counter()
     if training.workers.leads and not _holds(folder, identity):
-        _train(training, folder)
+        _train(training, folder, identity["base"])
     training.workers.wait()
-    trained = load_model(
-        open_checkpoint(str(folder)), model.device, model.dtype, head=MULTIPLE_CHOICE
-    )
-    tokenizer = load_tokenizer(open_checkpoint(str(folder)))
+    written = open_checkpoint(str(folder))
+    trained = load_model(written, model.device, model.dtype, head=MULTIPLE_CHOICE)
+    tokenizer = load_tokenizer(written)
     model.training_seconds += time.perf_counter() - began
     yield ReadyScorer(MultipleChoiceScorer(trained, tokenizer), trained.num_parameters())
     if training.workers.leads and not kept:
@@ -68,7 +67,7 @@ def keep(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
-    report: FinetuneReport,
+    report: Mapping[str, Any],
     base: Mapping[str, Any],
 ) -> None:
     """Write the fine-tuned checkpoint, whole or not at all.
@@ -82,8 +81,7 @@ def keep(
         tokenizer: its tokenizer.
         folder: where to; a checkpoint that was kept there before is replaced.
         report: what ``finetune`` returned.
-        base: what identifies the checkpoint that the training started from: its id, revision,
-            hash of its weights.
+        base: identifies the checkpoint that the training started from.
 
     Raises:
         UsageError: the folder holds something else.
@@ -94,7 +92,7 @@ def keep(
             f"{folder} is not empty and holds no checkpoint that was kept here before "
             f"(no {RECORD}). Name another folder."
         )
-    record = json.dumps({"base": dict(base), **report.record()}, indent=2, sort_keys=True)
+    record = json.dumps({"base": dict(base), **report}, indent=2, sort_keys=True)
     try:
         with replacing_folder(folder) as aside:
             model.save_pretrained(aside)
@@ -106,27 +104,15 @@ def keep(
         ) from error
 
 
-def _train(training: Training, folder: Path) -> None:
-    def progress(step: int, steps: int, _loss: float) -> None:
-        training.progress("fine-tuning", step, steps)
-
-    checkpoint = training.model.checkpoint
+def _train(training: Training, folder: Path, base: Mapping[str, Any]) -> None:
+    checkpoint, items, options = training.model.checkpoint, training.items, training.options
     model, fresh = load_for_training(checkpoint, training.model.device, MULTIPLE_CHOICE)
     tokenizer = load_tokenizer(checkpoint)
-    items, options = training.items, training.options
-    report = finetune(model, tokenizer, items, options, training.seed, progress, fresh=fresh)
-    base = {
-        "id": checkpoint.id,
-        "revision": checkpoint.revision,
-        "weights_sha256": checkpoint.weights_sha256,
-        "tokenizer_sha256": checkpoint.tokenizer_sha256,
-    }
-    keep(model, tokenizer, folder, report, base)
-
-
-def _scratch(identity: Mapping[str, Any]) -> Path:
-    text = json.dumps(identity, sort_keys=True)
-    return cache_dir() / "finetuned" / hashlib.sha256(text.encode()).hexdigest()
+    report = finetune(
+        model, tokenizer, items, options, training.seed, training.progress, fresh=fresh
+    )
+    named = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
+    keep(model, tokenizer, folder, report, named)
 
 
 def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,8 @@ import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.finetune.options import FinetuneOptions
-from evaluation.models.fresh_parameters import draw_fresh
+from evaluation.models.loading import draw_fresh
+from evaluation.progress import Progress, silent
 from evaluation.scorers.batching import free_memory, out_of_memory
 from evaluation.scorers.multiple_choice.scorer import EncodedPairs, MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges
@@ -30,47 +29,6 @@ if TYPE_CHECKING:
 
 _BATCHES_SORTED_TOGETHER = 50
 
-StepProgress = Callable[[int, int, float], None]
-"""Called after each step with (steps done, steps in all, loss)."""
-
-
-@dataclass(frozen=True)
-class FinetuneReport:
-    """What a fine-tuning was.
-
-    Attributes:
-        options: what was asked for.
-        seed: decided the rows' order, a fresh head and dropout.
-        losses: mean cross-entropy of each step (nats).
-        steps: steps taken.
-        rows: rows trained on.
-        train_fingerprint: hash of these rows, see :func:`evaluation.items.types.fingerprint`.
-        rows_at_once: rows of a forward pass; fewer than a step has if memory ran out.
-        fresh: parameters that the checkpoint did not hold.
-        notes: counts worth telling, such as rows whose question was cut to fit.
-        seconds: wall-clock time.
-    """
-
-    options: FinetuneOptions
-    seed: int
-    losses: tuple[float, ...]
-    steps: int
-    rows: int
-    train_fingerprint: str
-    rows_at_once: int
-    fresh: tuple[str, ...]
-    notes: Mapping[str, int]
-    seconds: float
-
-    def record(self) -> dict[str, Any]:
-        """Return everything as JSON values, with the versions that it was trained with."""
-        return {
-            **asdict(self),
-            "options": self.options.model_dump(mode="json"),
-            "seconds": round(self.seconds, 3),
-            "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
-        }
-
 
 def finetune(
     model: PreTrainedModel,
@@ -78,10 +36,10 @@ def finetune(
     items: Sequence[Item],
     options: FinetuneOptions,
     seed: int,
-    progress: StepProgress | None = None,
+    progress: Progress = silent,
     *,
     fresh: Sequence[str] = (),
-) -> FinetuneReport:
+) -> dict[str, Any]:
     """Train the whole network and its head by cross-entropy over the choices of each row.
 
     On a CPU the trained weights are a pure function of checkpoint, rows, options and number of
@@ -94,41 +52,48 @@ def finetune(
             evaluation mode and in float32 (on a GPU the forward pass runs in bfloat16).
         tokenizer: the checkpoint's fast tokenizer.
         items: the rows to train on.
-        options: see :class:`~evaluation.learners.finetune.options.FinetuneOptions`.
+        options: how to train.
         seed: decides the rows' order, a fresh head and dropout.
-        progress: see :data:`StepProgress`.
-        fresh: parameters that the checkpoint did not hold
-            (:func:`evaluation.models.fresh_parameters`); drawn again from the seed.
+        progress: told of each step.
+        fresh: parameters that the checkpoint did not hold; drawn again from the seed.
+
+    Returns:
+        What the training was, as JSON values: all that was asked for, the mean cross-entropy of
+        each step (``losses``, in nats), rows of a forward pass (``rows_at_once``, fewer than a
+        step has if memory ran out), ``notes``, ``seconds``, and versions of libraries.
 
     Raises:
         UsageError: an item cannot be encoded.
         KbprobeError: the loss is no number any more, or one row does not fit into memory.
     """
-    begun = time.perf_counter()
+    began = time.perf_counter()
     model.float()
     draw_fresh(model, fresh, seed)
     scorer = MultipleChoiceScorer(model, tokenizer)
     encoded = scorer.encode(items)
     model.train()
     try:
-        with _own_random_state(model.device):
+        # torch's global generators are left as they were.
+        cuda = [model.device] if model.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda):
             training = _Training(scorer, encoded, items, options, seed)
             losses = training.run(progress)
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
-    return FinetuneReport(
-        options=options,
-        seed=seed,
-        losses=tuple(losses),
-        steps=len(losses),
-        rows=len(items),
-        train_fingerprint=fingerprint(items),
-        rows_at_once=training.rows_at_once,
-        fresh=tuple(fresh),
-        notes=encoded.notes,
-        seconds=time.perf_counter() - begun,
-    )
+    return {
+        "options": options.model_dump(mode="json"),
+        "seed": seed,
+        "losses": losses,
+        "steps": len(losses),
+        "rows": len(items),
+        "train_fingerprint": fingerprint(items),
+        "rows_at_once": training.rows_at_once,
+        "fresh": list(fresh),
+        "notes": dict(encoded.notes),
+        "seconds": round(time.perf_counter() - began, 3),
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+    }
 
 
 def slanted_triangle(step: int, steps: int, warmup: float) -> float:
@@ -167,9 +132,16 @@ class _Training:
         self._sequence_of_choice = np.empty(self._starts[-1], dtype=np.int64)
         slots = np.diff(encoded.slot_starts)
         self._sequence_of_choice[encoded.slot_choice] = np.repeat(np.arange(len(slots)), slots)
-        self._optimizer = self._make_optimizer()
+        # The head's bias, its one number, is the same for all choices and cancels out: its
+        # gradient is rounding noise, which Adam would blow up to steps of full size.
+        weights = [w for w in scorer.model.parameters() if w.requires_grad and w.numel() > 1]
+        groups = [
+            {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
+            {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
+        ]
+        self._optimizer = torch.optim.AdamW(groups, lr=options.learning_rate, betas=options.betas)
 
-    def run(self, progress: StepProgress | None) -> list[float]:
+    def run(self, progress: Progress) -> list[float]:
         """Take all steps; return the loss of each."""
         options = self._options
         batches = [batch for epoch in range(options.epochs) for batch in self._batches(epoch)]
@@ -187,26 +159,8 @@ class _Training:
             torch.nn.utils.clip_grad_norm_(self._scorer.model.parameters(), options.max_grad_norm)
             self._update()
             losses.append(loss)
-            if progress is not None:
-                progress(step + 1, len(batches), loss)
+            progress("fine-tuning", step + 1, len(batches))
         return losses
-
-    def _make_optimizer(self) -> torch.optim.AdamW:
-        # The head's bias, its one number, is the same for all choices and cancels out: its
-        # gradient is rounding noise, which Adam would blow up to steps of full size.
-        parameters = [
-            each
-            for each in self._scorer.model.parameters()
-            if each.requires_grad and each.numel() > 1
-        ]
-        groups = [
-            {
-                "params": [each for each in parameters if each.dim() > 1],
-                "weight_decay": self._options.weight_decay,
-            },
-            {"params": [each for each in parameters if each.dim() <= 1], "weight_decay": 0.0},
-        ]
-        return torch.optim.AdamW(groups, lr=self._options.learning_rate, betas=self._options.betas)
 
     def _batches(self, epoch: int) -> list[Ints]:
         """Shuffle the rows and cut them into steps, rows of like length together.
@@ -290,14 +244,6 @@ def _too_large(what: str) -> KbprobeError:
         f"fine-tuning does not fit into memory, one row at a time ({what}). "
         "Use a smaller model, shorter questions or another --device."
     )
-
-
-@contextmanager
-def _own_random_state(device: torch.device) -> Iterator[None]:
-    """Leave torch's global generators as they were."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield
 
 
 def _seed_dropout(device: torch.device, seed: int, step: int) -> None:

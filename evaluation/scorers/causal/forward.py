@@ -71,12 +71,7 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
 
 
 def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> bool:
-    """Score a fixed text alone, padded and packed, and compare.
-
-    Args:
-        model: the model.
-        pairs: its tokenizer.
-        window: tokens that a packed sequence may hold.
+    """Score a fixed text alone, padded and packed into ``window`` tokens, and compare.
 
     Returns:
         Whether packed scores equal plain ones, and so whether the model uses the positions

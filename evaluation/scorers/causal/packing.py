@@ -12,15 +12,13 @@ Tokens stand in depth-first order. Then the tokens that see token ``j`` are exac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 PACK_TOKENS = 512
 """Longer sequences cost more in attention, most of it masked, than a question read again."""
 
 
-@dataclass
 class Tree:
-    """One sequence of tokens.
+    """One sequence of tokens, grown by adding continuations.
 
     Attributes:
         tokens: the context, then the continuations' tokens.
@@ -31,18 +29,52 @@ class Tree:
         branched: whether the tree needs a mask of its own; if not, it is an ordinary sequence.
     """
 
-    tokens: list[int]
-    positions: list[int]
-    ends: list[int] = field(default_factory=list)
-    paths: list[tuple[int, list[int]]] = field(default_factory=list)
-    branched: bool = False
+    def __init__(self, context: Sequence[int]) -> None:
+        self.tokens = list(context)
+        self.positions = list(range(len(context)))
+        self.ends = [0] * len(context)
+        self.paths: list[tuple[int, list[int]]] = []
+        self.branched = False
+        self._root = len(context) - 1
+        # The tokens on the way to the last one added, as indices into the sequence.
+        self._path: list[int] = []
+
+    def add(self, number: int, continuation: Sequence[int], limit: int) -> bool:
+        """Add a continuation, or return False if it has to go elsewhere."""
+        read = continuation[:-1]
+        shared = 0
+        while (
+            shared < min(len(read), len(self._path))
+            and self.tokens[self._path[shared]] == read[shared]
+        ):
+            shared += 1
+        new = read[shared:]
+        parent = self._path[shared - 1] if shared else self._root
+        branched = self.branched or (bool(new) and parent != len(self.tokens) - 1)
+        if branched and len(self.tokens) + len(new) > limit:
+            return False
+        self.branched = branched
+        self._close(shared)
+        self._path += range(len(self.tokens), len(self.tokens) + len(new))
+        self.positions += range(self._root + 1 + shared, self._root + 1 + len(read))
+        self.tokens += new
+        self.ends += [0] * len(new)
+        self.paths.append((number, [self._root, *self._path[: len(read)]]))
+        return True
+
+    def finish(self) -> None:
+        """Note where what sees the context and the last path ends."""
+        self._close(0)
+        self.ends[: self._root + 1] = [len(self.tokens)] * (self._root + 1)
+
+    def _close(self, depth: int) -> None:
+        for token in self._path[depth:]:
+            self.ends[token] = len(self.tokens)
+        del self._path[depth:]
 
 
 def grow_trees(
-    context: Sequence[int],
-    continuations: Sequence[Sequence[int]],
-    *,
-    limit: int,
+    context: Sequence[int], continuations: Sequence[Sequence[int]], *, limit: int
 ) -> list[Tree]:
     """Put continuations of one context into as few sequences as allowed.
 
@@ -59,52 +91,11 @@ def grow_trees(
     # In this order each path shares with the one before it as much as with any other, and a
     # path that is read on the way to another comes first.
     order = sorted(range(len(continuations)), key=lambda number: tuple(continuations[number][:-1]))
-    trees: list[_Growing] = []
+    trees: list[Tree] = []
     for number in order:
         if not trees or not trees[-1].add(number, continuations[number], limit):
-            trees.append(_Growing(context))
+            trees.append(Tree(context))
             trees[-1].add(number, continuations[number], limit)
-    return [growing.finish() for growing in trees]
-
-
-class _Growing:
-    def __init__(self, context: Sequence[int]) -> None:
-        self._tree = Tree(list(context), list(range(len(context))))
-        self._tree.ends = [0] * len(context)
-        self._root = len(context) - 1
-        # The tokens on the way to the last one added, as indices into the sequence.
-        self._path: list[int] = []
-
-    def add(self, number: int, continuation: Sequence[int], limit: int) -> bool:
-        """Add a continuation, or return False if it has to go elsewhere."""
-        tree = self._tree
-        read = continuation[:-1]
-        shared = 0
-        while (
-            shared < min(len(read), len(self._path))
-            and tree.tokens[self._path[shared]] == read[shared]
-        ):
-            shared += 1
-        new = read[shared:]
-        parent = self._path[shared - 1] if shared else self._root
-        branched = tree.branched or (bool(new) and parent != len(tree.tokens) - 1)
-        if branched and len(tree.tokens) + len(new) > limit:
-            return False
-        tree.branched = branched
-        self._close(shared)
-        self._path += range(len(tree.tokens), len(tree.tokens) + len(new))
-        tree.positions += range(self._root + 1 + shared, self._root + 1 + len(read))
-        tree.tokens += new
-        tree.ends += [0] * len(new)
-        tree.paths.append((number, [self._root, *self._path[: len(read)]]))
-        return True
-
-    def finish(self) -> Tree:
-        self._close(0)
-        self._tree.ends[: self._root + 1] = [len(self._tree.tokens)] * (self._root + 1)
-        return self._tree
-
-    def _close(self, depth: int) -> None:
-        for token in self._path[depth:]:
-            self._tree.ends[token] = len(self._tree.tokens)
-        del self._path[depth:]
+    for tree in trees:
+        tree.finish()
+    return trees

@@ -79,12 +79,11 @@ class CausalScorer(Scorer):
         prompt: Prompt | None = None,
         pack: bool = True,
     ) -> None:
-        """Take a loaded model.
+        """Take a loaded model, on its device and in any dtype, and its tokenizer.
 
         Args:
-            model: from ``AutoModelForCausalLM``, on its device, in any dtype. It is put into
-                evaluation mode.
-            tokenizer: its tokenizer.
+            model: from ``AutoModelForCausalLM``; it is put into evaluation mode.
+            tokenizer: the checkpoint's.
             prompt: how items are put to the model; by default the question, a space, the choice.
             pack: read a question once for all its choices, if the model allows it.
 
@@ -105,7 +104,8 @@ class CausalScorer(Scorer):
         self._max_length = _max_length(model.config, tokenizer)
         self._window = _window(model.config, self._max_length)
         self._supports_packing = supports_packing(model, self._pairs, self._window)
-        self._packs = pack and self._supports_packing
+        self.packs = pack and self._supports_packing
+        """Whether questions are read once for all their choices."""
 
     @classmethod
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
@@ -120,11 +120,6 @@ class CausalScorer(Scorer):
             seed=inputs.seed,
         )
         return cls(inputs.model, inputs.tokenizer, prompt=prompt, pack=options.pack)
-
-    @property
-    def packs(self) -> bool:
-        """Whether questions are read once for all their choices."""
-        return self._packs
 
     def encode(self, items: Sequence[Item]) -> CausalEncoded:
         """Tokenize all items; see :class:`CausalScorer` for what is set aside or cut.
@@ -163,7 +158,7 @@ class CausalScorer(Scorer):
                 if cut:
                     truncated.update(int(item_of[c]) for number in numbers for c in choices[number])
                 kept = context[cut:]
-                limit = min(self._window, max(PACK_TOKENS, 2 * len(kept))) if self._packs else 0
+                limit = min(self._window, max(PACK_TOKENS, 2 * len(kept))) if self.packs else 0
                 ends = [continuations[number] for number in numbers]
                 trees = grow_trees(kept, ends, limit=limit)
                 for tree in trees:

@@ -65,15 +65,9 @@ class MaskedScorer(Scorer):
         multi_piece: MultiPiece = "pll",
         log_probs: bool = False,
     ) -> None:
-        """Take a loaded model.
+        """Take a loaded model, on its device and in any dtype, and its fast tokenizer.
 
-        Args:
-            model: from ``AutoModelForMaskedLM``, on its device, in any dtype. It is put into
-                evaluation mode.
-            tokenizer: its fast tokenizer.
-            multi_piece: what becomes of a cloze with a candidate of several pieces:
-                pseudo-log-likelihood, setting it aside, or an error.
-            log_probs: report log-probabilities even where logits would do.
+        The options are those of :class:`~evaluation.scorers.masked.options.MaskedOptions`.
 
         Raises:
             UsageError: the tokenizer has no mask, or is a slow one.

@@ -62,10 +62,6 @@ class MultipleChoiceScorer(Scorer):
 
     A pair that is too long loses tokens at the start of the question, and its item is counted in
     the notes as ``truncated``; the choice stays whole.
-
-    Args:
-        model: loaded, on its device; it is put into evaluation mode.
-        tokenizer: the checkpoint's fast tokenizer.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

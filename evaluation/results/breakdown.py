@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Bin, Cell, ClusterSize, Group
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.columns import to_numpy
+from kbprobe.columns import single_chunk, to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
     Returns:
         The cells that have rows, sorted, nulls last; empty where none of the three is known.
     """
-    names = ("hops", "distractor_family", "distractor_hops")
+    names = ["hops", "distractor_family", "distractor_hops"]
     if all(scored[name].null_count == scored.num_rows for name in names):
         return []
     return [
@@ -47,8 +47,7 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
     """Split the rows by one column of strings; rows without a value are in no group."""
     return [
         Group(name=value, accuracy=quick_accuracy(right[rows], cluster[rows]))
-        for (value,), rows in _split_by(scored.select([name]))
-        if value
+        for value, rows in named_rows(scored[name])
     ]
 
 
@@ -87,16 +86,40 @@ def calibration(probability: Floats, right: Bools) -> list[Bin]:
         right: shape [rows].
     """
     number = np.clip(np.ceil(probability * BINS).astype(np.int64) - 1, 0, BINS - 1)
+    bins = [(int(index), number == index) for index in np.unique(number)]
     return [
         Bin(
-            low=int(index) / BINS,
-            high=(int(index) + 1) / BINS,
-            n=int((number == index).sum()),
-            confidence=float(probability[number == index].mean()),
-            accuracy=float(right[number == index].mean()),
+            low=index / BINS,
+            high=(index + 1) / BINS,
+            n=int(inside.sum()),
+            confidence=float(probability[inside].mean()),
+            accuracy=float(right[inside].mean()),
         )
-        for index in np.unique(number)
+        for index, inside in bins
     ]
+
+
+def named_rows(column: Any) -> Iterator[tuple[str, Ints]]:
+    """Yield each value of a column of strings, in order, and its rows; nulls and "" are left out.
+
+    Args:
+        column: an Arrow column, or what makes one.
+    """
+    import pyarrow as pa
+
+    for (value,), rows in _split_by(pa.table({"name": column})):
+        if value:
+            yield value, rows
+
+
+def bools(column: pa.ChunkedArray | pa.Array) -> Bools:
+    """Return a column of truth values; nulls are false."""
+    return to_numpy(column.cast("int8").fill_null(0)).astype(np.bool_)
+
+
+def cluster_codes(predictions: pa.Table) -> Ints:
+    """Number the clusters of the rows: shape [rows]."""
+    return to_numpy(single_chunk(predictions["cluster"]).dictionary_encode().indices)
 
 
 def _split_by(columns: pa.Table) -> Iterator[tuple[tuple[Any, ...], Ints]]:
@@ -106,11 +129,10 @@ def _split_by(columns: pa.Table) -> Iterator[tuple[tuple[Any, ...], Ints]]:
     names = columns.column_names
     numbered = columns.append_column("row", pa.array(np.arange(columns.num_rows)))
     parts = numbered.group_by(names).aggregate([("row", "list")])
-    found = [tuple(part[name] for name in names) for part in parts.select(names).to_pylist()]
-    rows = parts["row_list"]
-
-    def rank(at: int) -> list[tuple[bool, Any]]:
-        return [(value is None, 0 if value is None else value) for value in found[at]]
-
-    for at in sorted(range(len(found)), key=rank):
-        yield found[at], np.sort(to_numpy(rows[at].values))
+    found = zip(*(parts[name].to_pylist() for name in names), strict=True)
+    by_value = sorted(
+        zip(found, parts["row_list"], strict=True),
+        key=lambda part: [(value is None, 0 if value is None else value) for value in part[0]],
+    )
+    for values, rows in by_value:
+        yield values, np.sort(to_numpy(rows.values))

@@ -9,23 +9,23 @@ All are at 95%. The methods, each named in the estimate it made:
   are worth (design effect), with Student's t for the number of clusters (Korn & Graubard, 1998).
   Taken where the bootstrap is too narrow: with few clusters, and with nearly all rows right or
   nearly all wrong, where resamples hardly differ.
+- ``combined wilson``: of a difference in those cases, from the intervals of its two sides
+  (Newcombe, 1998; Zou & Donner, 2008).
+- ``t over clusters``: of a mean of numbers that are no shares (:func:`mean`).
 
 On simulated rows as alike as a probe's (intra-cluster correlation 0.3) these hold the truth 90 to
 97 times in 100, from 5 clusters to 300; Wilson's over the rows does so 69 to 76 times.
-
-A mean of numbers that are no shares has ``t over clusters`` (:func:`mean`).
-
-A difference falls back, in those cases, on combining the intervals of its two sides
-(``combined wilson``: Newcombe, 1998; Zou & Donner, 2008).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.results.estimate import Estimate
+from evaluation.results.types import Estimate
 from kbprobe.arrays import Bools, Floats, Ints
 
 RESAMPLES = 10_000
@@ -33,7 +33,6 @@ FEWEST = 30
 """So many clusters must hold an error, and so many something right, for the bootstrap: with fewer
 its intervals are too narrow."""
 
-_Z = 1.959963984540054
 _TAILS = (0.025, 0.975)
 _BLOCK = 1 << 22
 """Draws held at a time: 32 MiB."""
@@ -57,15 +56,24 @@ class _Clusters(NamedTuple):
 def wilson(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's interval of a share of ``n`` independent units (``n`` may be fractional).
 
+    The same to the last digit as statsmodels' ``proportion_confint``, which takes seconds to
+    import; scipy's takes whole ``n`` only.
+
     >>> low, high = wilson(0.5, 100)
     >>> round(low, 4), round(high, 4)
     (0.4038, 0.5962)
     """
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.special import ndtri
 
-    low, high = proportion_confint(share * n, n, method="wilson")
+    z, share = float(-ndtri(_TAILS[0])), share * n / n
+    scale = 1 + z**2 / n
+    middle = (share + z**2 / (2 * n)) / scale
+    reach = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / scale
     # At 0 and 1 one end is the share itself; rounding must not move it.
-    return (0.0 if share == 0 else float(low)), (1.0 if share == 1 else float(high))
+    return (
+        0.0 if share == 0 else max(middle - reach, 0.0),
+        1.0 if share == 1 else min(middle + reach, 1.0),
+    )
 
 
 def accuracy(right: Bools, cluster: Ints, seed: int) -> Estimate:
@@ -79,15 +87,8 @@ def accuracy(right: Bools, cluster: Ints, seed: int) -> Estimate:
     counted = _count(right, cluster)
     if counted.independent or not counted.suit_bootstrap:
         return _wilson_estimate(counted)
-    totals = resampled_totals(np.stack(counted, axis=1), seed)
-    low, high = np.quantile(totals[:, 1] / totals[:, 0], _TAILS)
-    return Estimate(
-        value=float(right.mean()),
-        low=float(low),
-        high=float(high),
-        n=right.size,
-        method="cluster bootstrap",
-    )
+    bounds = _bootstrap(counted, lambda rows, right: right / rows, seed)
+    return _estimate(float(right.mean()), bounds, right.size, "cluster bootstrap")
 
 
 def quick_accuracy(right: Bools, cluster: Ints) -> Estimate:
@@ -112,25 +113,22 @@ def strict_accuracy(
         Clusters are independent of each other, so the first has Wilson's interval.
     """
     counted = _count(right, cluster)
-    _, local = np.unique(cluster, return_inverse=True)
-    whole = np.zeros(counted.rows.size, dtype=np.int64)
-    whole[local[complete]] = 1
+    whole = (_count(complete, cluster).right > 0).astype(np.int64)
     all_right = whole * (counted.right == counted.rows)
-    clusters = int(whole.sum())
-    share = int(all_right.sum()) / clusters
-    low, high = wilson(share, clusters)
-    strict = Estimate(value=share, low=low, high=high, n=clusters, method="wilson")
-    by_row = float(right.mean())
-    if min(all_right.sum(), clusters - all_right.sum()) >= FEWEST:
-        totals = resampled_totals(np.stack([*counted, whole, all_right], axis=1), seed)
-        differences = totals[:, 3] / totals[:, 2] - totals[:, 1] / totals[:, 0]
-        low, high = np.quantile(differences, _TAILS)
+    clusters, strictly = int(whole.sum()), int(all_right.sum())
+    share = strictly / clusters
+    strict = _estimate(share, wilson(share, clusters), clusters, "wilson")
+    if min(strictly, clusters - strictly) >= FEWEST:
+        bounds = _bootstrap(
+            [*counted, whole, all_right],
+            lambda rows, right, whole, strict: strict / whole - right / rows,
+            seed,
+        )
         method = "cluster bootstrap"
     else:
-        rows = _wilson_estimate(counted)
-        low, high = _combined(strict, rows, correlation=0.0)
+        bounds = _combined(strict, _wilson_estimate(counted), correlation=0.0)
         method = "combined wilson"
-    return strict, _points(share - by_row, low, high, clusters, method)
+    return strict, _estimate(share - float(right.mean()), bounds, clusters, method, 100)
 
 
 def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> Estimate:
@@ -146,13 +144,15 @@ def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> 
         seed: of the bootstrap.
     """
     one, two = _count(first, cluster), _count(second, cluster)
-    value = float(second.mean()) - float(first.mean())
     if (one.right != two.right).sum() >= FEWEST:
-        totals = resampled_totals(np.stack([one.rows, two.right - one.right], axis=1), seed)
-        low, high = np.quantile(totals[:, 1] / totals[:, 0], _TAILS)
-        return _points(value, low, high, first.size, "cluster bootstrap")
-    low, high = _combined(_wilson_estimate(two), _wilson_estimate(one), _phi(first, second))
-    return _points(value, low, high, first.size, "combined wilson")
+        gains = two.right - one.right
+        bounds = _bootstrap([one.rows, gains], lambda rows, gains: gains / rows, seed)
+        method = "cluster bootstrap"
+    else:
+        correlation = _phi(first, second)
+        bounds = _combined(_wilson_estimate(two), _wilson_estimate(one), correlation)
+        method = "combined wilson"
+    return _estimate(float(second.mean()) - float(first.mean()), bounds, first.size, method, 100)
 
 
 def mean(values: Floats, cluster: Ints) -> Estimate | None:
@@ -179,13 +179,7 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
     if error < 1e-12:
         return None
     reach = _t(clusters - 1) * float(error)
-    return Estimate(
-        value=value,
-        low=value - reach,
-        high=value + reach,
-        n=values.size,
-        method="t over clusters",
-    )
+    return _estimate(value, (value - reach, value + reach), values.size, "t over clusters")
 
 
 def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Floats:
@@ -204,16 +198,20 @@ def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Fl
     """
     kinds, counts = np.unique(columns, axis=0, return_counts=True)
     generator = np.random.default_rng(seed)
-    clusters = columns.shape[0]
+    clusters = len(columns)
     block = max(1, _BLOCK // counts.size)
-    totals = [
-        generator.multinomial(
-            clusters, counts / clusters, size=min(block, resamples - start)
-        ).astype(np.float64)
-        @ kinds.astype(np.float64)
-        for start in range(0, resamples, block)
-    ]
-    return np.concatenate(totals)
+    sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
+    drawn = (generator.multinomial(clusters, counts / clusters, size=size) for size in sizes)
+    return np.concatenate([times.astype(np.float64) @ kinds.astype(np.float64) for times in drawn])
+
+
+def _bootstrap(
+    columns: Sequence[Ints], number: Callable[..., Floats], seed: int
+) -> tuple[float, float]:
+    """Return the percentiles of a number made of the columns' totals."""
+    totals = resampled_totals(np.stack(columns, axis=1), seed)
+    low, high = np.quantile(number(*totals.T), _TAILS)
+    return float(low), float(high)
 
 
 def effective_rows(rows: Ints, right: Ints) -> float:
@@ -227,6 +225,8 @@ def effective_rows(rows: Ints, right: Ints) -> float:
         rows: rows of each cluster, shape [clusters].
         right: of these, how many are right.
     """
+    from scipy.special import ndtri
+
     n, share = int(rows.sum()), float(right.sum() / rows.sum())
     clusters = rows.size
     if clusters == 1:
@@ -236,7 +236,7 @@ def effective_rows(rows: Ints, right: Ints) -> float:
     else:
         spread = float(((right - share * rows) ** 2).sum()) * clusters / (clusters - 1)
         worth = float(n) if spread == 0 else min(n, share * (1 - share) * n**2 / spread)
-    return max(1.0, worth * (_Z / _t(clusters - 1)) ** 2)
+    return max(1.0, worth * (float(ndtri(_TAILS[1])) / _t(clusters - 1)) ** 2)
 
 
 def _t(freedom: int) -> float:
@@ -255,16 +255,15 @@ def _wilson_estimate(counted: _Clusters) -> Estimate:
     n = int(counted.rows.sum())
     share = int(counted.right.sum()) / n
     worth = n if counted.independent else effective_rows(*counted)
-    low, high = wilson(share, worth)
     method = "wilson" if counted.independent else "wilson, effective n"
-    return Estimate(value=share, low=low, high=high, n=n, method=method)
+    return _estimate(share, wilson(share, worth), n, method)
 
 
 def _combined(more: Estimate, less: Estimate, correlation: float) -> tuple[float, float]:
     """Return the interval of ``more - less`` from those of both."""
 
     def reach(a: float, b: float) -> float:
-        return float(np.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0)))
+        return math.sqrt(max(a**2 + b**2 - 2 * correlation * a * b, 0.0))
 
     value = more.value - less.value
     low = value - reach(more.value - more.low, less.high - less.value)
@@ -279,7 +278,8 @@ def _phi(first: Bools, second: Bools) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _points(value: float, low: float, high: float, n: int, method: str) -> Estimate:
-    return Estimate(
-        value=100 * value, low=100 * float(low), high=100 * float(high), n=n, method=method
-    )
+def _estimate(
+    value: float, bounds: tuple[float, float], n: int, method: str, scale: int = 1
+) -> Estimate:
+    low, high = (scale * bound for bound in bounds)
+    return Estimate(value=scale * value, low=low, high=high, n=n, method=method)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evaluation.items.types import ProbeSplit, choice_starts
 from evaluation.results import breakdown, intervals
-from evaluation.results.scores import Scores
+from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.scores import Scores, compared, lengths, softmax
 from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -27,14 +28,6 @@ _LEAST_NOISE = 1e-4
 
 _LOGIT_SIZE = 16.0
 """How large logits get: a log-likelihood near 0 still is a difference of such numbers."""
-
-
-class _Predicted(NamedTuple):
-    """The prediction for each question: arrays [questions]."""
-
-    prediction: Ints
-    margin: Floats
-    probability: Floats
 
 
 def tie_tolerance(
@@ -67,8 +60,8 @@ def tie_tolerance(
     size = float(np.median(np.abs(scores.scores[finite]))) if finite.any() else 0.0
     noise = max(_LEAST_NOISE, _ROUNDOFF[dtype] * max(size, _LOGIT_SIZE))
     texts = pa.array([text for item in split.items for text in item.choices], pa.string())
-    lengths = _lengths(texts, scores.tokens, normalization)[finite]
-    typical = float(np.median(lengths)) if lengths.size else 1.0
+    divisors = lengths(texts, scores.tokens, normalization)[finite]
+    typical = float(np.median(divisors)) if divisors.size else 1.0
     # Two digits say enough, and are the same whatever the batches were.
     return float(f"{noise / max(typical, 1.0):.2g}")
 
@@ -103,20 +96,21 @@ def predictions_table(
     raw = scores.scores[kept_choices].astype(np.float32)
     tokens = scores.tokens[kept_choices]
     ids = [item.id for item in split.items]
-    starts = _starts(widths[kept])
+    starts = run_starts(widths[kept])
     _refuse_non_numbers(raw, starts, [ids[row] for row in np.flatnonzero(kept)])
     shown = texts.flatten().filter(pa.array(kept_choices))
-    values = _divided(raw, _lengths(shown, tokens, normalization), normalization)
-    predicted = _judge(values, starts)
+    values = compared(raw, tokens, shown, normalization)
+    prediction, margin, probability = _judge(values, starts)
     answer = np.array([item.answer for item in split.items], dtype=np.int32)
-    offsets = pa.array(_starts(np.where(kept, widths, 0)).astype(np.int32))
+    offsets = pa.array(run_starts(np.where(kept, widths, 0)), pa.int32())
 
-    def where_kept(values: Any, kind: pa.DataType) -> pa.Array:
+    def where_kept(values: Any) -> pa.Array:
         filled = np.zeros(kept.size, dtype=values.dtype)
         filled[kept] = values
-        return pa.array(filled, mask=~kept).cast(kind)
+        return pa.array(filled, mask=~kept)
 
-    columns = {
+    about = split.about
+    columns = dict(zip(about.column_names, about.columns, strict=True)) | {
         "id": ids,
         "question": [item.question for item in split.items],
         "choices": texts,
@@ -124,18 +118,15 @@ def predictions_table(
         "setup": [item.setup for item in split.items],
         "scores": pa.ListArray.from_arrays(offsets, pa.array(raw)),
         "tokens": pa.ListArray.from_arrays(offsets, pa.array(tokens, pa.int32())),
-        "prediction": where_kept(predicted.prediction, pa.int32()),
-        "correct": where_kept(predicted.prediction == answer[kept], pa.bool_()),
-        "margin": where_kept(predicted.margin, pa.float32()),
-        "probability": where_kept(predicted.probability, pa.float32()),
-        "tie": where_kept(predicted.margin <= tie_tolerance, pa.bool_()),
-        "set_aside": pa.array([scores.set_aside.get(row) for row in range(kept.size)], pa.string()),
+        "prediction": where_kept(prediction),
+        "correct": where_kept(prediction == answer[kept]),
+        "margin": where_kept(margin),
+        "probability": where_kept(probability),
+        "tie": where_kept(margin <= tie_tolerance),
+        "set_aside": [scores.set_aside.get(row) for row in range(kept.size)],
+        "arguments": pa.nulls(len(ids)) if split.arguments is None else split.arguments,
     }
-    schema = predictions_schema()
-    filled = split.arguments
-    columns["arguments"] = pa.nulls(len(ids)) if filled is None else filled
-    columns |= {name: split.about[name] for name in schema.names if name not in columns}
-    return pa.table([_typed(columns[field.name], field.type) for field in schema], schema=schema)
+    return pa.table(columns, schema=predictions_schema())
 
 
 def measure(
@@ -171,8 +162,8 @@ def measure(
     scored = predictions.filter(predictions["prediction"].is_valid())
     if scored.num_rows == 0:
         raise UsageError(_nothing_scored(predictions.num_rows, aside))
-    right, tie = _bools(scored["correct"]), _bools(scored["tie"])
-    cluster = to_numpy(single_chunk(scored["cluster"]).dictionary_encode().indices)
+    right, tie = bools(scored["correct"]), bools(scored["tie"])
+    cluster = cluster_codes(scored)
     complete = _wholly_scored(predictions, scored)
     strict = difference = None
     if clustered and complete.any():
@@ -221,10 +212,12 @@ def baselines_of(manifest: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: float(cell["accuracy"]) for name, cell in cells.items() if cell["rows"]}
 
 
-def _judge(values: Floats, starts: Ints) -> _Predicted:
+def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:
     """Compare the values of each question: ``values[starts[i] : starts[i + 1]]``.
 
-    The first of equals is predicted. A lone choice has an endless margin.
+    Returns:
+        Prediction (the first of equals), margin (endless for a lone choice) and softmax share:
+        arrays [questions].
     """
     widths = np.diff(starts)
     prediction = np.zeros(widths.size, dtype=np.int64)
@@ -233,46 +226,23 @@ def _judge(values: Floats, starts: Ints) -> _Predicted:
     for width in np.unique(widths[widths > 1]):
         rows = np.flatnonzero(widths == width)
         grid = values[starts[rows][:, None] + np.arange(width)]
-        best = grid.max(axis=1, keepdims=True)
-        # Where a model rules out all choices (minus infinity) they are equal, not undefined.
-        behind = np.subtract(grid, best, out=np.zeros_like(grid), where=grid != best)
+        second, best = np.partition(grid, -2, axis=1)[:, -2:].T
         prediction[rows] = grid.argmax(axis=1)
-        margin[rows] = -np.partition(behind, -2, axis=1)[:, -2]
-        probability[rows] = 1.0 / np.exp(behind).sum(axis=1)
-    return _Predicted(prediction, margin, probability)
+        # Equal ones may both be minus infinity: all choices are ruled out.
+        margin[rows] = np.subtract(best, second, out=np.zeros(rows.size), where=best != second)
+        probability[rows] = softmax(grid).max(axis=1)
+    return prediction, margin, probability
 
 
 def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
     """Whether each scored item is right if its scores are normalized in this way."""
     import pyarrow.compute as pc
 
-    raw = to_numpy(single_chunk(scored["scores"]).flatten())
-    tokens = to_numpy(single_chunk(scored["tokens"]).flatten())
-    lengths = _lengths(single_chunk(scored["choices"]).flatten(), tokens, normalization)
-    starts = _starts(to_numpy(pc.list_value_length(scored["scores"])))
-    predicted = _judge(_divided(raw, lengths, normalization), starts)
-    return np.asarray(predicted.prediction == to_numpy(scored["answer"]))
-
-
-def _lengths(texts: pa.Array, tokens: Ints, normalization: Normalization) -> Floats:
-    """What each choice's score is divided by: shape [choices]."""
-    import pyarrow.compute as pc
-
-    if normalization == "sum":
-        return np.ones(len(texts))
-    if normalization == "token":
-        return tokens.astype(np.float64)
-    measured = pc.utf8_length(texts) if normalization == "char" else pc.binary_length(texts)
-    return to_numpy(measured).astype(np.float64)
-
-
-def _divided(raw: Any, lengths: Floats, normalization: Normalization) -> Floats:
-    if not lengths.all():
-        raise UsageError(
-            f"{int((lengths == 0).sum())} choices have no length to divide their score by "
-            f"(normalization {normalization}): compare sums instead, or correct the empty choices"
-        )
-    return np.asarray(raw / lengths, dtype=np.float64)
+    raw, tokens = (to_numpy(single_chunk(scored[n]).flatten()) for n in ("scores", "tokens"))
+    texts = single_chunk(scored["choices"]).flatten()
+    starts = run_starts(to_numpy(pc.list_value_length(scored["scores"])))
+    prediction, _, _ = _judge(compared(raw, tokens, texts, normalization), starts)
+    return np.asarray(prediction == to_numpy(scored["answer"]))
 
 
 def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bools, Bools]:
@@ -280,10 +250,6 @@ def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bool
     kept = np.ones(len(split.items), dtype=np.bool_)
     kept[list(set_aside)] = False
     return kept, np.repeat(kept, np.diff(choice_starts(split.items)))
-
-
-def _starts(lengths: Any) -> Ints:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _refuse_non_numbers(raw: Any, starts: Ints, ids: list[str]) -> None:
@@ -303,7 +269,7 @@ def _wholly_scored(predictions: pa.Table, scored: pa.Table) -> Bools:
     import pyarrow.compute as pc
 
     left_out = predictions.filter(predictions["prediction"].is_null())["cluster"]
-    return ~_bools(pc.is_in(scored["cluster"], value_set=single_chunk(left_out)))
+    return ~bools(pc.is_in(scored["cluster"], value_set=single_chunk(left_out)))
 
 
 def _nothing_scored(items: int, aside: Mapping[str, int]) -> str:
@@ -314,13 +280,3 @@ def _nothing_scored(items: int, aside: Mapping[str, int]) -> str:
         f"all {items} items were set aside, so there is nothing to measure ({reasons}). "
         "Score them in another way (--multi-piece pll for a masked LM) or with another model."
     )
-
-
-def _bools(column: Any) -> Bools:
-    return to_numpy(column.cast("int8")).astype(np.bool_)
-
-
-def _typed(column: Any, kind: pa.DataType) -> Any:
-    import pyarrow as pa
-
-    return column.cast(kind) if hasattr(column, "cast") else pa.array(column, kind)

@@ -1,11 +1,20 @@
-"""Scores of a split's choices: what metrics are computed from."""
+"""Scores of a split's choices, and how choices are compared by them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from evaluation.results.types import Normalization
 from kbprobe.arrays import Floats, Ints
+from kbprobe.columns import to_numpy
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -30,3 +39,45 @@ class Scores:
     sequences: int
     sequence_tokens: int
     parameters: int
+
+
+def lengths(
+    texts: pa.Array | Sequence[str], tokens: Ints | Sequence[int], normalization: Normalization
+) -> Floats:
+    """Return what each choice's score is divided by: shape [choices]."""
+    import pyarrow.compute as pc
+
+    if normalization in ("sum", "token"):
+        return np.ones(len(texts)) if normalization == "sum" else np.asarray(tokens, np.float64)
+    measured = pc.utf8_length(texts) if normalization == "char" else pc.binary_length(texts)
+    return to_numpy(measured).astype(np.float64)
+
+
+def compared(
+    scores: Any,
+    tokens: Ints | Sequence[int],
+    texts: pa.Array | Sequence[str],
+    normalization: Normalization,
+) -> Floats:
+    """Divide the score of each choice by its length, as choices are compared: shape [choices].
+
+    Raises:
+        UsageError: a choice has no length.
+    """
+    divisors = lengths(texts, tokens, normalization)
+    if not divisors.all():
+        raise UsageError(
+            f"{int((divisors == 0).sum())} choices have no length to divide their score by "
+            f"(normalization {normalization}): compare sums instead, or correct the empty choices"
+        )
+    return np.asarray(scores / divisors, dtype=np.float64)
+
+
+def softmax(values: Floats) -> Floats:
+    """Return each choice's share, along the last axis."""
+    from scipy import special
+
+    # Where a model rules out all choices (minus infinity) they are equal, not undefined.
+    possible = values.max(axis=-1, keepdims=True) > -np.inf
+    shares: Floats = special.softmax(np.where(possible, values, 0.0), axis=-1)
+    return shares

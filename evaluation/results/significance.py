@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kbprobe.arrays import Ints
+from kbprobe.errors import require
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -15,9 +16,10 @@ def mcnemar(only_first: int, only_second: int) -> float:
     >>> mcnemar(0, 0)
     1.0
     """
-    from statsmodels.stats.contingency_tables import mcnemar as test
+    from scipy.stats import binom
 
-    return float(test([[0, only_first], [only_second, 0]], exact=True).pvalue)
+    fewer, both = min(only_first, only_second), only_first + only_second
+    return min(2 * float(binom.cdf(fewer, both, 0.5)), 1.0)
 
 
 def swap_clusters(difference: Ints) -> float:
@@ -48,7 +50,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
+
+    Raises:
+        MissingDependencyError: statsmodels is not installed.
     """
+    require("statsmodels", "eval", "adjusting p values for their number")
     from statsmodels.stats.multitest import multipletests
 
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []

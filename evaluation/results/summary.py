@@ -1,8 +1,8 @@
-"""The table that ends ``evaluate-probe``."""
+"""What ``evaluate-probe`` prints: the table that ends a run, and those of studies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,34 +10,32 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluation.results.analyses.facts import Facts, facts_of
-from evaluation.results.estimate import Estimate
-from evaluation.results.types import Results, remarks
+from evaluation.results.types import Estimate, Results, remarks
 from evaluation.results.words import last_name
 
 
 def show_table(results: Sequence[Results]) -> None:
     """Print one row for each probe and model: accuracies in percent with 95% intervals."""
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("probe")
-    table.add_column("model")
-    for heading in ("rows", "accuracy", "chance", "strict", "difference", "ties", "rows/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for result in results:
         metrics, speed = result.metrics, result.timings.rows_per_second
-        table.add_row(
-            Text(f"{result.probe.name} ({result.probe.split})"),
-            Text(last_name(result.model.id)),
-            f"{metrics.scored:,}",
-            percent(metrics.accuracy),
-            f"{100 * metrics.chance:.1f}",
-            percent(metrics.strict_accuracy),
-            "-" if metrics.strict_difference is None else f"{metrics.strict_difference.value:+.1f}",
-            f"{metrics.ties:,}",
-            "cached" if speed is None else f"{speed:,.1f}",
+        strict = metrics.strict_difference
+        rows.append(
+            (
+                f"{result.probe.name} ({result.probe.split})",
+                last_name(result.model.id),
+                f"{metrics.scored:,}",
+                percent(metrics.accuracy),
+                f"{100 * metrics.chance:.1f}",
+                percent(metrics.strict_accuracy),
+                "-" if strict is None else f"{strict.value:+.1f}",
+                f"{metrics.ties:,}",
+                "cached" if speed is None else f"{speed:,.1f}",
+            )
         )
-    # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
-    console = Console(markup=False, highlight=False)
-    Console(width=None if console.is_terminal else 160).print(table)
+    heads = ("rows", "accuracy", "chance", "strict", "difference", "ties", "rows/s")
+    print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
+    console = wide_console()
     for result in results:
         for line in cautions(result):
             console.print(
@@ -45,11 +43,72 @@ def show_table(results: Sequence[Results]) -> None:
             )
 
 
+def print_rows(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    names: int = 2,
+    console: Console | None = None,
+    lines: box.Box | None = None,
+) -> None:
+    """Print a table: first ``names`` columns of text, then numbers."""
+    table = Table(box=lines)
+    for at, head in enumerate(heads):
+        table.add_column(head, justify="left" if at < names else "right", no_wrap=at >= names)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    (console or wide_console()).print(table)
+
+
+def wide_console() -> Console:
+    """Return a console for texts as they are: markup has no meaning."""
+    # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
+    width = None if Console().is_terminal else 160
+    return Console(width=width, markup=False, highlight=False)
+
+
+def points(difference: Estimate) -> str:
+    """Spell a difference with its interval: ``+2.1 (-0.3 to +4.5)``."""
+    return f"{difference.value:+.1f} ({difference.low:+.1f} to {difference.high:+.1f})"
+
+
+def p_value(p: float) -> str:
+    """Spell a p value: ``0.0123``."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def percent(estimate: Estimate | None) -> str:
     """Spell a share with its interval: ``71.2 [69.8, 72.5]``."""
     if estimate is None:
         return "-"
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+
+
+def cautions(result: Results) -> list[str]:
+    """Say what a reader of the number must know."""
+    metrics = result.metrics
+    lines = [
+        f"{count:,} of {metrics.items:,} rows set aside: {reason}"
+        for reason, count in metrics.set_aside.items()
+    ]
+    others = {
+        name: e for name, e in metrics.accuracies.items() if e.value != metrics.accuracy.value
+    }
+    if others:
+        spelled = ", ".join(f"{name} {100 * e.value:.1f}" for name, e in others.items())
+        lines.append(f"by other normalizations: {spelled}")
+    if metrics.baselines:
+        best = max(metrics.baselines, key=metrics.baselines.__getitem__)
+        lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")
+    if (facts := facts_of(result)) is not None:
+        lines.append(_on_facts(facts))
+    if metrics.ties:
+        counted = f"{metrics.ties:,} {'tie' if metrics.ties == 1 else 'ties'}"
+        lines.append(
+            f"{counted} (top two within {metrics.tie_tolerance:g}); "
+            f"all counted wrong: {100 * metrics.ties_wrong:.1f}"
+        )
+    return lines + remarks(result)
 
 
 def _on_facts(facts: Facts) -> str:
@@ -68,30 +127,3 @@ def _on_facts(facts: Facts) -> str:
         fails = 1.0 - known.accuracy.value
         line += f", {100 * fails:.1f} of these fail (by chance {100 * (1.0 - rows.chance):.1f})"
     return f"{line}; right without: {100 * rows.right_without.value:.1f} of rows"
-
-
-def cautions(result: Results) -> list[str]:
-    """Say what a reader of the number must know."""
-    metrics = result.metrics
-    lines = [
-        f"{count:,} of {metrics.items:,} rows set aside: {reason}"
-        for reason, count in metrics.set_aside.items()
-    ]
-    others = {
-        name: e for name, e in metrics.accuracies.items() if e.value != metrics.accuracy.value
-    }
-    if others:
-        spelled = ", ".join(f"{name} {100 * e.value:.1f}" for name, e in others.items())
-        lines.append(f"by other normalizations: {spelled}")
-    if metrics.baselines:
-        best = max(metrics.baselines, key=lambda name: metrics.baselines[name])
-        lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")
-    if (facts := facts_of(result)) is not None:
-        lines.append(_on_facts(facts))
-    if metrics.ties:
-        counted = f"{metrics.ties:,} {'tie' if metrics.ties == 1 else 'ties'}"
-        lines.append(
-            f"{counted} (top two within {metrics.tie_tolerance:g}); "
-            f"all counted wrong: {100 * metrics.ties_wrong:.1f}"
-        )
-    return lines + remarks(result)

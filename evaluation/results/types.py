@@ -10,11 +10,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.items.types import arguments_type
-from evaluation.results.estimate import Estimate as Estimate
-from evaluation.results.estimate import Model
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file, write_file
 
@@ -50,6 +48,25 @@ NOTES: dict[str, str] = {
     "train_overlap": "rows of clusters that are in train as well",
 }
 """What a scorer may report, by its name in the results."""
+
+
+class Model(BaseModel):
+    """A part of the results: frozen, and without fields that are not declared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Estimate(Model):
+    """A number with its 95% confidence interval."""
+
+    value: float = Field(description="The number itself.")
+    low: float = Field(description="Lower end of its 95% interval.")
+    high: float = Field(description="Upper end of its 95% interval.")
+    n: int = Field(description="Rows, or clusters, that it was computed from.")
+    method: str = Field(
+        description="How the interval was made: wilson; cluster bootstrap; "
+        "wilson, effective n; combined wilson; t over clusters."
+    )
 
 
 class Group(Model):
@@ -266,8 +283,7 @@ def predictions_schema() -> pa.Schema:
 
 def write_results(results: Results, folder: Path) -> None:
     """Write ``results.json`` into a folder, whole or not at all."""
-    text = results.model_dump_json(indent=2) + "\n"
-    write_file(folder / RESULTS, text)
+    write_file(folder / RESULTS, results.model_dump_json(indent=2) + "\n")
 
 
 def write_predictions(predictions: pa.Table, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.results.estimate import Estimate
+from evaluation.results.types import Estimate
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 

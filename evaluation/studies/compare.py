@@ -12,19 +12,17 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.results import intervals
-from evaluation.results.estimate import Model
-from evaluation.results.significance import holm
-from evaluation.results.types import METRIC_OF, PREDICTIONS, RESULTS, Estimate
+from evaluation.results.breakdown import named_rows
+from evaluation.results.significance import holm, mcnemar
+from evaluation.results.types import METRIC_OF, PREDICTIONS, RESULTS, Estimate, Model
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
-from evaluation.studies.pairing import column, pair_rows, paired_accuracies
-from kbprobe.arrays import Bools, Ints
+from evaluation.studies.pairing import pair_rows
+from kbprobe.columns import to_numpy
 from kbprobe.errors import UsageError, require
 from kbprobe.options import Options
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from rich.console import Console
-    from rich.table import Table
 
 COMPARISON_VERSION = "1.0"
 
@@ -118,7 +116,7 @@ def compare(folders: Sequence[Path], *, partial: bool = False, seed: int = 0) ->
         UsageError: fewer than two folders, or one holds no results; runs on different probes, or
             on different rows while ``partial`` is off; runs that share no scored item, or that
             have other golds for the same ids.
-        MissingDependencyError: scipy is not installed.
+        MissingDependencyError: statsmodels is not installed.
     """
     request = StudyRequest(COMPARE, options=CompareOptions(partial=partial, seed=seed))
     comparison: Comparison = summarise_folders(request, folders)
@@ -126,7 +124,7 @@ def compare(folders: Sequence[Path], *, partial: bool = False, seed: int = 0) ->
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
-    require("scipy", "eval", "comparing results")
+    require("statsmodels", "eval", "comparing results")
     runs, options = _describe(finished), request.options
     numbers = list(combinations(range(len(runs)), 2))
     pairs = [
@@ -161,25 +159,29 @@ def show(found: Comparison, console: Console | None = None) -> None:
 def _show_pair(pair: Pair, console: Console) -> None:
     from rich.markup import escape
 
-    first, second = escape(pair.first.label), escape(pair.second.label)
+    from evaluation.results.summary import p_value, print_rows
+
     asked = f"[bold]{escape(pair.probe)}[/], {escape(pair.split)}"
     console.print(f"{asked}: {pair.compared:,} items in {pair.clusters:,} clusters")
     if pair.only_first or pair.only_second:
         console.print(f"left out: {pair.only_first:,} asked of A alone, {pair.only_second:,} of B")
     if pair.set_aside:
         console.print(f"left out: {pair.set_aside:,} that A, B or both set aside")
-    rows = _table("", "model", "metric", "accuracy", "95% interval")
-    for name, label, run, accuracy in (
-        ("A", first, pair.first, pair.accuracy_first),
-        ("B", second, pair.second, pair.accuracy_second),
-    ):
-        value = f"{100 * accuracy.value:.1f}"
-        between = f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}"
-        rows.add_row(name, label, run.metric, value, between)
-    console.print(rows)
+    runs = (("A", pair.first, pair.accuracy_first), ("B", pair.second, pair.accuracy_second))
+    rows = [
+        (
+            name,
+            run.label,
+            run.metric,
+            f"{100 * accuracy.value:.1f}",
+            f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}",
+        )
+        for name, run, accuracy in runs
+    ]
+    print_rows(("", "model", "metric", "accuracy", "95% interval"), rows, console=console)
     console.print(
-        f"B less A: [bold]{_points(pair.difference)}[/], p = {_p(pair.p_value)} "
-        f"(McNemar, as if rows were independent: {_p(pair.mcnemar_p)})"
+        f"B less A: [bold]{_points(pair.difference)}[/], p = {p_value(pair.p_value)} "
+        f"(McNemar, as if rows were independent: {p_value(pair.mcnemar_p)})"
     )
     console.print(
         f"right in A alone {pair.only_first_right:,}, in B alone {pair.only_second_right:,}"
@@ -188,61 +190,56 @@ def _show_pair(pair: Pair, console: Console) -> None:
     if pair.error_overlap is not None:
         overlap += f"; of {pair.both_wrong:,} wrong in both, the same way {pair.error_overlap:.1%}"
     console.print(overlap)
-    if pair.by_family:
-        families = _table("family", "A", "B", "B less A", "n")
-        for part in pair.by_family:
-            families.add_row(
-                escape(part.family),
-                f"{100 * part.first:.1f}",
-                f"{100 * part.second:.1f}",
-                _points(part.difference),
-                f"{part.difference.n:,}",
-            )
-        console.print(families)
+    families = [
+        (
+            part.family,
+            f"{100 * part.first:.1f}",
+            f"{100 * part.second:.1f}",
+            _points(part.difference),
+            f"{part.difference.n:,}",
+        )
+        for part in pair.by_family
+    ]
+    if families:
+        print_rows(("family", "A", "B", "B less A", "n"), families, names=1, console=console)
 
 
 def _show_all(found: Comparison, console: Console) -> None:
-    from rich.markup import escape
+    from evaluation.results.summary import p_value, print_rows
 
     names = [str(number) for number in range(1, len(found.runs) + 1)]
-    labels = _table("", "model", "metric")
-    for name, run in zip(names, found.runs, strict=True):
-        labels.add_row(name, escape(run.label), run.metric)
-    console.print(labels)
+    labels = [(name, run.label, run.metric) for name, run in zip(names, found.runs, strict=True)]
+    print_rows(("", "model", "metric"), labels, console=console)
     for title, matrix, form in (
         ("accuracy of the row less that of the column, in points", found.difference, "{:+.1f}"),
         ("share of identical predictions", found.prediction_overlap, "{:.2f}"),
     ):
         console.print(f"\n{title}")
-        table = _table("", *names)
-        for at, (name, row) in enumerate(zip(names, matrix, strict=True)):
-            cells = ("" if at == other else form.format(cell) for other, cell in enumerate(row))
-            table.add_row(name, *cells)
-        console.print(table)
+        rows = [
+            (
+                names[at],
+                *("" if at == other else form.format(cell) for other, cell in enumerate(row)),
+            )
+            for at, row in enumerate(matrix)
+        ]
+        print_rows(("", *names), rows, names=1, console=console)
     console.print()
-    pairs = _table("", "difference", "p (Holm)", "n")
     numbered = zip(combinations(names, 2), found.pairs, found.holm_p, strict=True)
-    for (first, second), pair, adjusted in numbered:
-        difference = _points(pair.difference)
-        pairs.add_row(f"{second} less {first}", difference, _p(adjusted), f"{pair.compared:,}")
-    console.print(pairs)
-
-
-def _table(*heads: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None)
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("", "model", "family") else "right")
-    return table
+    pairs = [
+        (
+            f"{second} less {first}",
+            _points(pair.difference),
+            p_value(adjusted),
+            f"{pair.compared:,}",
+        )
+        for (first, second), pair, adjusted in numbered
+    ]
+    print_rows(("", "difference", "p (Holm)", "n"), pairs, names=1, console=console)
 
 
 def _points(difference: Estimate) -> str:
-    return f"{difference.value:+.1f} points ({difference.low:+.1f} to {difference.high:+.1f})"
-
-
-def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+    low, high = difference.low, difference.high
+    return f"{difference.value:+.1f} points ({low:+.1f} to {high:+.1f})"
 
 
 def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
@@ -274,10 +271,10 @@ def _compare(
     one: tuple[Finished, ComparedRun], two: tuple[Finished, ComparedRun], partial: bool, seed: int
 ) -> Pair:
     paired = pair_rows(one[0], two[0], partial=partial)
-    numbers = paired_accuracies(paired, seed)
     (right, also_right), cluster = paired.right, paired.clusters
-    same = column(paired.first, "prediction") == column(paired.second, "prediction")
+    same = to_numpy(paired.first["prediction"]) == to_numpy(paired.second["prediction"])
     wrong = ~right & ~also_right
+    alone, also_alone = int((right & ~also_right).sum()), int((also_right & ~right).sum())
     probe = one[0].evaluation.results.probe
     return Pair(
         probe=probe.name,
@@ -289,28 +286,17 @@ def _compare(
         set_aside=paired.set_aside,
         compared=right.size,
         clusters=int(cluster.max()) + 1,
-        accuracy_first=numbers.first,
-        accuracy_second=numbers.second,
-        difference=numbers.difference,
-        only_first_right=numbers.only_first,
-        only_second_right=numbers.only_second,
-        mcnemar_p=numbers.mcnemar_p,
-        p_value=numbers.p_value,
+        accuracy_first=intervals.accuracy(right, cluster, seed),
+        accuracy_second=intervals.accuracy(also_right, cluster, seed),
+        difference=intervals.paired_difference(right, also_right, cluster, seed),
+        only_first_right=alone,
+        only_second_right=also_alone,
+        mcnemar_p=mcnemar(alone, also_alone),
+        p_value=paired.p_value,
         prediction_overlap=float(same.mean()),
         both_wrong=int(wrong.sum()),
         error_overlap=float(same[wrong].mean()) if wrong.any() else None,
-        by_family=_by_family(paired.first["distractor_family"], right, also_right, cluster, seed),
-    )
-
-
-def _by_family(
-    named: pa.ChunkedArray, right: Bools, also_right: Bools, cluster: Ints, seed: int
-) -> list[FamilyDifference]:
-    families = np.array(named.to_pylist(), dtype=object)
-    found = []
-    for family in sorted({name for name in families.tolist() if name}):
-        rows = families == family
-        found.append(
+        by_family=[
             FamilyDifference(
                 family=family,
                 first=float(right[rows].mean()),
@@ -319,8 +305,9 @@ def _by_family(
                     right[rows], also_right[rows], cluster[rows], seed
                 ),
             )
-        )
-    return found
+            for family, rows in named_rows(paired.first["distractor_family"])
+        ],
+    )
 
 
 COMPARE = Study(

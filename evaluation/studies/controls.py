@@ -8,20 +8,17 @@ answers by something else than the language of the question.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from evaluation.names import folder_name
-from evaluation.results.estimate import Estimate, Model
+from evaluation.results import intervals
+from evaluation.results.types import Estimate, Model
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.pairing import pair_configs, paired_accuracies
+from evaluation.studies.pairing import pair_configs
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class ControlsOptions(Options):
@@ -109,45 +106,41 @@ def _control(own: Finished, control: Finished, config: str) -> Control:
             f"not in the probe, and {paired.only_second:,} of the probe's not in it. Name configs "
             "that share their ids with --controls."
         )
-    numbers = paired_accuracies(paired, own.evaluation.results.seed)
+    (right, also_right), cluster = paired.right, paired.clusters
+    seed = own.evaluation.results.seed
+    difference = intervals.paired_difference(right, also_right, cluster, seed)
     return Control(
         config=config,
-        rows=paired.first.num_rows,
-        probe=numbers.second,
-        control=numbers.first,
-        difference=numbers.difference,
-        p_value=numbers.p_value,
-        sensitivity=max(0.0, numbers.difference.value),
+        rows=right.size,
+        probe=intervals.accuracy(also_right, cluster, seed),
+        control=intervals.accuracy(right, cluster, seed),
+        difference=difference,
+        p_value=paired.p_value,
+        sensitivity=max(0.0, difference.value),
     )
 
 
-def show(summary: Controls, console: Console | None = None) -> None:
+def show(summary: Controls) -> None:
     """Print a row for each probe, model and control."""
-    from rich.console import Console
-    from rich.table import Table
+    from evaluation.results.summary import p_value, points, print_rows
 
-    table = Table(box=None)
-    for name in ("probe", "model", "control"):
-        table.add_column(name)
-    for name in ("rows", "probe %", "control %", "chance %", "difference", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in summary.models:
-        for control in one.controls:
-            gap = control.difference
-            table.add_row(
-                f"{one.probe} ({one.split})",
-                folder_name(one.model),
-                control.config,
-                f"{control.rows:,}",
-                f"{100 * control.probe.value:.1f}",
-                f"{100 * control.control.value:.1f}",
-                f"{100 * one.chance:.1f}",
-                f"{gap.value:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})",
-                "< 0.0001" if control.p_value < 0.0001 else f"{control.p_value:.4f}",
-            )
-    # Captured output has no width of its own, and 80 columns are too few.
-    width = None if Console().is_terminal else 160
-    (console or Console(width=width, markup=False, highlight=False)).print(table)
+    numbers = ("rows", "probe %", "control %", "chance %", "difference", "p")
+    rows = [
+        (
+            f"{one.probe} ({one.split})",
+            folder_name(one.model),
+            control.config,
+            f"{control.rows:,}",
+            f"{100 * control.probe.value:.1f}",
+            f"{100 * control.control.value:.1f}",
+            f"{100 * one.chance:.1f}",
+            points(control.difference),
+            p_value(control.p_value),
+        )
+        for one in summary.models
+        for control in one.controls
+    ]
+    print_rows(("probe", "model", "control", *numbers), rows, names=3)
 
 
 CONTROLS = Study(

@@ -7,19 +7,14 @@ study puts the runs of several probes and models beside each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from evaluation.names import folder_name
 from evaluation.results.analyses.facts import Facts, facts_of
-from evaluation.results.types import Estimate
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from kbprobe.errors import UsageError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class ModelFacts(BaseModel):
@@ -50,46 +45,40 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> FactsSum
     models = []
     for run in finished:
         results = run.evaluation.results
-        facts = facts_of(results)
+        probe, facts = results.probe, facts_of(results)
         if facts is None:
             raise UsageError(
-                f"the rows of {results.probe.name} rest on no facts that the probe asks for: name "
+                f"the rows of {probe.name} rest on no facts that the probe asks for: name "
                 "a probe with such a config, such as encyclopedic_composition"
             )
-        one = ModelFacts(
-            probe=results.probe.name,
-            split=results.probe.split,
-            model=results.model.id,
-            facts=facts,
+        models.append(
+            ModelFacts(probe=probe.name, split=probe.split, model=results.model.id, facts=facts)
         )
-        models.append(one)
     return FactsSummary(models=models)
 
 
-def show(summary: FactsSummary, console: Console | None = None) -> None:
+def show(summary: FactsSummary) -> None:
     """Print a row for each probe and model, in percent."""
-    from rich.console import Console
-    from rich.table import Table
+    from evaluation.results.summary import print_rows
 
-    table = Table(box=None)
-    for name in ("probe", "model"):
-        table.add_column(name)
     heads = ("facts", "rows", "all facts right", "of these wrong", "right without", "known, wrong")
-    for name in heads:
-        table.add_column(name, justify="right")
-    for one in summary.models:
-        rows = one.facts.rows
-        shares: list[Estimate | None] = [one.facts.accuracy]
-        if rows is not None:
-            right = rows.all_facts.accuracy
-            wrong = None if right is None else right.model_copy(update={"value": 1 - right.value})
-            shares += [rows.accuracy, rows.all_facts_share, wrong]
-            shares += [rows.right_without, rows.known_fails]
-        shares += [None] * (len(heads) - len(shares))
-        cells = ["-" if share is None else f"{100 * share.value:.1f}" for share in shares]
-        table.add_row(f"{one.probe} ({one.split})", folder_name(one.model), *cells)
-    width = None if Console().is_terminal else 160
-    (console or Console(width=width, markup=False, highlight=False)).print(table)
+    rows = [
+        (f"{one.probe} ({one.split})", folder_name(one.model), *_shares(one.facts, len(heads)))
+        for one in summary.models
+    ]
+    print_rows(("probe", "model", *heads), rows)
+
+
+def _shares(facts: Facts, columns: int) -> list[str]:
+    rows = facts.rows
+    shares: list[float | None] = [facts.accuracy.value]
+    if rows is not None:
+        right, known = rows.all_facts.accuracy, rows.known_fails
+        shares += [rows.accuracy.value, rows.all_facts_share.value]
+        shares += [None if right is None else 1 - right.value, rows.right_without.value]
+        shares.append(None if known is None else known.value)
+    shares += [None] * (columns - len(shares))
+    return ["-" if share is None else f"{100 * share:.1f}" for share in shares]
 
 
 FACTS = Study(

@@ -1,4 +1,4 @@
-"""Rows that two runs share, side by side, and the numbers that compare the runs on them."""
+"""The rows that two runs share, side by side."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.results import intervals
-from evaluation.results.significance import mcnemar, swap_clusters
-from evaluation.results.types import Estimate
+from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.significance import swap_clusters
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import single_chunk
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,48 +35,19 @@ class PairedRows(NamedTuple):
     @property
     def right(self) -> tuple[Bools, Bools]:
         """Whether each run gets each row right."""
-        return tuple(column(t, "correct").astype(np.bool_) for t in (self.first, self.second))  # type: ignore[return-value]
+        return bools(self.first["correct"]), bools(self.second["correct"])
 
     @property
     def clusters(self) -> Ints:
         """The number of each row's cluster."""
-        return to_numpy(single_chunk(self.first["cluster"]).dictionary_encode().indices)
+        return cluster_codes(self.first)
 
-
-class PairedAccuracies(NamedTuple):
-    """Two runs' accuracies on the same rows.
-
-    Attributes:
-        first, second: the accuracies.
-        difference: second less first, in percentage points.
-        only_first, only_second: rows that one run alone gets right.
-        mcnemar_p: exact McNemar test, two-sided: takes rows to be independent.
-        p_value: exact randomisation test, two-sided: the runs swapped in whole clusters.
-    """
-
-    first: Estimate
-    second: Estimate
-    difference: Estimate
-    only_first: int
-    only_second: int
-    mcnemar_p: float
-    p_value: float
-
-
-def paired_accuracies(paired: PairedRows, seed: int) -> PairedAccuracies:
-    """Compare two runs on the rows that both scored; ``seed`` is of the bootstrap."""
-    (right, also_right), cluster = paired.right, paired.clusters
-    only_first, only_second = int((right & ~also_right).sum()), int((also_right & ~right).sum())
-    gains = also_right.astype(np.int64) - right
-    return PairedAccuracies(
-        intervals.accuracy(right, cluster, seed),
-        intervals.accuracy(also_right, cluster, seed),
-        intervals.paired_difference(right, also_right, cluster, seed),
-        only_first,
-        only_second,
-        mcnemar(only_first, only_second),
-        swap_clusters(np.bincount(cluster, weights=gains).astype(np.int64)),
-    )
+    @property
+    def p_value(self) -> float:
+        """Exact randomisation test, two-sided: the runs swapped in whole clusters."""
+        right, also_right = self.right
+        gains = np.bincount(self.clusters, weights=also_right.astype(np.int64) - right)
+        return swap_clusters(gains.astype(np.int64))
 
 
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:
@@ -132,11 +102,6 @@ def _rows(run: Finished) -> int:
     return int(run.evaluation.predictions.num_rows)
 
 
-def column(table: pa.Table, name: str) -> Ints:
-    """Return a column of whole numbers or truth values."""
-    return to_numpy(table[name].cast("int64"))
-
-
 def _scored(
     first: pa.Table, second: pa.Table, asked: int, also_asked: int, names: str
 ) -> PairedRows:
@@ -156,7 +121,6 @@ def _scored(
 
 def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Table, str]:
     """Return the rows that two runs share by id, in the order of the first, and how many."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     tables = [run.evaluation.predictions for run in (one, two)]
@@ -172,5 +136,4 @@ def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Tabl
     counted = f"of {len(ids)} and {len(other_ids)} items they share {shared}"
     if not shared:
         raise UsageError(f"{names} have no rows in common: {counted}. Is it another split?")
-    rows = pa.array(np.flatnonzero(to_numpy(at.is_valid().cast("int8"))))
-    return tables[0].take(rows), tables[1].take(at.drop_null()), counted
+    return tables[0].filter(at.is_valid()), tables[1].take(at.drop_null()), counted

@@ -13,6 +13,7 @@ from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import write_file
 from kbprobe.options import option_name
 
 
@@ -59,7 +60,7 @@ def run_study(
     summary = request.study.summarise(request, finished)
     if workers.leads and request.output is not None and not request.study.independent:
         path = request.output / f"{request.study.name}.json"
-        path.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_file(path, summary.model_dump_json(indent=2) + "\n")
     return summary
 
 

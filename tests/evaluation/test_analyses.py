@@ -23,8 +23,7 @@ from evaluation.results.analyses.base import (
     Shares,
     Text,
 )
-from evaluation.results.estimate import Estimate, Model
-from evaluation.results.types import Results
+from evaluation.results.types import Estimate, Model, Results
 from tests.evaluation.test_report import probe, run, well_formed
 
 HALF = Estimate(value=0.5, low=0.4, high=0.6, n=60, method="wilson")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from evaluation.results.estimate import Estimate, Model
-from evaluation.results.types import Results
+from evaluation.results.types import Estimate, Model, Results
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,7 @@ import numpy as np
 
 from evaluation.results import intervals
 from evaluation.results.analyses.facts import COLUMNS, Composition, Facts, KnownPart
-from evaluation.results.estimate import Estimate
-from evaluation.results.types import Metrics
+from evaluation.results.types import Estimate, Metrics
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
 

@@ -22,8 +22,7 @@ from evaluation.results.analyses.base import (
     Shares,
     Text,
 )
-from evaluation.results.estimate import Estimate, Model
-from evaluation.results.types import Results
+from evaluation.results.types import Estimate, Model, Results
 from evaluation.results.words import interval, percent
 
 if TYPE_CHECKING:

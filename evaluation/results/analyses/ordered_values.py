@@ -23,8 +23,8 @@ from evaluation.results.analyses.base import (
     Text,
 )
 from evaluation.results.analyses.inks import PAIR_SHADES, SOFT, TYPE, pair_colours
-from evaluation.results.estimate import Estimate
 from evaluation.results.intervals import quick_accuracy
+from evaluation.results.types import Estimate
 from evaluation.results.words import percent, short
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy

@@ -99,12 +99,8 @@ def calibration(probability: Floats, right: Bools) -> list[Bin]:
     ]
 
 
-def named_rows(column: Any) -> Iterator[tuple[str, Ints]]:
-    """Yield each value of a column of strings, in order, and its rows; nulls and "" are left out.
-
-    Args:
-        column: an Arrow column, or what makes one.
-    """
+def named_rows(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[str, Ints]]:
+    """Yield each string of a column, in order, and its rows; those without one are left out."""
     import pyarrow as pa
 
     for (value,), rows in _split_by(pa.table({"name": column})):

@@ -6,6 +6,9 @@ from evaluation.results.types import Estimate
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
+ROUND = [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
+"""1, 2, 5, 10, 20, ...: steps of scales."""
+
 
 def printable(text: str) -> str:
     """Show control characters by their pictures: HTML has no way to hold them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
 
 if TYPE_CHECKING:
@@ -75,20 +75,22 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     named, answered = _arguments(predictions), _answers(predictions)
     if named is None or answered is None:
         return None
-    names, (first, second), values = named
+    names, values, pairs = named
     answers, gold = answered
+    first, second = pairs.T
     if (first == second).any() or np.ptp(gold) == 0:
         return None
     rating = np.zeros(len(values))
     numeric = all(_NUMBER.fullmatch(value) for value in values)
     if numeric:
-        numbers = np.array([float(value) for value in values])
-        level = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+        level = np.unique([float(value) for value in values], return_inverse=True)[1]
     else:
         # Either direction would do. The last by name comes first: smaller, lighter, younger.
         answers, gold = answers[::-1], 1 - gold
+        # Where few values occur on both sides they are two sorts of things.
+        mixed = 2 * np.intersect1d(first, second).size >= len(values)
         found = _levels(np.where(gold == 0, (first, second), (second, first)), len(values))
-        if found is None or not _mixed(first, second, len(values)):
+        if found is None or not mixed:
             return None
         level, rating = found
     higher = (level[first] > level[second]).astype(np.int64)
@@ -100,8 +102,7 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     scale = np.array([int(value) for value in values]) if whole else level
     # Within a place by rating, then by name: values come sorted, and the sort is stable.
     order = np.lexsort((rating, level))
-    rank = np.empty(len(values), dtype=np.int64)
-    rank[order] = np.arange(len(values))
+    rank = np.argsort(order)
     return OrderedArguments(
         names=names,
         values=tuple(values[at] for at in order),
@@ -116,56 +117,48 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     )
 
 
-def _arguments(
-    predictions: pa.Table,
-) -> tuple[tuple[str, str], tuple[Ints, Ints], list[str]] | None:
-    """Return the names of the two arguments, their codes in each row, and the distinct values."""
-    import pyarrow.compute as pc
-
+def _arguments(predictions: pa.Table) -> tuple[tuple[str, str], list[str], Ints] | None:
+    """Return the names of the two arguments, the distinct values, and those of each row."""
     column = single_chunk(predictions["arguments"])
-    if not len(column) or column.null_count or not pc.all(_are_two(column)).as_py():
+    if not len(column) or not _are_two(column):
         return None
-    names, values = (part.dictionary_encode() for part in column.flatten().flatten())
-    if names.null_count or values.null_count or len(names.dictionary) != 2:
+    (names, called), (values, pairs) = (_coded(part) for part in column.flatten().flatten())
+    if len(names) != 2 or not values or (called != called[0]).any():
         return None
-    called = to_numpy(names.indices).reshape(-1, 2)
-    if (called != called[0]).any():
-        return None
-    one, two = (names.dictionary[code].as_py() for code in called[0].tolist())
-    # Sorted, so that nothing depends on the order of rows.
-    words = values.dictionary.to_pylist()
-    rank = np.argsort(sorted(range(len(words)), key=words.__getitem__))
-    codes = rank[to_numpy(values.indices)].reshape(-1, 2)
-    return (one, two), (codes[:, 0], codes[:, 1]), sorted(words)
+    one, two = called[0]
+    return (names[one], names[two]), values, pairs
 
 
 def _answers(predictions: pa.Table) -> tuple[tuple[str, str], Ints] | None:
     """Return the two answers, by name, if every row offers both, and which is right in each."""
-    import pyarrow.compute as pc
-
     column = single_chunk(predictions["choices"])
-    if not pc.all(_are_two(column)).as_py():
+    if not _are_two(column):
         return None
-    texts = column.flatten().dictionary_encode()
-    if len(texts.dictionary) != 2 or texts.null_count:
-        return None
-    offered = to_numpy(texts.indices).astype(np.int64).reshape(-1, 2)
-    if (offered[:, 0] == offered[:, 1]).any():
+    texts, offered = _coded(column.flatten())
+    if len(texts) != 2 or (offered[:, 0] == offered[:, 1]).any():
         return None
     gold = offered[np.arange(len(offered)), to_numpy(predictions["answer"])]
-    one, two = texts.dictionary.to_pylist()
-    return ((one, two), gold) if one < two else ((two, one), 1 - gold)
+    return (texts[0], texts[1]), gold
 
 
-def _are_two(column: pa.Array) -> pa.Array:
+def _are_two(column: pa.Array) -> bool:
     import pyarrow.compute as pc
 
-    return pc.equal(pc.list_value_length(column), 2)
+    return not column.null_count and pc.all(pc.equal(pc.list_value_length(column), 2)).as_py()
 
 
-def _mixed(first: Ints, second: Ints, values: int) -> bool:
-    """Whether most values occur on both sides: else they are two sorts of things."""
-    return 2 * np.intersect1d(first, second).size >= values
+def _coded(texts: pa.Array) -> tuple[list[str], Ints]:
+    """Return the distinct texts, sorted, so that nothing depends on the order of rows, and theirs.
+
+    Returns:
+        No texts where one is null. Which texts each row has: shape [rows, 2].
+    """
+    encoded = texts.dictionary_encode()
+    words = [] if texts.null_count else encoded.dictionary.to_pylist()
+    if not words:
+        return [], np.zeros((0, 2), dtype=np.int64)
+    rank = np.argsort(sorted(range(len(words)), key=words.__getitem__))
+    return sorted(words), rank[to_numpy(encoded.indices)].reshape(-1, 2)
 
 
 def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
@@ -198,7 +191,7 @@ def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
         level[here] = np.clip(wished[here], level[here], last[here]).astype(np.int64)
         going = here[low]
         np.maximum.at(level, high[going], level[low[going]] + 1)
-    return np.unique(level, return_inverse=True)[1].astype(np.int64), rating
+    return np.unique(level, return_inverse=True)[1], rating
 
 
 def _ratings(low: Ints, high: Ints, values: int) -> Floats:
@@ -221,13 +214,12 @@ def _ratings(low: Ints, high: Ints, values: int) -> Floats:
 def _longest(low: Ints, high: Ints, values: int) -> Ints | None:
     """Count the steps of the longest way up to each value; None if a way leads in a circle."""
     steps = np.zeros(values, dtype=np.int64)
-    waiting: Ints = np.bincount(high, minlength=values)
-    ready: Bools = waiting == 0
-    left = np.ones(values, dtype=np.bool_)
+    waiting = np.bincount(high, minlength=values)
+    ready = waiting == 0
     while ready.any():
-        left &= ~ready
+        waiting[ready] = -1
         going = ready[low]
         np.maximum.at(steps, high[going], steps[low[going]] + 1)
-        waiting = waiting - np.bincount(high[going], minlength=values)
-        ready = left & (waiting == 0)
-    return None if left.any() else steps
+        waiting -= np.bincount(high[going], minlength=values)
+        ready = waiting == 0
+    return None if (waiting > 0).any() else steps

@@ -12,25 +12,22 @@ of them are known, without bias.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evaluation.results import intervals
 from evaluation.results.analyses.facts import COLUMNS, Composition, Facts, KnownPart
+from evaluation.results.breakdown import bools, cluster_codes, named_rows
 from evaluation.results.types import Estimate, Metrics
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from evaluation.items.types import Links
-
-_Share = Callable[[Bools, Ints], Estimate]
-"""How a share of rows is estimated: whether each row counts, and its cluster."""
 
 NOT_NAMED = "names no facts"
 NO_ROW = "a fact that no row asks for"
@@ -38,8 +35,7 @@ NOT_THERE = "a fact that the probe does not hold"
 SET_ASIDE = "a fact was set aside"
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(NamedTuple):
     """Rows whose facts were all asked and scored: arrays [rows].
 
     Attributes:
@@ -64,7 +60,7 @@ class _Rows:
     place_right: Bools
 
     def take(self, rows: Ints) -> _Rows:
-        return _Rows(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return _Rows._make(values[rows] for values in self)
 
 
 def with_facts(predictions: pa.Table, links: Links, facts: pa.Table) -> pa.Table:
@@ -83,16 +79,13 @@ def with_facts(predictions: pa.Table, links: Links, facts: pa.Table) -> pa.Table
     import pyarrow as pa
 
     outcome = _outcomes(facts)
-    counts: list[int | None] = []
-    for ids in links.fact_ids:
-        found = [outcome.get(name) for name in dict.fromkeys(ids)]
-        scored = [right for right in found if right is not None]
-        counts.append(sum(scored) if ids and len(scored) == len(found) else None)
-    predictions = predictions.select([n for n in predictions.column_names if n not in COLUMNS])
-    for name, values in zip(COLUMNS, (links.fact_ids, counts), strict=True):
-        kind = pa.list_(pa.string()) if name == "fact_ids" else pa.int32()
-        predictions = predictions.append_column(name, pa.array(values, kind))
-    return predictions
+    counts = [
+        None if _reason(ids, outcome) else sum(bool(outcome[name]) for name in set(ids))
+        for ids in links.fact_ids
+    ]
+    held = predictions.select([n for n in predictions.column_names if n not in COLUMNS])
+    with_ids = held.append_column("fact_ids", pa.array(links.fact_ids, pa.list_(pa.string())))
+    return with_ids.append_column("facts_right", pa.array(counts, pa.int32()))
 
 
 def relate(
@@ -113,10 +106,21 @@ def relate(
         configs: the probe's configs that ask for facts.
         seed: of the bootstrap.
     """
-    counted, left_out = _sorted_out(predictions, links, facts)
-    rows = _rows(predictions.take(counted), links.take(counted.tolist()), facts)
-    hops = predictions["hops"].take(counted).to_pylist()
-    families = predictions["distractor_family"].take(counted).to_pylist()
+    import pyarrow as pa
+
+    outcome = _outcomes(facts)
+    scored = np.flatnonzero(bools(predictions["correct"].is_valid())).tolist()
+    reasons = {row: _reason(links.fact_ids[row], outcome) for row in scored}
+    counted = np.array([row for row, reason in reasons.items() if not reason], dtype=np.int64)
+    links, predictions = links.take(counted.tolist()), predictions.take(counted)
+    rows = _rows(predictions, links, facts)
+    hops = predictions["hops"].to_pylist()
+
+    def split(names: Sequence[str | None]) -> list[Composition]:
+        return [
+            _composition(name, rows.take(part), intervals.quick_accuracy)
+            for name, part in named_rows(pa.array(names, pa.string()))
+        ]
 
     def resampled(right: Bools, cluster: Ints) -> Estimate:
         return intervals.accuracy(right, cluster, seed)
@@ -127,11 +131,11 @@ def relate(
         scored=fact_metrics.scored,
         accuracy=fact_metrics.accuracy,
         chance=fact_metrics.chance,
-        left_out=left_out,
+        left_out=dict(sorted(Counter(filter(None, reasons.values())).items())),
         rows=_composition("all rows", rows, resampled) if counted.size else None,
-        by_hops=_split(rows, [None if k is None else f"{k} hop{'s' * (k != 1)}" for k in hops]),
-        by_relation=_split(rows, [links.relations[row] for row in counted]),
-        by_family=_split(rows, families),
+        by_hops=split([None if k is None else f"{k} hop{'s' * (k != 1)}" for k in hops]),
+        by_relation=split(links.relations),
+        by_family=split(predictions["distractor_family"].to_pylist()),
     )
 
 
@@ -140,29 +144,15 @@ def _outcomes(facts: pa.Table) -> dict[str, bool | None]:
     return dict(zip(facts["id"].to_pylist(), facts["correct"].to_pylist(), strict=True))
 
 
-def _sorted_out(
-    predictions: pa.Table, links: Links, facts: pa.Table
-) -> tuple[Ints, dict[str, int]]:
-    """Return the scored rows whose facts were all scored, and count the other ones by reason."""
-    outcome = _outcomes(facts)
-    counted: list[int] = []
-    reasons: Counter[str] = Counter()
-    for row, (scored, ids) in enumerate(
-        zip(predictions["correct"].is_valid().to_pylist(), links.fact_ids, strict=True)
-    ):
-        if not scored:
-            continue
-        if not ids:
-            reasons[NOT_NAMED] += 1
-        elif "" in ids:
-            reasons[NO_ROW] += 1
-        elif any(name not in outcome for name in ids):
-            reasons[NOT_THERE] += 1
-        elif any(outcome[name] is None for name in ids):
-            reasons[SET_ASIDE] += 1
-        else:
-            counted.append(row)
-    return np.array(counted, dtype=np.int64), dict(sorted(reasons.items()))
+def _reason(ids: Sequence[str], outcome: Mapping[str, bool | None]) -> str:
+    """Say why a row with these facts is not counted; "" where it is."""
+    if not ids:
+        return NOT_NAMED
+    if "" in ids:
+        return NO_ROW
+    if any(name not in outcome for name in ids):
+        return NOT_THERE
+    return SET_ASIDE if any(outcome[name] is None for name in ids) else ""
 
 
 def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
@@ -170,7 +160,7 @@ def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
     import pyarrow.compute as pc
 
     place = {name: at for at, name in enumerate(facts["id"].to_pylist())}
-    right = to_numpy(facts["correct"].fill_null(False).cast("int8")).astype(np.bool_)
+    right = bools(facts["correct"])
     chance = 1.0 / to_numpy(pc.list_value_length(facts["choices"]))
     named = [[place[name] for name in dict.fromkeys(ids)] for ids in links.fact_ids]
     counts = np.array([len(ids) for ids in named], dtype=np.int64)
@@ -181,8 +171,8 @@ def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
     right, chance = np.append(right, True), np.append(chance, 1.0)
     filled = np.arange(at.shape[1]) < counts[:, None]
     return _Rows(
-        right=to_numpy(predictions["correct"].cast("int8")).astype(np.bool_),
-        cluster=to_numpy(single_chunk(predictions["cluster"]).dictionary_encode().indices),
+        right=bools(predictions["correct"]),
+        cluster=cluster_codes(predictions),
         chance=1.0 / to_numpy(pc.list_value_length(predictions["choices"])),
         facts=counts,
         facts_right=(right[at] & filled).sum(axis=1),
@@ -198,19 +188,8 @@ def _known(right: Bools, chance: Floats) -> Floats:
     return np.where(right, 1.0, -odds)
 
 
-def _split(rows: _Rows, names: Sequence[str | None]) -> list[Composition]:
-    """Split the rows by name, in order; those without one are in no part."""
-    place: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        if name:
-            place.setdefault(name, []).append(row)
-    return [
-        _composition(name, rows.take(np.array(place[name])), intervals.quick_accuracy)
-        for name in sorted(place)
-    ]
-
-
-def _composition(name: str, rows: _Rows, share: _Share) -> Composition:
+def _composition(name: str, rows: _Rows, share: Callable[[Bools, Ints], Estimate]) -> Composition:
+    """Count rows; ``share`` estimates how many count, from whether each does and its cluster."""
     right, cluster = rows.right, rows.cluster
     every, none = rows.facts_right == rows.facts, rows.facts_right == 0
     independent = fails_independent = 0.0

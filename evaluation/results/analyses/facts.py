@@ -17,6 +17,7 @@ from evaluation.results.analyses.base import (
     Example,
     Examples,
     Grid,
+    Part,
     ResultFiles,
     Section,
     Shares,
@@ -117,18 +118,13 @@ def section(files: ResultFiles) -> Section | None:
     facts = facts_of(files.results)
     if facts is None:
         return None
-    parts: list[Text | Shares | Grid | Examples] = [Text(said) for said in _sentences(facts)]
+    parts: list[Part] = [Text(sentence) for sentence in _sentences(facts)]
     if left_out := _left_out(facts):
         parts.append(Text(left_out, note=True))
     if facts.rows is not None:
         caption = "Accuracy of the questions, by how many of their facts are answered right."
-        parts.append(
-            Shares(
-                "the question’s facts",
-                f"{caption} The dashed line is chance.",
-                _by_known(facts.rows),
-            )
-        )
+        caption = f"{caption} The dashed line is chance."
+        parts.append(Shares("the question’s facts", caption, _by_known(facts.rows)))
         parts.append(_table_of_shares(facts.rows))
         breakdowns = {
             "hops": facts.by_hops,
@@ -177,32 +173,27 @@ def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
 
 def _table_of_shares(rows: Composition) -> Grid:
     """Return the shares of rows worth a line: observed, if independent, if guessed."""
-    right_without = (
-        rows.accuracy.value * (1.0 - rows.all_facts_independent),
-        rows.chance * (1.0 - rows.all_facts_chance),
-    )
-    lines = (
-        (
-            "all of its facts right",
-            rows.all_facts_share,
-            rows.all_facts_independent,
-            rows.all_facts_chance,
-        ),
-        (
-            "all of its facts right, and itself wrong",
+    independent, guessed = rows.all_facts_independent, rows.all_facts_chance
+    lines = {
+        "all of its facts right": (rows.all_facts_share, independent, guessed),
+        "all of its facts right, and itself wrong": (
             rows.fails,
             rows.fails_independent,
             rows.fails_chance,
         ),
-        ("a fact wrong, and itself right", rows.right_without, *right_without),
-    )
+        "a fact wrong, and itself right": (
+            rows.right_without,
+            rows.accuracy.value * (1.0 - independent),
+            rows.chance * (1.0 - guessed),
+        ),
+    }
     return Grid(
         "Questions and their facts. Beside the share observed: if facts and question were right "
         "independently of each other, and if all were guessed.",
         ("the question has", "share", "95% interval", "if independent", "if guessed"),
         tuple(
-            (name, percent(seen.value), interval(seen), percent(independent), percent(guessed))
-            for name, seen, independent, guessed in lines
+            (name, percent(seen.value), interval(seen), *map(percent, expected))
+            for name, (seen, *expected) in lines.items()
         ),
     )
 
@@ -210,18 +201,11 @@ def _table_of_shares(rows: Composition) -> Grid:
 def _breakdown(what: str, groups: Sequence[Composition]) -> Grid:
     listed = groups[:LISTED]
     more = f", the first {LISTED}" if len(groups) > LISTED else ""
+    head = ("questions", "accuracy", "all facts right", "of these right")
     known = [group.all_facts.accuracy for group in listed]
     return Grid(
         f"The same by {what}{more}",
-        (
-            what,
-            "questions",
-            "accuracy",
-            "all facts right",
-            "of these right",
-            "all facts right, itself wrong",
-            "a fact wrong, itself right",
-        ),
+        (what, *head, "all facts right, itself wrong", "a fact wrong, itself right"),
         tuple(
             (
                 group.name,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from evaluation.results.analyses.argument_order import OrderedArguments, ordered
 from evaluation.results.analyses.base import (
     Analysis,
     Grid,
+    Part,
     Picture,
     ResultFiles,
     Section,
@@ -23,11 +24,12 @@ from evaluation.results.analyses.base import (
     Text,
 )
 from evaluation.results.analyses.inks import PAIR_SHADES, SOFT, TYPE, pair_colours
+from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
-from evaluation.results.words import percent, short
+from evaluation.results.words import ROUND, percent, short
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,12 +48,8 @@ _NAMED = 3
 """Words of a joined line that are named."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """A row and column of the grid: one value or neighbouring values.
-
-    ``mark`` is short, for the picture.
-    """
+class Line(NamedTuple):
+    """A row and column of the grid: one value or neighbouring values; ``mark`` is shorter."""
 
     label: str
     mark: str
@@ -81,13 +79,11 @@ class Cell:
         """The name of its colour: one for each answer, in shades; "" where none was scored."""
         if self.answer is None:
             return ""
-        top = PAIR_SHADES - 1
-        step = min(top, max(0, int((self.confidence - 0.5) * 2 * PAIR_SHADES)))
-        return f"{'uv'[self.answer]}{step}"
+        step = int((self.confidence - 0.5) * 2 * PAIR_SHADES)
+        return f"{'uv'[self.answer]}{min(PAIR_SHADES - 1, max(0, step))}"
 
 
-@dataclass(frozen=True)
-class AnswerGrid:
+class AnswerGrid(NamedTuple):
     """The first argument down, the second across; None where nothing was asked."""
 
     lines: tuple[Line, ...]
@@ -121,8 +117,7 @@ class OrderedView:
     numeric: bool
 
 
-@dataclass(frozen=True)
-class _Outcomes:
+class _Outcomes(NamedTuple):
     """What the model answered: arrays [rows]; rows set aside are not ``scored``."""
 
     scored: Bools
@@ -138,28 +133,31 @@ def section(files: ResultFiles) -> Section | None:
         return None
     (one, two), (low, high) = view.names, view.answers
     joined = f" Each line joins {view.joined}." if view.joined else ""
-    parts: list[Text | Picture | Grid | Shares] = [Text(sentence) for sentence in view.sentences]
-    parts.append(
-        Text(
-            f"The stronger the colour, the larger the answer’s share of the softmax: the faintest "
-            f"up to 60%, the strongest from 90%. Above the dashed line “{low}” is right, below it "
-            f"“{high}”.{joined} A field with several questions has the colour of the answer that "
-            "most of them get, and where nothing was asked it is empty.",
-            note=True,
-        )
+    colours = (
+        f"The stronger the colour, the larger the answer’s share of the softmax: the faintest "
+        f"up to 60%, the strongest from 90%. Above the dashed line “{low}” is right, below it "
+        f"“{high}”.{joined} A field with several questions has the colour of the answer that "
+        "most of them get, and where nothing was asked it is empty."
     )
     label = (
         f"What the model answers, {low} or {high}, by {one} (down) and {two} (across). "
         "The numbers are in the table below."
     )
-    parts.append(Picture(label, 6.6, lambda figure: plot(figure, view)))
-    head = (f"{one} ↓ {two} →", *(line.mark for line in view.table.lines))
     rows = tuple(
         (line.label, *("" if cell is None else describe(cell, view.answers) for cell in cells))
-        for line, cells in zip(view.table.lines, view.table.cells, strict=True)
+        for line, cells in zip(*view.table, strict=True)
     )
-    caption = f"What the model answers, by {one} (rows) and {two} (columns)"
-    parts.append(Grid(caption, head, rows, fold="As numbers"))
+    parts: list[Part] = [
+        *map(Text, view.sentences),
+        Text(colours, note=True),
+        Picture(label, 6.6, lambda figure: plot(figure, view)),
+        Grid(
+            f"What the model answers, by {one} (rows) and {two} (columns)",
+            (f"{one} ↓ {two} →", *(line.mark for line in view.table.lines)),
+            rows,
+            fold="As numbers",
+        ),
+    ]
     if len(view.distances) > 1:
         places = ", in places of the order" if view.places else ""
         caption = f"Accuracy by how far apart the two values are{places}"
@@ -193,10 +191,9 @@ def ordered_view(predictions: pa.Table) -> OrderedView | None:
 
 def _outcomes(predictions: pa.Table, order: OrderedArguments) -> _Outcomes:
     correct = predictions["correct"]
-    scored = to_numpy(correct.is_valid().cast("int8")).astype(np.bool_)
-    right = to_numpy(correct.fill_null(False).cast("int8")).astype(np.bool_)
+    right = bools(correct)
     return _Outcomes(
-        scored=scored,
+        scored=bools(correct.is_valid()),
         answer=np.where(right, order.gold, 1 - order.gold),
         share=to_numpy(predictions["probability"].fill_null(0.0)).astype(np.float64),
         right=right,
@@ -211,22 +208,11 @@ def _lines(order: OrderedArguments, most: int) -> tuple[tuple[Line, ...], Ints]:
     """
     values = len(order.values)
     unit = np.arange(values) if values <= most else order.level
-    line = unit // _per(int(unit[-1]) + 1, most)
-    ends = np.flatnonzero(np.diff(line, append=-1)) + 1
-    groups = [
-        order.values[start:end] for start, end in zip([0, *ends[:-1]], ends.tolist(), strict=True)
-    ]
+    # A line joins as few units as leave few lines.
+    line = unit // next(per for per in ROUND if int(unit[-1]) // per < most)
+    starts = np.flatnonzero(np.diff(line, prepend=-1)).tolist()
+    groups = [order.values[start:end] for start, end in pairwise([*starts, values])]
     return tuple(_line(group, order.numeric) for group in groups), line
-
-
-def _per(units: int, most: int) -> int:
-    """How many units a line joins: the least of 1, 2, 5, 10, 20, ... that leaves few lines."""
-    per = 1
-    for step in range(units):
-        per = (1, 2, 5)[step % 3] * 10 ** (step // 3)
-        if -(-units // per) <= most:
-            break
-    return per
 
 
 def _line(values: Sequence[str], numeric: bool) -> Line:
@@ -264,14 +250,10 @@ def _grid(
 
     higher = outcomes.answer == 1
     second = np.where(higher, outcomes.share, 1.0 - outcomes.share)
-    counts = [
-        total(weights)
-        for weights in (scored, ~scored, scored & higher, scored * second, outcomes.right)
-    ]
-    cells = [_cell(*values) for values in zip(*counts, strict=True)]
-    return AnswerGrid(
-        lines, tuple(tuple(cells[row * size : (row + 1) * size]) for row in range(size))
-    )
+    sums = map(total, (scored, ~scored, scored & higher, scored * second, outcomes.right))
+    cells = [_cell(*values) for values in zip(*sums, strict=True)]
+    rows = (tuple(cells[row : row + size]) for row in range(0, size * size, size))
+    return AnswerGrid(lines, tuple(rows))
 
 
 def _cell(
@@ -297,34 +279,33 @@ def _sentences(
 ) -> tuple[str, ...]:
     (one, two), (low, high) = names, answers
     if order.numeric:
-        said = [
+        said = (
             f"Every question compares two numbers, {one} and {two}: “{low}” is right where {one} "
             f"is the smaller, “{high}” where it is the larger."
-        ]
+        )
     else:
         places = int(order.level[-1]) + 1
-        said = [
+        said = (
             f"Every question compares two values, {one} and {two}. The right answers put all "
             f"{len(order.values):,} values into one order of {places:,} places: “{low}” is right "
             f"where {one} stands before {two} in it, “{high}” where it stands after."
-        ]
+        )
     scored, gold = outcomes.scored, order.gold
     if not scored.any():
-        return (*said, "None was scored.")
-    given = float((outcomes.answer[scored] == 1).mean())
-    due = float((gold[scored] == 1).mean())
-    said.append(
-        f"“{high}” is the model’s answer to {percent(given)} of the questions, and the right one "
-        f"to {percent(due)}."
-    )
+        return (said, "None was scored.")
+    given, due = (float((what[scored] == 1).mean()) for what in (outcomes.answer, gold))
+    sides = [(side, scored & (gold == side)) for side in (0, 1)]
     parts = [
-        f"{percent(float(outcomes.right[scored & (gold == side)].mean()))} where “{answers[side]}” "
-        "is right"
-        for side in (0, 1)
-        if (scored & (gold == side)).any()
+        f"{percent(float(outcomes.right[rows].mean()))} where “{answers[side]}” is right"
+        for side, rows in sides
+        if rows.any()
     ]
-    said.append(f"Its accuracy is {' and '.join(parts)}.")
-    return tuple(said)
+    return (
+        said,
+        f"“{high}” is the model’s answer to {percent(given)} of the questions, and the right one "
+        f"to {percent(due)}.",
+        f"Its accuracy is {' and '.join(parts)}.",
+    )
 
 
 def _distances(
@@ -333,16 +314,11 @@ def _distances(
     """Accuracy by distance: each its own if there are few, else 1, 2, 3 to 5, 6 to 10, 11 to 20."""
     scored = outcomes.scored
     distance, right = order.distance[scored], outcomes.right[scored]
-    cluster = to_numpy(single_chunk(predictions["cluster"]).dictionary_encode().indices)[scored]
+    cluster = cluster_codes(predictions)[scored]
     far = int(distance.max(initial=0))
-    edges = [0]
-    while edges[-1] < far:
-        step = len(edges) - 1
-        edges.append(
-            step + 1 if far <= MARKED else min(far, (1, 2, 5)[step % 3] * 10 ** (step // 3))
-        )
+    steps = range(1, far) if far <= MARKED else takewhile(lambda step: step < far, ROUND)
     bands = []
-    for low, high in pairwise(edges):
+    for low, high in pairwise([0, *steps, far]):
         inside = (distance > low) & (distance <= high)
         if inside.any():
             name = f"{high:,}" if high == low + 1 else f"{low + 1:,} to {high:,}"
@@ -355,10 +331,10 @@ def plot(figure: Figure, view: OrderedView) -> None:
     from matplotlib.patches import Patch
 
     axes = figure.subplots()
-    lines = view.drawn.lines
+    lines, grid = view.drawn
     size = len(lines)
     places: dict[str, list[tuple[int, int]]] = {}
-    for row, cells in enumerate(view.drawn.cells):
+    for row, cells in enumerate(grid):
         for column, cell in enumerate(cells):
             if cell is not None:
                 places.setdefault(cell.ink, []).append((column, row))
@@ -376,9 +352,8 @@ def plot(figure: Figure, view: OrderedView) -> None:
     )
     # Words are all written: a picture whose lines have no name says nothing.
     every = -(-size // MARKED) if view.numeric else 1
-    at = list(range(0, size, every))
-    marks = [lines[line].mark for line in at]
-    middles = [line + 0.5 for line in at]
+    marks = [line.mark for line in lines[::every]]
+    middles = [line + 0.5 for line in range(0, size, every)]
     small = 11 if len(marks) <= 16 else 8
     axes.set_xticks(middles, marks, fontsize=small, rotation=90 if max(map(len, marks)) > 4 else 0)
     axes.set_yticks(middles, marks, fontsize=small)

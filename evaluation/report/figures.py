@@ -15,18 +15,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from evaluation.report.breakdowns import SMALL, JoinedSizes
-from evaluation.results.analyses.inks import (
-    INKS,
-    LINE,
-    MODEL,
-    REFERENCE,
-    SOFT,
-    TYPE,
-    colour,
-    pair_colours,
-)
+from evaluation.results.analyses import inks
+from evaluation.results.analyses.inks import INKS, LINE, MODEL, REFERENCE, SOFT, TYPE
 from evaluation.results.types import Bin
-from evaluation.results.words import printable
+from evaluation.results.words import ROUND, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,20 +62,17 @@ def style_rules() -> Markup:
     Classes ``s0`` to ``s20`` are grounds of the heat map with type that reads on them, variables
     ``--u0`` to ``--u4`` and ``--v0`` to ``--v4`` the shades of two answers.
     """
-    variables = {**INKS, **pair_colours()}
-    lines = [f":root {{ {_declared(variables)} }}"]
+    colours = {**INKS, **inks.pair_colours()}.items()
+    variables = " ".join(f"--{name}: light-dark({', '.join(pair)});" for name, pair in colours)
+    lines = [f":root {{ {variables} }}"]
     for step in range(SHADES + 1):
-        grounds = (colour("Blues", step / SHADES), colour("Blues_r", step / SHADES))
-        inks = tuple("#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds)
+        grounds = tuple(inks.colour(name, step / SHADES) for name in ("Blues", "Blues_r"))
+        types = ("#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds)
         lines.append(
             f".s{step} {{ background: light-dark({', '.join(grounds)}); "
-            f"color: light-dark({', '.join(inks)}); }}"
+            f"color: light-dark({', '.join(types)}); }}"
         )
     return Markup("\n".join(lines))
-
-
-def _declared(variables: dict[str, tuple[str, str]]) -> str:
-    return " ".join(f"--{n}: light-dark({a}, {b});" for n, (a, b) in variables.items())
 
 
 def luminance(colour: str) -> float:
@@ -133,8 +122,8 @@ def _inline(svg: str, label: str) -> Markup:
     body = re.sub(r"(\d+\.\d\d)\d+", r"\1", body)
     body = re.sub(r"font: ([^;\"]*?)[\d.]+px [^;\"]*", r"font: \g<1>11px inherit", body)
     body = body.replace("font: 11px inherit", "font-size: 11px")
-    inks = {light: name for name, (light, _) in {**INKS, **pair_colours()}.items()}
-    body = re.sub(r"#[0-9a-f]{6}", lambda m: f"var(--{inks[m[0]]})" if m[0] in inks else m[0], body)
+    for name, (light, _) in {**INKS, **inks.pair_colours()}.items():
+        body = body.replace(light, f"var(--{name})")
     body = re.sub(r">\s+<", "><", body)
     opening = Markup('<svg class="figure" role="img" viewBox="{}" aria-label="{}">')
     return opening.format(box[1], printable(label)) + Markup(printable(body))
@@ -149,28 +138,15 @@ def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
 
     def plot(figure: Figure) -> None:
         axes = figure.subplots()
-        axes.plot(
-            x,
-            [100 * entry.independent for entry in sizes],
-            "--",
-            color=REFERENCE,
-            label="if answers were independent",
-        )
-        axes.errorbar(
-            x,
-            strict,
-            [
-                [100 * (entry.strict - entry.low) for entry in sizes],
-                [100 * (entry.high - entry.strict) for entry in sizes],
-            ],
-            marker="o",
-            color=MODEL,
-            label="observed (95% interval)",
-        )
+        independent = [100 * entry.independent for entry in sizes]
+        axes.plot(x, independent, "--", color=REFERENCE, label="if answers were independent")
+        below = [100 * (entry.strict - entry.low) for entry in sizes]
+        above = [100 * (entry.high - entry.strict) for entry in sizes]
+        label = "observed (95% interval)"
+        axes.errorbar(x, strict, [below, above], marker="o", color=MODEL, label=label)
         if max(x) / min(x) >= 8:
             axes.set_xscale("log")
-            ticks = [n * 10**d for d in range(6) for n in (1, 2, 5)]
-            axes.set_xticks([t for t in ticks if min(x) <= t <= max(x)])
+            axes.set_xticks([tick for tick in ROUND if min(x) <= tick <= max(x)])
             axes.xaxis.set_major_formatter("{x:.0f}")
             axes.minorticks_off()
         axes.set_ylim(bottom=0)

@@ -11,23 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.report.breakdowns import (
-    LENGTH_OF,
-    SMALL,
-    heat_map,
-    joined_sizes,
-    largest_first,
-    normalizations,
-)
-from evaluation.report.figures import calibration_chart, draw, shade, size_chart, style_rules
-from evaluation.report.questions import (
-    WORST_LEAST,
-    Question,
-    confident_mistakes,
-    drawn,
-    picked,
-    worst_clusters,
-)
+from evaluation.report import breakdowns, figures, questions
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
 from evaluation.results.analyses.facts import facts_of
@@ -44,17 +28,9 @@ from evaluation.results.types import (
     read_results,
     remarks,
 )
-from evaluation.results.words import (
-    clip,
-    interval,
-    last_name,
-    number,
-    percent,
-    points,
-    printable,
-)
+from evaluation.results.words import clip, interval, last_name, number, percent, points, printable
 from kbprobe.columns import to_numpy
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
@@ -73,8 +49,7 @@ SAMPLED = 6
 def make_report(folder: Path) -> Path:
     """Write ``report.html`` beside a folder's results.
 
-    The same two files give the same bytes. The page is written aside and then renamed, so that
-    a reader never sees half of one.
+    The same two files give the same bytes. A reader never sees half of a page.
 
     Args:
         folder: holds ``results.json`` and ``predictions.parquet``; where rows rest on facts, the
@@ -85,6 +60,7 @@ def make_report(folder: Path) -> Path:
 
     Raises:
         UsageError: one of the two is missing or damaged, or they are not of the same run.
+        MissingDependencyError: matplotlib is not installed.
         KbprobeError: the page cannot be written.
     """
     results = read_results(folder)
@@ -138,14 +114,20 @@ def _check_pair(folder: Path, metrics: Metrics, predictions: pa.Table) -> None:
 
 
 def render(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> str:
-    """Return the page for results, the predictions behind them, and those of the facts, if any."""
+    """Return the page for results, the predictions behind them, and those of the facts, if any.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    require("matplotlib", "eval", "making a report")
     metrics, normalization = results.metrics, results.metrics.normalization
-    sizes = joined_sizes(metrics)
+    sizes = breakdowns.joined_sizes(metrics)
     clustered = metrics.clusters < metrics.scored or metrics.strict_accuracy is not None
     wrong, right = (
-        drawn(predictions, normalization, SAMPLED, correct=correct) for correct in (False, True)
+        questions.drawn(predictions, normalization, SAMPLED, correct=correct)
+        for correct in (False, True)
     )
-    sure = confident_mistakes(predictions, normalization, SAMPLED)
+    sure = questions.confident_mistakes(predictions, normalization, SAMPLED)
     sections = [
         {"section": section, "parts": _parts(section, predictions, normalization)}
         for analysis in all_analyses()
@@ -156,29 +138,22 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         r=results,
         m=metrics,
         model=last_name(results.model.id),
-        style_rules=style_rules(),
-        shade=shade,
+        style_rules=figures.style_rules(),
         example=(right or wrong)[0] if right or wrong else None,
         floor=strongest_baseline(metrics),
         verdict=verdict(metrics),
         summary=summary(results),
         cautions=cautions(results),
-        heat=heat_map(metrics.table),
-        small=SMALL,
+        heat=breakdowns.heat_map(metrics.table),
         sizes=sizes,
-        size_chart=size_chart(sizes),
-        calibration_chart=calibration_chart(metrics.calibration),
-        metric_of=METRIC_OF,
-        length_of=LENGTH_OF,
+        size_chart=figures.size_chart(sizes),
+        calibration_chart=figures.calibration_chart(metrics.calibration),
         baselines=sorted(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0])),
-        normalizations=normalizations(metrics),
-        templates=largest_first(metrics.by_template),
-        pos=largest_first(metrics.by_pos),
-        shown_groups=SHOWN_GROUPS,
-        listed_groups=LISTED_GROUPS,
+        normalizations=breakdowns.normalizations(metrics),
+        templates=breakdowns.largest_first(metrics.by_template),
+        pos=breakdowns.largest_first(metrics.by_pos),
         sections=sections,
-        worst=worst_clusters(predictions, normalization) if clustered else None,
-        worst_least=WORST_LEAST,
+        worst=questions.worst_clusters(predictions, normalization) if clustered else None,
         samples=[
             (
                 "Wrong and sure of it",
@@ -199,12 +174,12 @@ def _parts(
     """Return each part of a section: its kind, itself, and what is made of it here."""
     made: list[tuple[str, Any, Any]] = []
     for at, part in enumerate(section.parts):
-        content: Markup | list[tuple[Question, Any]] | None = None
+        content: Markup | list[tuple[questions.Question, Any]] | None = None
         if isinstance(part, Picture):
-            content = draw(f"{section.id}{at}", part.label, part.height, part.plot)
+            content = figures.draw(f"{section.id}{at}", part.label, part.height, part.plot)
         elif isinstance(part, Examples):
             lines = {example.row: example.lines for example in part.candidates}
-            shown = picked(predictions, list(lines), normalization, part.most)
+            shown = questions.picked(predictions, list(lines), normalization, part.most)
             content = [(question, lines[question.row]) for question in shown]
         made.append((type(part).__name__, part, content))
     return made
@@ -222,23 +197,23 @@ def summary(results: Results) -> list[str]:
     metrics = results.metrics
     accuracy = metrics.accuracy
     right = round(accuracy.value * metrics.scored)
-    sentences = [
-        f"The model picks the right choice for {right:,} of {metrics.scored:,} scored questions: "
-        f"{percent(accuracy.value)}, where guessing gives {percent(metrics.chance)}."
-    ]
-    between = f"The 95% interval, {interval(accuracy)},"
     if accuracy.method != "wilson":
-        sentences.append(
-            f"{between} is over the {metrics.clusters:,} clusters, not over the rows: questions "
+        trust = (
+            f"is over the {metrics.clusters:,} clusters, not over the rows: questions "
             "about one concept tend to be right or wrong together, so ten about one concept "
             "say less than ten about ten."
         )
     else:
-        sentences.append(
-            f"{between} takes the questions to be independent of each other, as no two rows "
+        trust = (
+            "takes the questions to be independent of each other, as no two rows "
             "share a cluster; it is too narrow if some of them ask about the same thing."
         )
-    sentences.append(_against_floor(metrics))
+    sentences = [
+        f"The model picks the right choice for {right:,} of {metrics.scored:,} scored questions: "
+        f"{percent(accuracy.value)}, where guessing gives {percent(metrics.chance)}.",
+        f"The 95% interval, {interval(accuracy)}, {trust}",
+        _against_floor(metrics),
+    ]
     strict, difference = metrics.strict_accuracy, metrics.strict_difference
     if strict is not None and difference is not None:
         sentences.append(
@@ -249,23 +224,20 @@ def summary(results: Results) -> list[str]:
     return sentences
 
 
-def _level(metrics: Metrics) -> float:
-    """Return what is reached without knowledge: by chance, or by a shortcut if that is more."""
-    floor = strongest_baseline(metrics)
-    return metrics.chance if floor is None else max(floor[1], metrics.chance)
-
-
 def verdict(metrics: Metrics) -> tuple[str, str]:
     """Say in a few words whether the model beats what is reached without knowledge.
+
+    That is by chance, or by a shortcut if that is more.
 
     Returns:
         ``above``, ``level`` or ``below``, and the words.
     """
-    shortcut = strongest_baseline(metrics) is not None
-    if metrics.accuracy.low > _level(metrics):
+    shortcut = strongest_baseline(metrics)
+    level = max(metrics.chance, shortcut[1] if shortcut else 0.0)
+    if metrics.accuracy.low > level:
         return "above", f"Better than guessing{' and every shortcut' if shortcut else ''}"
     what = "guessing or a shortcut reaches" if shortcut else "guessing reaches"
-    if metrics.accuracy.high < _level(metrics):
+    if metrics.accuracy.high < level:
         return "below", f"Below what {what}"
     return "level", f"No better than what {what}, as far as this can tell"
 
@@ -362,15 +334,24 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        percent=percent,
-        interval=interval,
-        count=lambda number: f"{number:,}",
-        points=points,
-        number=number,
-        across=lambda share: f"{100 * share:.2f}%",
-        clip=clip,
-    )
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "count": "{:,}".format,
+        "points": points,
+        "number": number,
+        "across": lambda share: f"{100 * share:.2f}%",
+        "clip": clip,
+    }
+    environment.globals |= {
+        "shade": figures.shade,
+        "small": breakdowns.SMALL,
+        "shown": SHOWN_GROUPS,
+        "listed": LISTED_GROUPS,
+        "worst_least": questions.WORST_LEAST,
+        "metric_of": METRIC_OF,
+        "length_of": breakdowns.LENGTH_OF,
+    }
     return environment
 
 

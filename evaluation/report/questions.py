@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kbprobe.arrays import Floats, Ints
+from evaluation.results.scores import compared, softmax
+from evaluation.results.types import Normalization
+from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from evaluation.results.types import Normalization
 
 WORST_LEAST = 3
 """Clusters of fewer scored questions are not called worst: one wrong answer says little."""
@@ -29,8 +29,7 @@ CHOICES_SHOWN = 20
 """Of a question with more choices, those with the best scores are shown, and the gold."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A choice as shown.
 
     Attributes:
@@ -66,18 +65,16 @@ class Question:
     hidden: int
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(NamedTuple):
     """A cluster that went wrong: its scored rows, how many were right, some of its questions."""
 
     name: str
     rows: int
     right: int
-    questions: tuple[Question, ...]
+    questions: list[Question]
 
 
-@dataclass(frozen=True)
-class WorstClusters:
+class WorstClusters(NamedTuple):
     """The clusters of lowest accuracy, and how many there would be by chance.
 
     Attributes:
@@ -87,7 +84,7 @@ class WorstClusters:
         by_chance: how many would have none if rows were right independently of each other.
     """
 
-    shown: tuple[Cluster, ...]
+    shown: list[Cluster]
     eligible: int
     none_right: int
     by_chance: float
@@ -112,10 +109,10 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
         # Wrong answers first, else in the probe's order.
         wrong_first = np.argsort(_outcome(inside), kind="stable")
         questions = _questions(inside, wrong_first[:WORST_QUESTIONS], normalization)
-        shown.append(Cluster(names[i], int(rows[i]), int(right[i]), tuple(questions)))
+        shown.append(Cluster(names[i], int(rows[i]), int(right[i]), questions))
     accuracy = right.sum() / max(rows.sum(), 1)
     return WorstClusters(
-        shown=tuple(shown),
+        shown=shown,
         eligible=len(large),
         none_right=int((right[large] == 0).sum()),
         by_chance=float(((1 - accuracy) ** rows[large]).sum()),
@@ -176,7 +173,8 @@ def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Que
     shown = sorted(range(len(texts)), key=lambda i: (i != row["answer"], -shares[i], i))
     choices = tuple(
         Choice(
-            label=label(i),
+            # A to Z, then by number.
+            label=ascii_uppercase[i] if i < len(ascii_uppercase) else str(i + 1),
             text=texts[i],
             gold=i == row["answer"],
             chosen=i == row["prediction"],
@@ -197,39 +195,6 @@ def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Que
         choices=choices,
         hidden=max(0, len(texts) - CHOICES_SHOWN),
     )
-
-
-def compared(
-    scores: Sequence[float],
-    tokens: Sequence[int],
-    texts: Sequence[str],
-    normalization: Normalization,
-) -> Floats:
-    """Divide each choice's score by its length, as predictions were made: shape [choices]."""
-    lengths: dict[str, list[int]] = {
-        "sum": [1] * len(texts),
-        "char": [len(text) for text in texts],
-        "byte": [len(text.encode("utf-8")) for text in texts],
-        "token": list(tokens),
-    }
-    divided: Floats = np.asarray(scores) / np.asarray(lengths[normalization])
-    return divided
-
-
-def softmax(values: Floats) -> Floats:
-    """Return each choice's share, shape [choices]."""
-    best = values.max()
-    # Where a model rules out all choices (minus infinity) they are equal, not undefined.
-    odds: Floats = np.exp(
-        np.subtract(values, best, out=np.zeros_like(values), where=values != best)
-    )
-    odds /= odds.sum()
-    return odds
-
-
-def label(index: int) -> str:
-    """Name a choice by its position: A to Z, then by number."""
-    return ascii_uppercase[index] if index < len(ascii_uppercase) else str(index + 1)
 
 
 def _about(row: dict[str, Any]) -> str:

@@ -70,7 +70,7 @@ def compared(
             f"{int((divisors == 0).sum())} choices have no length to divide their score by "
             f"(normalization {normalization}): compare sums instead, or correct the empty choices"
         )
-    return np.asarray(scores / divisors, dtype=np.float64)
+    return np.asarray(scores) / divisors
 
 
 def softmax(values: Floats) -> Floats:

@@ -32,14 +32,12 @@ from evaluation.report.page import (
 )
 from evaluation.report.questions import (
     CHOICES_SHOWN,
-    compared,
     confident_mistakes,
     drawn,
-    softmax,
     worst_clusters,
 )
 from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
+from evaluation.results.scores import Scores, compared, softmax
 from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,

@@ -38,7 +38,7 @@ class ModelHandle:
             KbprobeError: its files cannot be fetched or read.
             MissingDependencyError: torch or transformers is not installed.
         """
-        for package in ("torch", "transformers", "scipy"):
+        for package in ("torch", "transformers", "matplotlib"):
             require(package, "eval", "evaluating models")
         if model == NO_MODEL:
             self.checkpoint = no_checkpoint()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,8 +43,7 @@ class HeatMap:
         families: the upper heads: a family's name and the number of its columns.
         distances: the lower heads.
         rows: one for each number of hops.
-        totals: accuracy and rows of each column.
-        total: accuracy and rows of all cells.
+        totals: accuracy and rows of each column; ``total`` of all cells.
     """
 
     families: tuple[tuple[str, int], ...]
@@ -71,10 +71,7 @@ def heat_map(table: Sequence[Cell]) -> HeatMap | None:
 
     heads = {column(cell): cell for cell in table}
     columns = sorted(heads)
-    families: dict[str, int] = {}
-    for key in columns:
-        name = _named(heads[key].family)
-        families[name] = families.get(name, 0) + 1
+    families = Counter(_named(heads[key].family) for key in columns)
     at = {(level(cell), column(cell)): cell for cell in table}
     rows = tuple(
         HeatRow(
@@ -165,13 +162,12 @@ def _joined(group: Sequence[ClusterSize]) -> JoinedSizes:
 
 def normalizations(metrics: Metrics) -> list[tuple[str, Estimate]]:
     """Name each accuracy by what is compared, the one that predictions were made with marked."""
-    rows = []
-    for normalization, name in METRIC_OF.items():
-        if name in metrics.accuracies:
-            used = " (used here)" if normalization == metrics.normalization else ""
-            label = f"{name}, {_PER[normalization]}{used}"
-            rows.append((label, metrics.accuracies[name]))
-    return rows
+    used = METRIC_OF[metrics.normalization]
+    return [
+        (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
+        for how, name in METRIC_OF.items()
+        if name in metrics.accuracies
+    ]
 
 
 def largest_first(groups: Sequence[Group]) -> list[tuple[str, Estimate]]:

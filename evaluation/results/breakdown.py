@@ -19,12 +19,7 @@ BINS = 10
 
 
 def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
-    """Split the rows by hops, distractor family and distance k' ([W] Figure 3).
-
-    Args:
-        scored: the scored rows of the predictions.
-        right: whether each is right, shape [rows].
-        cluster: shape [rows].
+    """Split the scored rows by hops, distractor family and distance k' ([W] Figure 3).
 
     Returns:
         The cells that have rows, sorted, nulls last; empty where none of the three is known.
@@ -52,12 +47,7 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
 
 
 def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:
-    """Split whole clusters by their size.
-
-    Args:
-        right: whether each row is right, shape [rows].
-        cluster: all rows of a cluster are given, shape [rows].
-    """
+    """Split whole clusters by their size: ``right`` and ``cluster`` have shape [rows]."""
     _, local, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     sums = np.bincount(local, weights=right, minlength=sizes.size)
     curve = []
@@ -80,10 +70,6 @@ def calibration(probability: Floats, right: Bools) -> list[Bin]:
     """Compare how sure the model is with how often it is right (Guo et al., 2017, section 2).
 
     Ten bins of equal width over 0 to 1, each without its lower end; empty ones are left out.
-
-    Args:
-        probability: softmax share of the predicted choice, shape [rows].
-        right: shape [rows].
     """
     number = np.clip(np.ceil(probability * BINS).astype(np.int64) - 1, 0, BINS - 1)
     bins = [(int(index), number == index) for index in np.unique(number)]

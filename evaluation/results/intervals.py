@@ -101,12 +101,8 @@ def strict_accuracy(
 ) -> tuple[Estimate, Estimate]:
     """Estimate the share of clusters with every row right, and its lead over the rows' accuracy.
 
-    Args:
-        right: shape [rows].
-        cluster: shape [rows].
-        complete: rows whose cluster is to count as a cluster, at least one: strict accuracy is
-            taken over these, accuracy over all rows. Shape [rows].
-        seed: of the bootstrap.
+    Strict accuracy is taken over the clusters with a ``complete`` row (at least one), accuracy over
+    all rows; all arrays have shape [rows].
 
     Returns:
         Strict cluster accuracy, as a share, and strict accuracy less accuracy, in points.
@@ -137,11 +133,7 @@ def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> 
     By bootstrap over whole clusters, both models resampled together; where clusters are few, or
     few tell the models apart, by Newcombe's (1998) method 10 on the effective rows.
 
-    Args:
-        first: whether each row is right, shape [rows].
-        second: the same for the other model.
-        cluster: shape [rows].
-        seed: of the bootstrap.
+    All arrays have shape [rows].
     """
     one, two = _count(first, cluster), _count(second, cluster)
     if (one.right != two.right).sum() >= FEWEST:
@@ -160,10 +152,6 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
 
     The interval is Student's t over the clusters' totals (the linearised variance of a ratio,
     Cochran, 1977, chapter 6): with thirty clusters or more it is as good as a bootstrap's.
-
-    Args:
-        values: shape [rows].
-        cluster: shape [rows].
 
     Returns:
         None with fewer than 30 clusters, or where the values do not vary: there is no telling then
@@ -220,10 +208,7 @@ def effective_rows(rows: Ints, right: Ints) -> float:
     At most n. Where all rows are right, or all wrong, nothing tells how alike the rows of a
     cluster are; they are then taken to be as alike as can be (Kish: n squared over the sum of
     squared cluster sizes). The number is cut further by Student's t where clusters are few.
-
-    Args:
-        rows: rows of each cluster, shape [clusters].
-        right: of these, how many are right.
+    Arrays have shape [clusters].
     """
     from scipy.special import ndtri
 

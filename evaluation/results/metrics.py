@@ -42,14 +42,8 @@ def tie_tolerance(
     where the rule gives 0.32 and 0.040; another batch size moved scores by up to 0.31, 0.077 and,
     in float32, 2.4e-5.
 
-    Args:
-        dtype: the one the model was run in: float32, float16 or bfloat16.
-        split: what was scored.
-        scores: of all its choices.
-        normalization: of the scores compared; the tolerance is in its units.
-
     Raises:
-        UsageError: the dtype is unknown.
+        UsageError: the dtype, in which the model was run, is not float32, float16 or bfloat16.
     """
     if dtype not in _ROUNDOFF:
         raise UsageError(f"no tie tolerance for dtype {dtype!r}: use one of {', '.join(_ROUNDOFF)}")
@@ -69,20 +63,17 @@ def tie_tolerance(
 def predictions_table(
     split: ProbeSplit, scores: Scores, normalization: Normalization, tie_tolerance: float
 ) -> pa.Table:
-    """Return the choice that the scores pick in each item, and its margin.
+    """Return the choice that the scores pick in each item, and its margin: a row per item.
 
     Scores are compared as they are stored, in float32, so that everything can be computed again
-    from the file. Divided by length they are lm-evaluation-harness's acc_norm and acc_bytes.
+    from the file. Divided by length they are lm-evaluation-harness's acc_norm and acc_bytes. Minus
+    infinity is a choice that the model rules out.
 
     Args:
         split: what was scored.
-        scores: of all its choices; minus infinity is a choice that the model rules out. Those
-            of items set aside are not looked at.
+        scores: of all its choices.
         normalization: what scores are divided by before they are compared.
         tie_tolerance: in units of the score compared; a smaller margin is a tie.
-
-    Returns:
-        A row per item, in their order, as :func:`evaluation.results.types.predictions_schema` says.
 
     Raises:
         KbprobeError: a score is NaN or plus infinity.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from kbprobe.arrays import Ints
-from kbprobe.errors import require
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -50,11 +49,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
-
-    Raises:
-        MissingDependencyError: statsmodels is not installed.
     """
-    require("statsmodels", "eval", "adjusting p values for their number")
     from statsmodels.stats.multitest import multipletests
 
     return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []

@@ -57,7 +57,10 @@ class Model(BaseModel):
 
 
 class Estimate(Model):
-    """A number with its 95% confidence interval."""
+    """A number with its 95% confidence interval.
+
+    Shares are between 0 and 1, differences in percentage points.
+    """
 
     value: float = Field(description="The number itself.")
     low: float = Field(description="Lower end of its 95% interval.")

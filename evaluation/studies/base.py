@@ -108,16 +108,14 @@ class StudyRequest:
         if study.expand is not None:
             further = [study.options, *(entry.options for entry in plugins())]
             parse_options(values, further, owner)
-        own = {name: value for name, value in values.items() if name in study.options.model_fields}
-        rest = {name: value for name, value in values.items() if name not in own}
-        if study.expand is None:
-            own, rest = dict(values), {}
+        fields = values if study.expand is None else study.options.model_fields
+        own = {name: value for name, value in values.items() if name in fields}
         return cls(
             study,
             [str(probe) if isinstance(probe, Path) else probe for probe in probes],
             list(dict.fromkeys(map(str, models))),
             study.options.parse(own, owner),
-            rest,
+            {name: value for name, value in values.items() if name not in own},
             output,
         )
 

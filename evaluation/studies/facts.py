@@ -63,22 +63,29 @@ def show(summary: FactsSummary) -> None:
 
     heads = ("facts", "rows", "all facts right", "of these wrong", "right without", "known, wrong")
     rows = [
-        (f"{one.probe} ({one.split})", folder_name(one.model), *_shares(one.facts, len(heads)))
+        (
+            f"{one.probe} ({one.split})",
+            folder_name(one.model),
+            *("-" if share is None else f"{100 * share:.1f}" for share in _shares(one.facts)),
+        )
         for one in summary.models
     ]
     print_rows(("probe", "model", *heads), rows)
 
 
-def _shares(facts: Facts, columns: int) -> list[str]:
+def _shares(facts: Facts) -> list[float | None]:
     rows = facts.rows
-    shares: list[float | None] = [facts.accuracy.value]
-    if rows is not None:
-        right, known = rows.all_facts.accuracy, rows.known_fails
-        shares += [rows.accuracy.value, rows.all_facts_share.value]
-        shares += [None if right is None else 1 - right.value, rows.right_without.value]
-        shares.append(None if known is None else known.value)
-    shares += [None] * (columns - len(shares))
-    return ["-" if share is None else f"{100 * share:.1f}" for share in shares]
+    if rows is None:
+        return [facts.accuracy.value, *[None] * 5]
+    right, known = rows.all_facts.accuracy, rows.known_fails
+    return [
+        facts.accuracy.value,
+        rows.accuracy.value,
+        rows.all_facts_share.value,
+        None if right is None else 1 - right.value,
+        rows.right_without.value,
+        None if known is None else known.value,
+    ]
 
 
 FACTS = Study(

@@ -53,20 +53,16 @@ class PairedRows(NamedTuple):
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:
     """Pair the rows of two runs on one probe: as they stand, or by their ids.
 
-    Args:
-        one: a run.
-        two: another run.
-        partial: where runs are not on the same rows, pair the rows that they share.
+    Where runs are not on the same rows ``partial`` pairs the rows that they share.
 
     Raises:
         UsageError: runs on different probes, or on different rows while ``partial`` is off; runs
             that share no scored item, or that have other golds for the same ids.
     """
-    first, second = one.evaluation.predictions, two.evaluation.predictions
     probe, other = one.evaluation.results.probe, two.evaluation.results.probe
     names = f"{one.folder} and {two.folder}"
     if probe.fingerprint == other.fingerprint:
-        return _scored(first, second, first.num_rows, second.num_rows, names)
+        return _scored(one, two, one.evaluation.predictions, two.evaluation.predictions, names)
     if probe.name != other.name:
         raise UsageError(
             f"{names} are results on different probes ({probe.name}, {other.name}): their rows do "
@@ -84,7 +80,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
             f"{names} have the same ids with other golds: they are of two builds of {probe.name}. "
             "Evaluate both on one"
         )
-    return _scored(first, second, _rows(one), _rows(two), names)
+    return _scored(one, two, first, second, names)
 
 
 def pair_configs(one: Finished, two: Finished) -> PairedRows:
@@ -95,16 +91,13 @@ def pair_configs(one: Finished, two: Finished) -> PairedRows:
     """
     names = " and ".join(run.evaluation.results.probe.name for run in (one, two))
     first, second, _ = _shared(one, two, names)
-    return _scored(first, second, _rows(one), _rows(two), names)
-
-
-def _rows(run: Finished) -> int:
-    return int(run.evaluation.predictions.num_rows)
+    return _scored(one, two, first, second, names)
 
 
 def _scored(
-    first: pa.Table, second: pa.Table, asked: int, also_asked: int, names: str
+    one: Finished, two: Finished, first: pa.Table, second: pa.Table, names: str
 ) -> PairedRows:
+    """Keep those of the rows that two runs share, ``first`` and ``second``, that both scored."""
     import pyarrow.compute as pc
 
     shared = first.num_rows
@@ -115,8 +108,8 @@ def _scored(
             f"{names}: no item was scored by both ({shared} were asked of both), so there is "
             "nothing to compare"
         )
-    aside = shared - first.num_rows
-    return PairedRows(first, second, aside, asked - shared, also_asked - shared)
+    alone = (run.evaluation.predictions.num_rows - shared for run in (one, two))
+    return PairedRows(first, second, shared - first.num_rows, *alone)
 
 
 def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Table, str]:

@@ -22,7 +22,7 @@ from evaluation.results.scores import Scores
 from evaluation.results.significance import holm, mcnemar, swap_clusters
 from evaluation.results.types import write_predictions, write_results
 from evaluation.studies.compare import Comparison, compare, show
-from kbprobe.errors import UsageError
+from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.sample_results import results_of
 
 Save = Callable[..., Path]
@@ -234,6 +234,15 @@ def test_repeated_ids_pair_on_exactly_the_same_rows(save: Save) -> None:
     one = save("one", [0, 1, 2], ids=["a", "a", "b"])
     two = save("two", [0, 1, 1], ids=["a", "a", "b"])
     assert compare([one, two]).pairs[0].prediction_overlap == pytest.approx(2 / 3)
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    save: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [save("one", [0, 1]), save("two", [0, 0])]
+    monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"statsmodels.*pip install '\.\[eval\]'"):
+        compare(folders)
 
 
 def test_no_item_scored_by_both(save: Save) -> None:

@@ -36,6 +36,13 @@ def test_wilson_is_scipys(counts: tuple[int, int]) -> None:
     assert intervals.wilson(right / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
+@given(st.floats(0, 1), st.floats(1, 5_000))
+def test_wilson_of_fractional_rows_is_that_of_statsmodels(share: float, n: float) -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    expected = proportion.proportion_confint(share * n, n, method="wilson")
+    assert intervals.wilson(share, n) == pytest.approx(expected, abs=1e-15)
+
+
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=60),
     st.integers(0, 3),

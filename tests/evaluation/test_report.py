@@ -50,7 +50,7 @@ from evaluation.results.types import (
     write_results,
 )
 from evaluation.results.words import clip, last_name, percent, points
-from kbprobe.errors import UsageError
+from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.sample_results import results_of
 
 SECTIONS = ("hops", "clusters", "calibration", "breakdowns", "worst", "samples", "provenance")
@@ -321,6 +321,15 @@ def test_missing_files_name_the_folder_and_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"{re.escape(str(tmp_path))}.*Evaluate again"):
         make_report(folder)
     assert not (folder / "report.html").exists()
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = run(probe(8))
+    monkeypatch.setattr("kbprobe.errors.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"matplotlib.*pip install '\.\[eval\]'"):
+        render(*made)
 
 
 def test_files_of_two_runs_are_refused(tmp_path: Path) -> None:

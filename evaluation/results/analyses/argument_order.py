@@ -63,9 +63,6 @@ class OrderedArguments:
 def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     """Find the order that all rows ask about.
 
-    Args:
-        predictions: as :func:`evaluation.results.types.predictions_schema` describes them.
-
     Returns:
         None unless every row has two arguments, under the same two names, and the same two
         answers to choose from, and which of these is right depends on the order of the two

@@ -64,17 +64,9 @@ class _Rows(NamedTuple):
 
 
 def with_facts(predictions: pa.Table, links: Links, facts: pa.Table) -> pa.Table:
-    """Add each row's facts, and how many of them are answered right.
+    """Add to the rows' predictions their facts, and how many of them are answered right.
 
-    Args:
-        predictions: of the rows that rest on facts.
-        links: of these rows.
-        facts: predictions of the facts.
-
-    Returns:
-        The predictions with the columns of :mod:`evaluation.results.analyses.facts`;
-        ``facts_right`` is null where a fact was not asked or not scored, and where a row names
-        none.
+    ``facts_right`` is null where a fact was not asked or not scored, and where a row names none.
     """
     import pyarrow as pa
 
@@ -96,16 +88,7 @@ def relate(
     configs: Sequence[str],
     seed: int,
 ) -> Facts:
-    """Relate the rows to the facts that they rest on.
-
-    Args:
-        predictions: of the rows.
-        links: of these rows.
-        facts: predictions of the facts.
-        fact_metrics: their metrics.
-        configs: the probe's configs that ask for facts.
-        seed: of the bootstrap.
-    """
+    """Relate rows to the facts that they rest on, asked in ``configs``; ``seed``: bootstrap."""
     import pyarrow as pa
 
     outcome = _outcomes(facts)

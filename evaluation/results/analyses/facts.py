@@ -143,12 +143,7 @@ def section(files: ResultFiles) -> Section | None:
 
 
 def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
-    """Return the questions that are wrong though all of their facts are right, and these facts.
-
-    Args:
-        predictions: with the facts' columns.
-        facts: predictions of the facts.
-    """
+    """Return the questions that are wrong though all of their facts are right, and these facts."""
     shown = ("id", "question", "choices", "answer")
     held = {row["id"]: row for row in facts.select(shown).to_pylist()}
     columns = (predictions[name].to_pylist() for name in ("correct", "fact_ids", "facts_right"))

@@ -48,7 +48,11 @@ class PairTokenizer:
         Raises:
             UsageError: a context is empty and the tokenizer has no token to stand for it.
         """
-        divided = [_divide(context, continuations) for context, continuations in rendered]
+        divided = [
+            (kept, [context[len(kept) :] + text for text in continuations])
+            for context, continuations in rendered
+            for kept in [context.rstrip()]
+        ]
         whole = self._encode_texts(
             text
             for context, continuations in divided
@@ -102,9 +106,3 @@ class PairTokenizer:
                 (text, array("i", tokens)) for text, tokens in zip(distinct, ids, strict=True)
             )
         return encoded
-
-
-def _divide(context: str, continuations: Sequence[str]) -> tuple[str, list[str]]:
-    kept = context.rstrip()
-    space = context[len(kept) :]
-    return kept, [space + continuation for continuation in continuations]

@@ -8,6 +8,7 @@ token of a choice is predicted.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
@@ -146,24 +147,27 @@ class CausalScorer(Scorer):
         truncated: set[int] = set()
         unpacked = 0
         for one, (context, continuations) in zip(contexts, tokens, strict=True):
-            choices = [
-                [choice for choice in numbers if int(item_of[choice]) not in set_aside]
-                for numbers in one.choices.values()
-            ]
-            for continuation, numbers in zip(continuations, choices, strict=True):
-                for number in numbers:
-                    choice_tokens[number] += one.weight * len(continuation)
-            sequences = 0
-            for cut, numbers in self._by_cut(context, continuations, choices).items():
+            # Continuations that stand for a choice, by what they cut off the context.
+            by_cut: dict[int, tuple[list[array[int]], list[list[int]]]] = {}
+            for continuation, named in zip(continuations, one.choices.values(), strict=True):
+                choices = [choice for choice in named if int(item_of[choice]) not in set_aside]
+                for choice in choices:
+                    choice_tokens[choice] += one.weight * len(continuation)
+                # The last token is predicted and never read: there is room for one more.
+                cut = max(0, len(context) + len(continuation) - (self._max_length + 1))
                 if cut:
-                    truncated.update(int(item_of[c]) for number in numbers for c in choices[number])
+                    truncated.update(int(item_of[choice]) for choice in choices)
+                if choices:
+                    ends, stand_for = by_cut.setdefault(cut, ([], []))
+                    ends.append(continuation)
+                    stand_for.append(choices)
+            sequences = 0
+            for cut, (ends, stand_for) in by_cut.items():
                 kept = context[cut:]
                 limit = min(self._window, max(PACK_TOKENS, 2 * len(kept))) if self.packs else 0
-                ends = [continuations[number] for number in numbers]
-                trees = grow_trees(kept, ends, limit=limit)
-                for tree in trees:
-                    builder.add(tree, one.item, ends, [choices[n] for n in numbers], one.weight)
-                sequences += len(trees)
+                for tree in grow_trees(kept, ends, limit=limit):
+                    builder.add(tree, one.item, ends, stand_for, one.weight)
+                    sequences += 1
             unpacked += not self._supports_packing and sequences > 1
         counts = {"truncated": len(truncated), "unpacked": unpacked}
         return builder.build(
@@ -227,21 +231,6 @@ class CausalScorer(Scorer):
                     continue
                 reasons |= {int(item_of[number]): reason for number in numbers}
         return reasons
-
-    def _by_cut(
-        self,
-        context: Sequence[int],
-        continuations: Sequence[Sequence[int]],
-        choices: Sequence[Sequence[int]],
-    ) -> dict[int, list[int]]:
-        """Group the continuations that stand for a choice by what they cut off the context."""
-        by_cut: dict[int, list[int]] = {}
-        for number, continuation in enumerate(continuations):
-            if choices[number]:
-                # The last token is predicted and never read: there is room for one more.
-                excess = len(context) + len(continuation) - (self._max_length + 1)
-                by_cut.setdefault(max(0, excess), []).append(number)
-        return by_cut
 
 
 def _max_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:

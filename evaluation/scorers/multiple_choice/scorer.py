@@ -9,19 +9,18 @@ Richardson and Sabharwal 2020 (WordNetQA).
 from __future__ import annotations
 
 import inspect
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.models.loading import longest_input
 from evaluation.scorers.base import EncodedTokens, Scorer, Tokens
-from kbprobe.arrays import Floats, Ints, run_starts
+from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,25 +82,29 @@ class MultipleChoiceScorer(Scorer):
             UsageError: a choice leaves no room for its question, or an item has a mask and the
                 model has none.
         """
-        pairs, sequence_of_choice, first_item = self._distinct_pairs(items)
-        tokens, types, own_tokens, cut = self._tokenized(pairs, items, first_item)
-        lengths = np.array([len(sequence) for sequence in tokens], dtype=np.int64)
-        token_starts = run_starts(lengths)
-        slot_choice = np.argsort(sequence_of_choice, kind="stable")
-        slots = np.bincount(sequence_of_choice, minlength=len(pairs))
         starts = choice_starts(items)
         item_of_choice = np.repeat(np.arange(len(items)), np.diff(starts))
+        keys = [(item.setup, item.question, text) for item in items for text in item.choices]
+        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        sequence_of_choice = np.array([number_of[key] for key in keys], dtype=np.int64)
+        _, first = np.unique(sequence_of_choice, return_index=True)
+        first_item = item_of_choice[first]
+        pairs = [
+            (self._question(items[at]), text)
+            for at, (_, _, text) in zip(first_item.tolist(), number_of, strict=True)
+        ]
+        tokens, types, lengths, own, cut = self._tokenized(pairs, items, first_item)
         items_cut = len(np.unique(item_of_choice[cut[sequence_of_choice]]))
         return EncodedPairs(
             lengths=lengths,
             item=first_item,
-            slot_starts=run_starts(slots),
-            slot_choice=slot_choice,
-            choice_tokens=own_tokens[sequence_of_choice],
+            slot_starts=run_starts(np.bincount(sequence_of_choice, minlength=len(pairs))),
+            slot_choice=np.argsort(sequence_of_choice, kind="stable"),
+            choice_tokens=own[sequence_of_choice],
             notes={"truncated": items_cut} if items_cut else {},
-            tokens=_flat(tokens, token_starts[-1]),
-            token_types=_flat(types, token_starts[-1]) if types is not None else None,
-            token_starts=token_starts,
+            tokens=tokens,
+            token_types=types,
+            token_starts=run_starts(lengths),
         )
 
     @torch.inference_mode()
@@ -151,27 +154,6 @@ class MultipleChoiceScorer(Scorer):
         logits: torch.Tensor = self.model(**tensors).logits
         return logits.float().squeeze(1)
 
-    def _distinct_pairs(self, items: Sequence[Item]) -> tuple[list[tuple[str, str]], Ints, Ints]:
-        """Return the pairs, the pair of each choice of each item, and an item of each pair."""
-        known: dict[tuple[str, str, str], int] = {}
-        pairs: list[tuple[str, str]] = []
-        first_item: list[int] = []
-        sequence_of_choice: list[int] = []
-        for row, item in enumerate(items):
-            question = self._question(item)
-            for choice in item.choices:
-                key = (item.setup, item.question, choice)
-                sequence = known.setdefault(key, len(pairs))
-                if sequence == len(pairs):
-                    pairs.append((question, choice))
-                    first_item.append(row)
-                sequence_of_choice.append(sequence)
-        return (
-            pairs,
-            np.array(sequence_of_choice, dtype=np.int64),
-            np.array(first_item, dtype=np.int64),
-        )
-
     def _question(self, item: Item) -> str:
         if item.setup != "mc_mlm":
             return item.question
@@ -185,12 +167,10 @@ class MultipleChoiceScorer(Scorer):
 
     def _tokenized(
         self, pairs: Sequence[tuple[str, str]], items: Sequence[Item], first_item: Ints
-    ) -> tuple[list[list[int]], list[list[int]] | None, Ints, npt.NDArray[np.bool_]]:
-        """Return tokens and segments of each pair, its choice's tokens, and whether it was cut."""
-        tokens: list[list[int]] = []
-        types: list[list[int]] = []
-        own = np.zeros(len(pairs), dtype=np.int64)
-        cut = np.zeros(len(pairs), dtype=np.bool_)
+    ) -> tuple[Tokens, Tokens | None, Ints, Ints, Bools]:
+        """Return all tokens and segments, and of each pair its tokens, its choice's, and if cut."""
+        tokens, types, lengths = array("i"), array("i"), np.zeros(len(pairs), dtype=np.int64)
+        own, cut = np.zeros_like(lengths), np.zeros(len(pairs), dtype=np.bool_)
         for start in range(0, len(pairs), _PAIRS_AT_A_TIME):
             questions, choices = zip(*pairs[start : start + _PAIRS_AT_A_TIME], strict=True)
             encoding = self._tokenizer(
@@ -202,18 +182,18 @@ class MultipleChoiceScorer(Scorer):
                 verbose=False,
             )
             for row, ids in enumerate(encoding["input_ids"]):
-                at = start + row
-                own[at] = encoding.sequence_ids(row).count(1)
-                kept = None
-                if len(ids) > self._limit:
-                    kept = self._kept(encoding.sequence_ids(row), items[first_item[at]])
-                    cut[at] = True
-                tokens.append(_picked(ids, kept))
+                at, parts = start + row, encoding.sequence_ids(row)
+                own[at], cut[at] = parts.count(1), len(ids) > self._limit
+                kept = self._kept(parts, items[first_item[at]]) if cut[at] else range(len(ids))
+                lengths[at] = len(kept)
+                tokens.extend(ids[place] for place in kept)
                 if self._takes_types:
-                    types.append(_picked(encoding["token_type_ids"][row], kept))
-        return tokens, types if self._takes_types else None, own, cut
+                    segments = encoding["token_type_ids"][row]
+                    types.extend(segments[place] for place in kept)
+        segments_of = np.array(types, dtype=np.int32) if self._takes_types else None
+        return np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut
 
-    def _kept(self, parts: list[int | None], item: Item) -> list[int]:
+    def _kept(self, parts: Sequence[int | None], item: Item) -> list[int]:
         """Say which tokens of an over-long pair stay: all but the first ones of the question."""
         excess = len(parts) - self._limit
         question = [position for position, part in enumerate(parts) if part == 0]
@@ -225,11 +205,3 @@ class MultipleChoiceScorer(Scorer):
             )
         dropped = set(question[:excess])
         return [position for position in range(len(parts)) if position not in dropped]
-
-
-def _picked(values: list[int], kept: list[int] | None) -> list[int]:
-    return values if kept is None else [values[position] for position in kept]
-
-
-def _flat(sequences: list[list[int]], count: int) -> Tokens:
-    return np.fromiter(chain.from_iterable(sequences), dtype=np.int32, count=int(count))

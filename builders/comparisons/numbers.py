@@ -8,7 +8,6 @@ from math import comb
 
 import numpy as np
 
-from builders.engine.options import ProbeOptions
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 from kbprobe.rng import RandomGenerator
@@ -25,11 +24,6 @@ class Integers:
     version: str = "1"
     digest: str = "none: the order of the integers"
     licence: str = "CC0-1.0"
-
-
-def open_integers(_: ProbeOptions) -> Integers:
-    """Return the order of the integers: nothing has to be loaded."""
-    return Integers()
 
 
 def drawn_sets(low: int, high: int, size: int, count: int, rng: RandomGenerator) -> Ints:

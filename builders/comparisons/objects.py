@@ -1,8 +1,4 @@
-"""Things of typical sizes, weights and speeds: which of two is the larger?
-
-After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020). Where ours differs, and why:
-docs/probes/comparisons.md.
-"""
+"""Things of typical sizes, weights and speeds, and which pairs of them are asked about."""
 
 from __future__ import annotations
 
@@ -23,13 +19,11 @@ from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
 from builders.engine.draw.selection import select_equally
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
-from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
 from kbprobe.arrays import Floats, Ints, joined
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.items import Coded
-from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 FILE = "object_estimates.csv"
@@ -111,19 +105,8 @@ class Chosen(NamedTuple):
     split: Ints
 
 
-@probe(
-    "object_comparison",
-    options=ObjectOptions,
-    open=lambda options: load_things(),
-    question_fields=("x", "y", "article_1", "article_2", "dimension"),
-    choice_fields=("answer",),
-    setup=CLOZE,
-    controls=(NO_LANGUAGE, PERTURBED),
-    paper="olmpics",
-    arguments_decide=True,
-)
-def object_comparison(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
-    """Is one thing typically larger or smaller than another?"""
+def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
+    """Ask about pairs of things from different buckets, each pair in both orders."""
     column = COLUMNS[options.dimension]
     given = [getattr(thing, column) for thing in things.things]
     estimate = np.array([math.nan if value is None else value for value in given])

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from builders.compositions.facts import UNKNOWN, Collected, Link
 from builders.compositions.paths import Hop, Path
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.draw.balanced import first_of_each
-from builders.engine.splits import assign_splits
-from kbprobe.arrays import Ints
+from builders.engine.plan import text_key
+from builders.engine.splits import assign_splits, connected_components
+from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
 _WORD = re.compile(r"[^\W_]+")
@@ -242,19 +244,18 @@ def cap(
     for name, limit in most.items():
         if not limit or not chains:
             continue
-        cell = [key_of(name, chain.path, getattr(chain, name)) for chain in chains]
-        identity = [key_of(chain.path, *chain.nodes) for chain in chains]
+        cell = [text_key(name, chain.path, getattr(chain, name)) for chain in chains]
+        identity = [text_key(chain.path, *chain.nodes) for chain in chains]
         keep = first_of_each(np.array(cell), limit, rng.child(name), np.array(identity))
-        for chain, kept in zip(chains, keep.tolist(), strict=True):
-            if not kept:
-                dropped[f"{chain.path}: beyond the most rows of one {words.get(name, name)}"] += 1
-        chains = [chain for chain, kept in zip(chains, keep.tolist(), strict=True) if kept]
+        reason = f"beyond the most rows of one {words.get(name, name)}"
+        chains = _kept(chains, keep, reason, dropped)
     return chains
 
 
-def key_of(*words: str) -> int:
-    """Return the identity of a question: a hash of what it asks, without its sign bit."""
-    return RandomGenerator.of(0, *words).key >> 1
+def _kept(chains: Sequence[Chain], keep: Bools, reason: str, dropped: Counter[str]) -> list[Chain]:
+    """Return the chains marked; count the others, path by path."""
+    dropped.update(f"{chain.path}: {reason}" for chain in compress(chains, ~keep))
+    return list(compress(chains, keep))
 
 
 def split_chains(
@@ -273,8 +274,11 @@ def split_chains(
     """
     if not chains:
         return [], np.empty(0, dtype=np.int64)
-    root = _couples(chains)
-    carrier = np.array([number_of(root[chain.carrier]) for chain in chains], dtype=np.int64)
+    # Those who are each other's answers bear one fact.
+    bears = {number_of(chain.carrier) for chain in chains}
+    ends = [(number_of(chain.carrier), number_of(chain.gold)) for chain in chains]
+    root = connected_components((one, other if other in bears else one) for one, other in ends)
+    carrier = np.array([root[one] for one, _ in ends], dtype=np.int64)
     split = assign_splits(carrier, shares, rng)
     votes: dict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
     for chain, code in zip(chains, split.tolist(), strict=True):
@@ -289,30 +293,12 @@ def split_chains(
             for chain, code in zip(chains, split.tolist(), strict=True)
         ]
     )
-    for chain, kept in zip(chains, keep.tolist(), strict=True):
-        if not kept:
-            dropped[f"{chain.path}: asks about something that is in another split"] += 1
-    kept_chains = [chain for chain, kept in zip(chains, keep.tolist(), strict=True) if kept]
-    return kept_chains, split[keep]
+    return _kept(chains, keep, "asks about something that is in another split", dropped), split[
+        keep
+    ]
 
 
 def _told(chain: Chain) -> set[tuple[str, ...]]:
     """The entities that a chain's questions ask about, and its facts, whichever way told."""
     entities = {(edge.source,) for edge in chain.edges}
     return entities | {(edge.hop, *sorted((edge.source, edge.target))) for edge in chain.edges}
-
-
-def _couples(chains: Sequence[Chain]) -> dict[str, str]:
-    """Give those who are each other's answers, and so bear one fact, one representative."""
-    root = {chain.carrier: chain.carrier for chain in chains}
-
-    def top(node: str) -> str:
-        while root[node] != node:
-            node = root[node]
-        return node
-
-    for chain in chains:
-        if chain.gold in root:
-            one, other = sorted((top(chain.carrier), top(chain.gold)), key=number_of)
-            root[other] = one
-    return {node: top(node) for node in root}

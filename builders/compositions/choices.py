@@ -133,14 +133,6 @@ def _people(knowledge: Knowledge, golds: Sequence[str]) -> Likeness:
     return alike
 
 
-def _countries(knowledge: Knowledge, golds: Sequence[str]) -> Likeness:
-    return _sharing(knowledge, golds, knowledge.collected.country)
-
-
-def _kinds(knowledge: Knowledge, golds: Sequence[str]) -> Likeness:
-    return _sharing(knowledge, golds, knowledge.collected.classes)
-
-
 def _sharing(
     knowledge: Knowledge, golds: Sequence[str], things: Mapping[str, frozenset[str]]
 ) -> Likeness:
@@ -180,6 +172,6 @@ def _alike_in_sitelinks(knowledge: Knowledge, golds: Sequence[str]) -> Callable[
 _LIKENESS: Mapping[str, Callable[[Knowledge, Sequence[str]], Likeness]] = {
     "near_years": _years,
     "like_people": _people,
-    "same_country": _countries,
-    "same_kind": _kinds,
+    "same_country": lambda known, golds: _sharing(known, golds, known.collected.country),
+    "same_kind": lambda known, golds: _sharing(known, golds, known.collected.classes),
 }

@@ -68,8 +68,7 @@ def encyclopedic_composition(
 ) -> Plan:
     """What lies at the end of a path of two or three facts?"""
     from builders.compositions.chains import Knowledge, cap, find_chains, split_chains
-    from builders.compositions.layout import Layout
-    from builders.compositions.rows import facts_alone, in_groups
+    from builders.compositions.rows import Layout, facts_alone, in_groups
 
     dropped = DropLog()
     knowledge = Knowledge(collected)

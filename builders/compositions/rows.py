@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from builders.compositions.chains import Chain, Edge, Knowledge, key_of
-from builders.compositions.choices import AnswerRules, OpenQuestion
-from builders.compositions.layout import Row
+from builders.compositions.chains import Chain, Edge, Knowledge, number_of
+from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion
+from builders.compositions.paths import ENTITY
 from builders.engine.draw.groups import ChoiceGroup, draw_left_over, search_groups
+from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions, text_key
+from builders.engine.rows import plan_rows
+from builders.engine.strategies import ByChoiceGroup, WordingRange
+from kbprobe.arrays import Floats, Ints
+from kbprobe.format.items import Coded
+from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question with its choices.
+
+    Attributes:
+        edges: the facts from the entity asked about to the gold.
+        nodes: the gold, then the distractors.
+        levels: of each choice, the step to which the rule's pool was widened.
+        split: index into SPLITS.
+    """
+
+    edges: tuple[Edge, ...]
+    nodes: tuple[str, ...]
+    levels: tuple[int, ...]
+    split: int
 
 
 def in_groups(
@@ -26,7 +51,7 @@ def in_groups(
     found = []
     for path in knowledge.paths.paths.values():
         hops = knowledge.paths.of(path)
-        for code in range(3):
+        for code in range(len(SPLITS)):
             some = [
                 chain
                 for chain, own in zip(chains, split, strict=True)
@@ -35,7 +60,7 @@ def in_groups(
             if not some:
                 continue
             asked = [
-                OpenQuestion(key_of(*chain.nodes), chain.gold, knowledge.valid(hops, chain.start))
+                OpenQuestion(text_key(*chain.nodes), chain.gold, knowledge.valid(hops, chain.start))
                 for chain in some
             ]
             rules = AnswerRules(knowledge, hops[-1].choices, asked)
@@ -78,7 +103,7 @@ def facts_alone(
         hop = knowledge.paths.hops[name]
         some = [edges[key] for key in sorted(edges)]
         asked = [
-            OpenQuestion(key_of(*edge[:3]), edge.target, knowledge.valid([hop], edge.source))
+            OpenQuestion(text_key(*edge[:3]), edge.target, knowledge.valid([hop], edge.source))
             for edge in some
         ]
         rules = AnswerRules(knowledge, hop.choices, asked)
@@ -98,3 +123,148 @@ def facts_alone(
                 nodes = (some[member].target, *(rules.golds[other] for other in others))
                 found.append(Row((some[member],), nodes, (0, *levels), code))
     return found
+
+
+class Layout:
+    """Lays rows out as plans; both configs share the table of nodes.
+
+    All nodes of the collected facts are in it, whether asked about or not.
+    """
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+        links = knowledge.collected.links
+        ends = {link.target for found in links.values() for some in found.values() for link in some}
+        starts = {entity for found in links.values() for entity in found}
+        self.nodes = sorted((ends | starts) - {""}, key=number_of)
+        self.number = {node: at for at, node in enumerate(self.nodes)}
+        self.names = pa.array(self.nodes, pa.string())
+        self.keys = np.array([text_key(node) for node in self.nodes], dtype=np.int64)
+
+    def plan(
+        self,
+        rows: Sequence[Row],
+        asked: Sequence[tuple[str, str]],
+        whole: bool,
+        sub_questions: Mapping[str, Plan] | None = None,
+        dropped: Mapping[str, int] | None = None,
+    ) -> Plan:
+        """Lay rows out.
+
+        Args:
+            rows: the questions, each with its facts and choices.
+            asked: for each the family that it counts under, and the name of its wordings.
+            whole: whether they ask for whole paths rather than single facts.
+            sub_questions: the plans of further configs.
+            dropped: what was left out.
+        """
+        families, family, node_family = self._families(rows, [name for name, _ in asked])
+        questions, question = self._questions(rows, [name for _, name in asked], whole)
+        hops = np.array([len(row.edges) for row in rows], dtype=np.int64)
+        nodes = self._numbers([node for row in rows for node in row.nodes])
+        return plan_rows(
+            questions=questions,
+            choices=Nodes.from_columns(
+                self.names,
+                {"label": [self.knowledge.label(node) for node in self.nodes]},
+                frequency=self._sitelinks(),
+                key=self.keys,
+            ),
+            nodes=nodes.reshape(len(rows), -1),
+            split=np.array([row.split for row in rows], dtype=np.int64),
+            families=families,
+            family=family,
+            choice_family=node_family,
+            relation=self._relations(rows),
+            concept=self._numbers([row.edges[0].source for row in rows]),
+            facts=self._facts(rows, whole),
+            question=question,
+            hops=hops,
+            cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
+            order=ByChoiceGroup(
+                np.array([text_key(*sorted(row.nodes)) for row in rows], dtype=np.int64)
+            ),
+            sub_questions=sub_questions,
+            dropped=dropped,
+        )
+
+    def _numbers(self, nodes: Sequence[str]) -> Ints:
+        return np.array([self.number[node] for node in nodes], dtype=np.int64)
+
+    def _families(self, rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], Ints, Ints]:
+        """Name the families: a path's own, and those to which its pool was widened."""
+        known = {GOLD: 0}
+        for name in dict.fromkeys(names):
+            known.setdefault(name, len(known))
+
+        def number(name: str, row: Row, level: int) -> int:
+            step = LEVELS[self.knowledge.paths.hops[row.edges[-1].hop].choices][level]
+            return known.setdefault(f"{name}: {step}" if step else name, len(known))
+
+        family = [known[name] for name in names]
+        node_family = [
+            [number(name, row, level) for level in row.levels]
+            for name, row in zip(names, rows, strict=True)
+        ]
+        return list(known)[1:], np.array(family), np.array(node_family)
+
+    def _questions(
+        self, rows: Sequence[Row], names: Sequence[str], whole: bool
+    ) -> tuple[Questions, Ints]:
+        """Return the distinct questions, and the one each row asks; golds of a path share some."""
+        # A path's question may have several golds; a fact's identity is the fact.
+        asked = [
+            (name, row.edges[0].source) if whole else row.edges[0][:3]
+            for row, name in zip(rows, names, strict=True)
+        ]
+        first = {words: at for at, words in reversed(list(enumerate(asked)))}
+        distinct = sorted(first, key=lambda words: first[words])
+        number = {words: at for at, words in enumerate(distinct)}
+        shown = [first[words] for words in distinct]
+        bounds = self.knowledge.paths.bounds
+        labels = [self.knowledge.label(rows[at].edges[0].source) for at in shown]
+        questions = Questions.from_columns(
+            np.array([text_key(*words) for words in distinct], dtype=np.int64),
+            {ENTITY: labels},
+            WordingRange(np.array([bounds[names[at]] for at in shown], dtype=np.int64)),
+        )
+        return questions, np.array([number[words] for words in asked], dtype=np.int64)
+
+    def _facts(self, rows: Sequence[Row], whole: bool) -> Facts:
+        """The triples as the knowledge base states them, whichever way a hop follows them."""
+        edges = [edge for row in rows for edge in row.edges]
+        ways = [self.knowledge.paths.hops[edge.hop].ways[edge.way] for edge in edges]
+        relations = {name: at for at, name in enumerate(sorted({way.name for way in ways}))}
+        ends = [
+            (edge.target, edge.source) if way.inverse else (edge.source, edge.target)
+            for edge, way in zip(edges, ways, strict=True)
+        ]
+        return Facts.from_codes(
+            self._numbers([subject for subject, _ in ends]),
+            np.array([relations[way.name] for way in ways], dtype=np.int64),
+            self._numbers([target for _, target in ends]),
+            self.names,
+            tuple(relations),
+            np.array([len(row.edges) for row in rows], dtype=np.int64),
+            np.array([text_key(*edge[:3]) for edge in edges], dtype=np.int64) if whole else None,
+        )
+
+    def _relations(self, rows: Sequence[Row]) -> pa.Array:
+        """The path of each row's facts as SPARQL writes it: ``^P112/P159``."""
+        hops = self.knowledge.paths.hops
+        return pa.array(
+            ["/".join(hops[edge.hop].edges[edge.way] for edge in row.edges) for row in rows],
+            pa.string(),
+        )
+
+    def _sitelinks(self) -> Callable[[Ints], Floats] | None:
+        """How well known a node is, for the audit's "most frequent choice"."""
+        number = self.knowledge.collected.sitelinks
+        if not number:
+            return None
+
+        def known(nodes: Ints) -> Floats:
+            found = [float(number.get(self.nodes[node], 0)) for node in nodes.tolist()]
+            return np.array(found, dtype=np.float64)
+
+        return known

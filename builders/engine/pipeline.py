@@ -315,15 +315,15 @@ def _split_items(done: Assembled, control: str | None = None) -> dict[str, Items
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
-    """Cut the train split, then the whole, to the rows asked for: whole clusters only."""
+    """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only."""
     if options.train_rows:
         train = np.flatnonzero(plan.split == 0)
-        kept = first_clusters(
-            plan.cluster.codes[train], options.train_rows, rng.child("train rows")
-        )
+        together = plan.order.kept_together(plan.cluster.codes)[train]
+        kept = first_clusters(together, options.train_rows, rng.child("train rows"))
         plan = _dropping(plan, train[~kept], "beyond --train-rows")
     if options.limit is not None and len(plan) > options.limit:
-        kept = first_clusters(plan.cluster.codes, options.limit, rng.child("limit"))
+        together = plan.order.kept_together(plan.cluster.codes)
+        kept = first_clusters(together, options.limit, rng.child("limit"))
         plan = _dropping(plan, np.flatnonzero(~kept), "beyond --limit")
         if len(plan) == 0:
             raise UsageError(

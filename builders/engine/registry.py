@@ -41,7 +41,7 @@ def load(reference: str) -> Any:
 
 PROBES: dict[str, Entry] = {
     "age_comparison": Entry(
-        "builders.comparisons.ages:age_comparison",
+        "builders.comparisons.probes:age_comparison",
         "builders.comparisons.options:AgeOptions",
         "Is a person of one age younger or older than a person of another?",
     ),
@@ -66,12 +66,12 @@ PROBES: dict[str, Entry] = {
         "What lies at the end of a path of two or three facts?",
     ),
     "multihop_comparison": Entry(
-        "builders.comparisons.hops:multihop_comparison",
+        "builders.comparisons.probes:multihop_comparison",
         "builders.comparisons.options:MultihopOptions",
         "Which of several people, given by their ages, is the oldest or the youngest?",
     ),
     "object_comparison": Entry(
-        "builders.comparisons.objects:object_comparison",
+        "builders.comparisons.probes:object_comparison",
         "builders.comparisons.options:ObjectOptions",
         "Is one thing typically larger or smaller than another?",
     ),

@@ -27,6 +27,10 @@ class Shuffled:
         """Return the order of some rows."""
         return self
 
+    def kept_together(self, cluster: Ints) -> Ints:
+        """Return a number for each row: where a split is cut, rows of one number stay together."""
+        return cluster
+
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
         """Return for each row and position, (rows, K), which of the plan's choices stands there.
 
@@ -64,6 +68,10 @@ class ByChoiceGroup(Shuffled):
     def take(self, rows: Ints | Bools) -> ByChoiceGroup:
         """Return the groups of some rows."""
         return ByChoiceGroup(self.group[rows])
+
+    def kept_together(self, cluster: Ints) -> Ints:
+        """Return the groups: a part of one would show choices that are never gold."""
+        return self.group
 
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
         """Return one random order for each group."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -204,6 +204,17 @@ def test_every_definition_is_a_distractor_four_times_for_each_time_it_is_gold(
         uses = Counter(name for row in rows for name in row["choice_nodes"])
         golds = Counter(row["concept"] for row in rows)
         assert uses == Counter({name: 5 * count for name, count in golds.items()})
+
+
+@pytest.mark.parametrize("cut", ["train_rows", "limit"])
+def test_a_cut_leaves_groups_whole(gcide: Gcide, cut: str) -> None:
+    some = rows_of(built(gcide, **{**ALL, cut: 23}))
+    rows = some["train"] if cut == "train_rows" else [row for part in some.values() for row in part]
+    assert 0 < len(rows) <= 23
+    golds: dict[frozenset[str], list[str]] = defaultdict(list)
+    for row in rows:
+        golds[frozenset(row["choice_nodes"])].append(row["choice_nodes"][row["answer"]])
+    assert all(sorted(group) == sorted(found) for group, found in golds.items())
 
 
 def test_rows_of_a_group_show_the_same_choices_each_the_gold_of_one(

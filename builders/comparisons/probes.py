@@ -1,7 +1,7 @@
-"""Pairs of ages, each asked about in both orders, and what a paper's variants make of them.
+"""Comparisons of ages, of several ages, and of things: no graph, only an order.
 
 After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, sections 3 and 4). Where ours
-differs, and why: docs/probes/comparisons.md.
+differ, and why: docs/probes/comparisons.md.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 import pyarrow as pa
 
-from builders.comparisons.numbers import Integers, divided, drawn_sets, open_integers
-from builders.comparisons.options import AgeOptions, MultihopOptions, Wording
+from builders.comparisons.numbers import Integers, divided, drawn_sets
+from builders.comparisons.objects import Things, load_things, object_plan
+from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import plan_rows
@@ -30,6 +31,7 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.engine.render.template_file import Template
 
+CONTROLS = (NO_LANGUAGE, PERTURBED)
 ANSWERS = ("younger", "older")
 
 FAMILIES = {
@@ -58,8 +60,16 @@ VARIANTS = {
 }
 """Variant of age_comparison -> what it asks."""
 
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+SUPERLATIVES = ("oldest", "youngest")
+
 BASE = 1 << 10
 """More than any age: ages are the digits of a question's key."""
+
+
+def open_integers(_: AgeOptions | MultihopOptions) -> Integers:
+    """Return the order of the integers: nothing has to be loaded."""
+    return Integers()
 
 
 def age_sets(
@@ -128,7 +138,7 @@ def chosen_wordings(template: Template, options: AgeOptions) -> Template:
     question_fields=("age_1", "age_2", "article_1", "article_2", "form"),
     choice_fields=("answer",),
     setup=CLOZE,
-    controls=(NO_LANGUAGE, PERTURBED),
+    controls=CONTROLS,
     paper="olmpics",
     variants=VARIANTS,
     fit=chosen_wordings,
@@ -148,17 +158,17 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
     shifted = ages + (low - options.evaluation_ages[0])
     inside = np.flatnonzero(((low <= shifted) & (shifted <= high)).all(axis=1))
     variants = {
-        "birth_year": _plan(pairs, years, "year"),
-        "ages_in_year_frame": _plan(pairs, ages, "year"),
-        "years_in_age_frame": _plan(pairs, years, "age"),
-        "out_of_range": _plan(pairs, shifted, "age").take(inside),
-        "number_words": _plan(pairs, ages, "age", spell=number_word),
-        "multiple_choice": _plan(pairs, ages, "question"),
+        "birth_year": _pair_plan(pairs, years, "year"),
+        "ages_in_year_frame": _pair_plan(pairs, ages, "year"),
+        "years_in_age_frame": _pair_plan(pairs, years, "age"),
+        "out_of_range": _pair_plan(pairs, shifted, "age").take(inside),
+        "number_words": _pair_plan(pairs, ages, "age", spell=number_word),
+        "multiple_choice": _pair_plan(pairs, ages, "question"),
     }
-    return replace(_plan(pairs, ages, "age"), variants=variants)
+    return replace(_pair_plan(pairs, ages, "age"), variants=variants)
 
 
-def _plan(pairs: Pairs, numbers: Ints, form: str, spell: Callable[[int], str] = str) -> Plan:
+def _pair_plan(pairs: Pairs, numbers: Ints, form: str, spell: Callable[[int], str] = str) -> Plan:
     """Ask about numbers that stand for pairs of ages, in one of the template's forms.
 
     Args:
@@ -170,7 +180,7 @@ def _plan(pairs: Pairs, numbers: Ints, form: str, spell: Callable[[int], str] = 
     """
     greater = numbers[:, 0] > numbers[:, 1]
     gold = np.where(greater == (form == "year"), 0, 1)
-    facts = _facts(numbers, greater, form)
+    facts = _pair_facts(numbers, greater, form)
     gap = np.abs(pairs.ages[:, 0] - pairs.ages[:, 1])
     fields = {"form": form, **age_fields(numbers, spell)}
     key = pairs.ages[:, 0] * BASE + pairs.ages[:, 1]
@@ -199,7 +209,7 @@ def age_fields(numbers: Ints, spell: Callable[[int], str] = str) -> dict[str, Co
     return fields
 
 
-def _facts(numbers: Ints, greater: Bools, form: str) -> Facts:
+def _pair_facts(numbers: Ints, greater: Bools, form: str) -> Facts:
     shown, code = np.unique(numbers, return_inverse=True)
     subject, target = code.reshape(numbers.shape).T
     named = "born in {}" if form == "year" else "{} years"
@@ -211,3 +221,136 @@ def _facts(numbers: Ints, greater: Bools, form: str) -> Facts:
         pa.array([named.format(number) for number in shown.tolist()]),
         relations,
     )
+
+
+def one_argument_each(template: Template, options: MultihopOptions) -> Template:
+    """Name as many arguments as there are people."""
+    return replace(template, arguments=tuple(f"age_{at + 1}" for at in range(options.choices)))
+
+
+@probe(
+    "multihop_comparison",
+    options=MultihopOptions,
+    open=open_integers,
+    question_fields=(
+        "superlative",
+        *(f"{name}_{at + 1}" for name in ("age", "article") for at in range(len(ORDINALS))),
+    ),
+    choice_fields=("answer",),
+    setup=CLOZE,
+    controls=CONTROLS,
+    paper="olmpics",
+    fit=one_argument_each,
+    arguments_decide=True,
+)
+def multihop_comparison(integers: Integers, options: MultihopOptions, rng: RandomGenerator) -> Plan:
+    """Which of several people, given by their ages, is the oldest or the youngest?
+
+    Each set of ages is asked about as often as it has members, with the gold at each position once.
+    What is asked for, the oldest or the youngest, changes from one set to the next, so that each is
+    asked about the same number of sets in a split.
+    """
+    size = options.choices
+    sets, set_split = age_sets(options, size, rng.child("sets"))
+    asked = np.array([SUPERLATIVES.index(name) for name in options.superlatives], dtype=np.int64)
+    turn = np.empty(len(sets), dtype=np.int64)
+    for split in np.unique(set_split):
+        here = np.flatnonzero(set_split == split)
+        turn[here] = asked[np.arange(here.size) % asked.size]
+    cluster = np.repeat(np.arange(len(sets), dtype=np.int64), size)
+    position = np.tile(np.arange(size, dtype=np.int64), len(sets))
+    superlative = turn[cluster]
+    ages = _ordered(sets[cluster], position, superlative, rng.child("order"))
+    return _set_plan(
+        ages, position, superlative, set_split[cluster], Coded(set_names(sets), cluster)
+    )
+
+
+def _ordered(ages: Ints, position: Ints, superlative: Ints, rng: RandomGenerator) -> Ints:
+    """Put the gold of each row, the highest or lowest age, at its position; the rest by lot.
+
+    Args:
+        ages: (rows, K) ascending.
+        position: (rows,) the gold's place.
+        superlative: (rows,) index into SUPERLATIVES.
+        rng: the random generator.
+    """
+    rows, size = ages.shape
+    line = np.arange(rows)
+    highest = SUPERLATIVES.index("oldest")
+    gold = np.where(superlative == highest, size - 1, 0)
+    digits = (*ages.T, position, superlative)
+    lots = np.stack([rng.uniform(*digits, np.full(rows, at)) for at in range(size)], axis=1)
+    lots[line, gold] = 2.0  # last
+    others = np.argsort(lots, axis=1)[:, :-1]
+    place = np.arange(size)[None, :]
+    shown = np.empty((rows, size), dtype=np.int64)
+    shown[place == position[:, None]] = gold
+    shown[place != position[:, None]] = others.ravel()
+    return ages[line[:, None], shown]
+
+
+def _set_plan(ages: Ints, position: Ints, superlative: Ints, split: Ints, cluster: Coded) -> Plan:
+    count, size = ages.shape
+    distractors = np.tile(np.arange(size), (count, 1))
+    distractors = distractors[distractors != position[:, None]].reshape(count, size - 1)
+    facts = _set_facts(ages, position, distractors, superlative)
+    return plan_rows(
+        questions=_set_questions(ages, superlative, split),
+        choices=Nodes.from_columns(ORDINALS, field="answer"),
+        nodes=np.concatenate([position[:, None], distractors], axis=1),
+        split=split,
+        families=SUPERLATIVES,
+        family=superlative + 1,
+        relation=pa.array(SUPERLATIVES).take(pa.array(superlative)),
+        concept=facts.subject.codes[facts.indptr[:-1]],
+        concepts=facts.subject.values,
+        facts=facts,
+        hops=size - 1,
+        choice_hops=size - 1,
+        cluster=cluster,
+    )
+
+
+def _set_questions(ages: Ints, superlative: Ints, split: Ints) -> Questions:
+    key = superlative.copy()
+    for column in ages.T:
+        key = key * BASE + column
+    fields = age_fields(ages)
+    unused = range(ages.shape[1] + 1, len(ORDINALS) + 1)
+    fields |= {f"{name}_{at}": "" for at in unused for name in ("age", "article")}
+    fields["superlative"] = pa.array(SUPERLATIVES).take(pa.array(superlative))
+    carrier = superlative * (int(split.max()) + 1) + split
+    return Questions.from_columns(key, fields, BalancedWordings(carrier))
+
+
+def _set_facts(ages: Ints, position: Ints, distractors: Ints, superlative: Ints) -> Facts:
+    """The gold's age compared to each of the others."""
+    shown, code = np.unique(ages, return_inverse=True)
+    code = code.reshape(ages.shape)
+    line = np.arange(len(ages))[:, None]
+    others = distractors.shape[1]
+    return Facts.from_codes(
+        np.repeat(code[line[:, 0], position], others),
+        np.repeat(superlative, others),
+        code[line, distractors].ravel(),
+        pa.array([f"{age} years" for age in shown.tolist()]),
+        ("greater than", "less than"),
+        others,
+    )
+
+
+@probe(
+    "object_comparison",
+    options=ObjectOptions,
+    open=lambda options: load_things(),
+    question_fields=("x", "y", "article_1", "article_2", "dimension"),
+    choice_fields=("answer",),
+    setup=CLOZE,
+    controls=CONTROLS,
+    paper="olmpics",
+    arguments_decide=True,
+)
+def object_comparison(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
+    """Is one thing typically larger or smaller than another?"""
+    return object_plan(things, options, rng)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
 from release.cards import join_card, split_card
 from release.checks.files import item_schema
-from release.publication_card import with_canary_column
+
+ROW = f"| `{COLUMN}` | string | The canary of this probe, the same in every row. |"
+"""The column in the card's table of columns."""
 
 
 def add_canary_column(folder: Path, output: Path) -> None:
@@ -35,7 +39,7 @@ def add_canary_column(folder: Path, output: Path) -> None:
         manifest |= {"files": files, "canary_column": True}
         write_manifest(aside, manifest)
         front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
-        card = join_card(*with_canary_column(front, body, manifest))
+        card = join_card(*_described(front, body, manifest))
         (aside / CARD).write_text(card, encoding="utf-8")
 
 
@@ -57,3 +61,30 @@ def _copied(folder: Path, aside: Path, entry: dict[str, Any], text: str) -> dict
                 writer.write_table(table.append_column(field, column))
             writer.add_key_value_metadata(features)
     return {**entry, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+
+
+def _described(
+    front: Mapping[str, Any], text: str, manifest: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Describe the column in a card's front matter and table of columns.
+
+    ``manifest`` is that of the files that have the column.
+    """
+    # Each row adds the text and an offset.
+    row_bytes = len(canary_of(manifest["probe"], manifest["request"]["seed"])) + 4
+    infos = []
+    for info in front.get("dataset_info", []):
+        files = [one for one in manifest["files"] if one["config"] == info["config_name"]]
+        splits = [
+            {**one, "num_bytes": one["num_bytes"] + one["num_examples"] * row_bytes}
+            for one in info["splits"]
+        ]
+        own = {
+            "features": [*info["features"], {"name": COLUMN, "dtype": "string"}],
+            "splits": splits,
+            "download_size": sum(one["bytes"] for one in files),
+            "dataset_size": sum(one["num_bytes"] for one in splits),
+        }
+        infos.append({**info, **own})
+    text = re.sub(r"(?m)^(\| `schema_version` \|.*)$", rf"\1\n{ROW}", text)
+    return {**front, "dataset_info": infos}, text

@@ -26,11 +26,7 @@ _KEY = re.compile(r"^(?:\"([^\"]+)\"|'([^']+)'|([^\s#:'\"-][^:]*?))\s*:(?:\s|$)"
 
 
 def split_card(card: str) -> tuple[dict[str, Any], str]:
-    """Split a card into its front matter, as plain data, and its text.
-
-    Raises:
-        UsageError: there is no front matter, or it is not a YAML mapping.
-    """
+    """Split a card into its front matter, a mapping (else UsageError), and its text."""
     header, text = split_header(card)
     if not header:
         raise UsageError("the card has no front matter between two lines of ---")
@@ -40,11 +36,8 @@ def split_card(card: str) -> tuple[dict[str, Any], str]:
 def join_card(front: Mapping[str, Any], text: str, header: str = "") -> str:
     """Return a card; the inverse of :func:`split_card`.
 
-    Args:
-        front: entries of the front matter, in order.
-        text: the rest of the card.
-        header: front matter as somebody wrote it; entries whose value is the same keep its
-            spelling and its comments.
+    Entries that are the same in ``header``, front matter as somebody wrote it, keep its spelling
+    and its comments.
     """
     start, written = _entries(header)
     before = parse_header(header)

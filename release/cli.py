@@ -17,27 +17,26 @@ import click
 
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import UsageError
-from release.annotation.command import annotate
 from release.exports.targets import TARGETS
 
 if TYPE_CHECKING:
     from release.hub.publishing import Publication
 
 PROGRAM = "release-probe"
-MARKS = {
-    "new": ("+", "green"),
-    "changed": ("~", "yellow"),
-    "same": ("=", "dim"),
-    "deleted": ("-", "red"),
-}
+MARKS = {"new": "+ green", "changed": "~ yellow", "same": "= dim", "deleted": "- red"}
 _PATH = click.Path(path_type=Path)
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``release-probe`` and exit with its code."""
-    commands = {str(one.name): one for one in (check, verify, export, annotate)}
+    words = list(sys.argv[1:] if args is None else args)
+    commands = {"check": check, "verify": verify, "export": export}
+    if words[:1] == ["annotate"]:  # its options come from pydantic models
+        from release.annotation.command import annotate
+
+        commands["annotate"] = annotate
     # Publishing is what stands for all that names no subcommand.
-    sys.exit(run(Dispatch(PROGRAM, commands, lambda _: publish), args, PROGRAM))
+    sys.exit(run(Dispatch(PROGRAM, commands, lambda _: publish), words, PROGRAM))
 
 
 def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,11 +191,7 @@ def quiet_bars() -> None:
 
 
 def read_token(path: Path | None) -> str | None:
-    """Read a token from a file.
-
-    Raises:
-        UsageError: it cannot be read, or holds no token; its content is not shown.
-    """
+    """Read a token from a file; errors do not show its content."""
     if path is None:
         return None
     try:
@@ -215,7 +210,7 @@ def _show(done: Publication) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     for one in done.plan.changes:
-        mark, style = MARKS[one.state]
+        mark, style = MARKS[one.state].split()
         console.print(Text(f"{mark} {one.state:8}{one.size:>14,}  {one.path}", style=style))
     if done.plan.card.kept:
         kept = ", ".join(name or "its beginning" for name in done.plan.card.kept)

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def split_entry(manifest: Mapping[str, Any], config: str, split: str) -> dict[str, Any]:
-    """Return the manifest's entry of a split.
-
-    Raises:
-        UsageError: the probe has no such config or split; the message names those it has.
-    """
+    """Return the manifest's entry of a split; a UsageError names those there are."""
     entries = {entry["split"]: entry for entry in files_of(manifest, config)}
     if split not in entries:
         raise UsageError(

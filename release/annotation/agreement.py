@@ -57,15 +57,11 @@ class Agreement(BaseModel):
 def agreement(
     votes: Sequence[Vote], rows: Mapping[str, Mapping[str, Any]], scale: bool
 ) -> Agreement:
-    """Measure the agreement of votes on items.
+    """Measure the agreement of votes on items (none on repeats and checks).
 
     Answers of different rows are compared by their text where all rows have the same choices,
-    and else by their place in the row, which is drawn at random.
-
-    Args:
-        votes: votes on items; none on repeats and checks.
-        rows: the rows voted on, by id.
-        scale: whether votes are points of a scale.
+    and else by their place in the row, which is drawn at random. ``rows`` are those voted on, by
+    id; ``scale`` says whether votes are points of a scale.
 
     Raises:
         MissingDependencyError: the package krippendorff is not installed.
@@ -118,10 +114,6 @@ def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
     Wilson's interval for as many independent votes as the clustered ones are worth (the design
     effect of a ratio; Korn & Graubard, 1998), with Student's t for the number of clusters. Where
     all are right, or all wrong, votes of one cluster are taken to be as alike as can be (Kish).
-
-    Args:
-        right: whether each vote or row is right.
-        cluster: the cluster of each.
     """
     if right.empty:
         return None
@@ -143,9 +135,7 @@ def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
 def _effective(counted: pd.DataFrame, share: float) -> float:
     """Return how many independent votes clusters are worth: at most all, at least 1.
 
-    Args:
-        counted: each cluster's votes (``size``) and right ones (``sum``).
-        share: of votes that are right.
+    ``counted`` holds each cluster's votes (``size``) and right ones (``sum``).
     """
     from scipy.special import stdtrit
 

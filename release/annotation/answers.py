@@ -62,13 +62,7 @@ def marks_of(setup: str) -> Mapping[str, str]:
 def parse_answer(
     text: str, order: Sequence[int], scheme: Scheme, row: Mapping[str, Any]
 ) -> tuple[int, str] | None:
-    """Read an answer.
-
-    Args:
-        text: as the annotator wrote it.
-        order: for each choice shown, its index in the row.
-        scheme: how the rows are annotated.
-        row: the row shown.
+    """Read an answer to a row whose choices were shown in some ``order``.
 
     Returns:
         The index in the row's choices (-1: a mark), and the mark or the point of the scale (else

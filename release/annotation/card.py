@@ -32,14 +32,9 @@ _ORIGIN = {
 def gold_card(
     source: Path, manifest: Mapping[str, Any], configs: Configs, sample: Mapping[str, Any]
 ) -> str:
-    """Render ``README.md`` of a gold standard.
+    """Render ``README.md`` of a gold standard, with ``sample`` as its row.
 
-    Args:
-        source: folder of the probe that was annotated; limits, licence, citations and canary are
-            taken over from its card.
-        manifest: of the gold standard, with its files.
-        configs: its items by config and split.
-        sample: a row.
+    Limits, licence, citations and canary are those of ``source``, the probe that was annotated.
 
     Raises:
         UsageError: the source's card is missing or has no front matter.

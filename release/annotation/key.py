@@ -72,11 +72,7 @@ class Key:
         path.write_text(f'{head},\n "items": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
 
     def check_fits(self, manifest: Mapping[str, Any], entry: Mapping[str, Any], path: Path) -> None:
-        """Make sure that the key is of this build.
-
-        Raises:
-            UsageError: it is of another probe, or of other rows.
-        """
+        """Refuse, with a UsageError, a key of another probe or of other rows."""
         if self.probe != manifest["probe"]:
             raise UsageError(f"{path} is the key of {self.probe}, not of {manifest['probe']}.")
         if self.rows_sha256 != entry["rows_sha256"]:

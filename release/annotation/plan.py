@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sheets:
-    """The plan of an export: the key, and the rows of its items.
-
-    Attributes:
-        rows: each row shown, as a dictionary of the item's columns, by its id.
-        example: a labelled row that is none of the items; None where there is none.
-    """
+    """The plan of an export: the key, the rows shown by id, and a labelled one as an example."""
 
     key: Key
     manifest: Mapping[str, Any]
@@ -51,11 +46,7 @@ class Sheets:
 
 
 def plan_sheets(folder: Path, options: SheetOptions) -> Sheets:
-    """Plan an export.
-
-    Args:
-        folder: a built probe; its rows may be unlabelled.
-        options: what to sample, and how.
+    """Plan an export of a built probe, whose rows may be unlabelled.
 
     Raises:
         UsageError: no such split or config, fewer rows than asked for, or no rows for checks.
@@ -77,15 +68,8 @@ def plan_sheets(folder: Path, options: SheetOptions) -> Sheets:
     for number, ids in enumerate(chunks, 1):
         checks = [pool[(number * per_sheet + at) % len(pool)] for at in range(per_sheet)]
         items += make.sheet(number, ids, checks, repeats)
-    key = Key(
-        probe=manifest["probe"],
-        config=options.config,
-        split=options.split,
-        rows_sha256=entry["rows_sha256"],
-        seed=options.seed,
-        scheme=scheme,
-        items=tuple(items),
-    )
+    of = (manifest["probe"], options.config, options.split, entry["rows_sha256"])
+    key = Key(*of, seed=options.seed, scheme=scheme, items=tuple(items))
     return Sheets(key, manifest, rows, _example(folder, others, table, rows))
 
 
@@ -218,8 +202,7 @@ class _Maker:
 def _fixed_answers(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the answers that all rows choose among, in one order; empty if rows differ.
 
-    People who choose among the same few words again and again are slowed down when the order
-    changes with each item.
+    People who choose among the same few words are slowed down when the order changes.
     """
     orders = {tuple(row["choices"]["text"]) for row in rows}
     return min(orders) if len({frozenset(order) for order in orders}) == 1 else ()
@@ -232,8 +215,7 @@ def _example(
     shown: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any] | None:
     """Find the easiest labelled row that is not among the items."""
-    for entry in (*others, None):
-        rows = read_rows(folder, entry) if entry is not None else table
+    for rows in (*(read_rows(folder, entry) for entry in others), table):
         columns = (rows[name].to_pylist() for name in ("distractor_hops", "hops", "id", "answer"))
         found = [
             (distance, hops, row, at)

@@ -128,14 +128,9 @@ def summarise(
     enough: int,
     scale: bool,
 ) -> dict[str, Any]:
-    """Return the parts of a :class:`Report` that rest on the votes on items.
+    """Return the parts of a :class:`Report` that rest on votes on items, of those not excluded.
 
-    Args:
-        votes: votes on items, of annotators not excluded.
-        verdicts: the label of each row.
-        rows: the rows shown as items, by id; accuracy is over those built with an answer.
-        enough: votes that a row needs for its label to be judged.
-        scale: whether votes are points of a scale.
+    Accuracy is over ``rows`` built with an answer; labels are judged that have ``enough`` votes.
     """
     of_votes = _judged([(vote.item.id, vote.answer) for vote in votes], rows)
     enough_votes = [one for one in verdicts if len(one.votes) >= enough]

@@ -156,12 +156,12 @@ def import_votes(
 
 def _resolved(options: VoteOptions, scale: bool) -> VoteOptions:
     """Decide what is left open: pairs of sentences, judged on a scale, have rules of their own."""
-    nonsense, keep = options.max_nonsense, options.keep
-    if nonsense is None and scale:
-        nonsense = 0
-    if keep == "auto":
-        keep = "voted" if scale else "agreed"
-    return options.model_copy(update={"max_nonsense": nonsense, "keep": keep})
+    chosen: dict[str, Any] = {}
+    if options.max_nonsense is None and scale:
+        chosen["max_nonsense"] = 0
+    if options.keep == "auto":
+        chosen["keep"] = "voted" if scale else "agreed"
+    return options.model_copy(update=chosen)
 
 
 def _rows_voted_on(

@@ -126,11 +126,7 @@ class Layout(_Part):
 
 
 class LayoutError(UsageError):
-    """A manifest of another layout or schema version.
-
-    Attributes:
-        problem: how it differs.
-    """
+    """A manifest of another layout or schema version; ``problem`` says how it differs."""
 
     def __init__(self, problem: str, place: str | Path = MANIFEST) -> None:
         super().__init__(f"{place}: {problem}. {REBUILD}")
@@ -138,11 +134,7 @@ class LayoutError(UsageError):
 
 
 def read_layout(manifest: Mapping[str, Any], place: str | Path = MANIFEST) -> Layout:
-    """Validate a manifest's layout.
-
-    Args:
-        manifest: as JSON.
-        place: where it was read, for messages.
+    """Validate a manifest's layout; ``place`` is where it was read, for messages.
 
     Raises:
         LayoutError: it is of another layout, or of a schema version that cannot be read.

@@ -166,8 +166,7 @@ class _Checker:
     def duplicates(self) -> Iterator[Finding]:
         """Find rows with the same question and the same choices, in any order.
 
-        Sets of choices are compared by a sum of 64-bit hashes: among a million rows two different
-        sets would be taken for equal once in ten million checks.
+        Sets of choices are compared by a sum of 64-bit hashes.
         """
         rows, hashed = self.rows, RandomGenerator(0).bits
         key = hashed(rows.texts["question"].codes) * np.uint64(3)

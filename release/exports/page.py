@@ -31,13 +31,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Target:
-    """A harness, or a format.
+    """A harness, or a format: its name for people, how it is installed, how tasks are written.
 
-    Attributes:
-        title: its name for people.
-        needs: how it is installed.
-        write: writes the tasks into an empty folder, given the probe, the folder, and the id of
-            the published probe whose rows to read instead of a copy (or None).
+    ``write`` is given the probe, an empty folder, and the id of the published probe whose rows to
+    read instead of a copy (or None).
     """
 
     title: str

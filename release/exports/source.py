@@ -96,12 +96,7 @@ class ProbeSource:
 
 
 def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeSource:
-    """Read the rows to export, after verifying checksums.
-
-    Args:
-        folder: the probe, as ``build-probe`` wrote it.
-        split: the split to evaluate.
-        configs: the configs to export; none: all that the probe has.
+    """Read the rows to export, after verifying checksums; without ``configs``, of all.
 
     Raises:
         UsageError: there is no such probe, config or split, or rows that no harness can score:

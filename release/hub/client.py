@@ -44,10 +44,8 @@ TIMEOUT = 60.0
 class RemoteFile:
     """A file on the Hub.
 
-    Attributes:
-        size: in bytes.
-        oid: git's name of its content, or of the pointer to it.
-        sha256: of the content, if it is stored as a large file; else empty.
+    ``oid`` is git's name of its content, or of the pointer to it; ``sha256`` that of the content,
+    if it is stored as a large file, else empty.
     """
 
     size: int
@@ -110,11 +108,7 @@ class Hub:
         return f"{self.endpoint}/datasets/{self.repo_id}"
 
     def require_token(self) -> None:
-        """Refuse to go on without a token.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Refuse, with a UsageError, to go on without a token."""
         if not self._token:
             raise UsageError(
                 "publishing needs a token of the Hub, and none is set. Create one with write "

@@ -70,11 +70,7 @@ def prefix_of(config: str) -> str:
 
 
 def check_name(config: str) -> None:
-    """Refuse what cannot be the name of a config of a repository.
-
-    Raises:
-        UsageError: it is not a plain name, or every repository has files of that name.
-    """
+    """Refuse, with a UsageError, what cannot be the name of a config of a repository."""
     if not _NAME.fullmatch(config) or config in _RESERVED:
         raise UsageError(
             f"--config-name {config!r}: use letters, digits, '_', '-' and '.', a letter or digit "
@@ -85,12 +81,7 @@ def check_name(config: str) -> None:
 def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: str) -> Package:
     """Gather what is published. Data files are not read: the check has hashed them.
 
-    Args:
-        folder: the probe.
-        report: what the check found in it.
-        repo_id: ``USER/NAME``.
-        config: the name under which the probe's default config is published.
-        version: the tag, if any.
+    ``config`` is the name under which the probe's default config is published, ``version`` the tag.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.
@@ -105,15 +96,8 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
-    front, text = split_card(
-        publication_card(
-            folder,
-            repo_id=repo_id,
-            version=version,
-            forced=report.failed,
-            canary=layout.canary_column,
-        )
-    )
+    card = publication_card(folder, repo_id=repo_id, version=version, forced=report.failed)
+    front, text = split_card(card)
     text = unmarked(text)
     if prefix:
         front, text = _renamed_card(front, text, config, repo_id)
@@ -188,12 +172,7 @@ def _renamed_card(
 
 @dataclass(frozen=True)
 class Record:
-    """What ``release.json`` on the Hub says about the last publication.
-
-    Attributes:
-        card: what was generated for the card.
-        files: SHA-256 of each file, by its path in the repository.
-    """
+    """What ``release.json`` says about the last publication: the card, and SHA-256 by path."""
 
     card: GeneratedCard = field(default_factory=GeneratedCard)
     files: Mapping[str, str] = field(default_factory=dict)

@@ -94,11 +94,7 @@ def merge_card(
 
 
 def hub_front(card: str) -> dict[str, Any]:
-    """Read the front matter of a card on the Hub.
-
-    Raises:
-        UsageError: it is not a YAML mapping, so that nothing can be merged into it.
-    """
+    """Read the front matter of a card on the Hub; a UsageError if it is not a YAML mapping."""
     try:
         return parse_header(split_header(card.replace("\r\n", "\n"))[0])
     except UsageError as error:

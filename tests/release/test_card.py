@@ -237,7 +237,7 @@ def test_the_canary_column_is_the_last_and_all_else_as_it_was(
     assert "| `canary` | string |" in text
     for info in front["dataset_info"]:
         assert info["dataset_size"] == sum(split["num_bytes"] for split in info["splits"])
-    again = split_card(publication_card(output, repo_id="me/probe", canary=True))
+    again = split_card(publication_card(output, repo_id="me/probe"))
     assert again[0] == front
     assert again[1].count("| `canary` |") == 1
 

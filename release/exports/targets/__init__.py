@@ -13,11 +13,7 @@ TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path
 
 
 def find_target(name: str) -> Target:
-    """Return the target of a name.
-
-    Raises:
-        UsageError: there is none; the message names those there are.
-    """
+    """Return the target of a name; a UsageError names those there are."""
     if name not in TARGETS:
         raise UsageError(
             f"There is no target {name!r}.{did_you_mean(name, TARGETS)} Known: "

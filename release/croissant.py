@@ -73,6 +73,7 @@ def croissant(
     """
     layout = read_layout(read_manifest(folder), folder / MANIFEST)
     base = layout.knowledge_base
+    credits = attributions_of(base.credited)
     number = version.removeprefix("v")
     host = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{prefix}" if repo_id else ""
     return {
@@ -87,7 +88,7 @@ def croissant(
         "isLiveDataset": False,
         "license": _licence_links(base.licence),
         **_cited(folder),
-        **_credited(layout),
+        **({"creditText": "\n\n".join(credits)} if credits else {}),
         "creator": {"@type": "sc:Organization", "name": "The kbprobe authors"},
         **({"version": number} if number else {}),
         **({"url": f"{HUB}/{repo_id}"} if repo_id else {}),
@@ -108,12 +109,6 @@ def _cited(folder: Path) -> dict[str, str]:
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r"^```bibtex\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return {"citeAs": found[1].strip()} if found else {}
-
-
-def _credited(layout: Layout) -> dict[str, str]:
-    """Return the texts in which the sources' authors ask to be credited."""
-    credits = attributions_of(layout.knowledge_base.credited)
-    return {"creditText": "\n\n".join(credits)} if credits else {}
 
 
 def _licence_links(expression: str) -> list[str]:

@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import files_of
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
 from kbprobe.rng import RandomGenerator
-from release.annotation.answers import Scheme, scheme_of
+from release.annotation.answers import scheme_of
 from release.annotation.key import Key, Kind, Shown
 from release.annotation.options import SheetOptions
 from release.rows import read_rows, rows_by_id, split_entry
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+_HARDNESS = ("distractor_hops", "hops")
+"""Columns that tell how hard a row is, the easiest rows first."""
 
 
 @dataclass(frozen=True)
@@ -52,33 +52,6 @@ def plan_sheets(folder: Path, options: SheetOptions) -> Sheets:
         UsageError: no such split or config, fewer rows than asked for, or no rows for checks.
         KbprobeError: a data file is damaged.
     """
-    per_sheet, repeats = _extras(options)
-    manifest = read_manifest(folder)
-    entry = split_entry(manifest, options.config, options.split)
-    table = read_rows(folder, entry)
-    scheme = scheme_of(table, f"{folder}, split {options.split}")
-    drawn = _sample(table, options, f"{folder}, split {options.split}")
-    chunks = _cut(drawn, max(1, options.batch - per_sheet - repeats))
-    others = [other for other in files_of(manifest, options.config) if other is not entry]
-    pool = _check_rows(folder, [*others, entry], options, set(drawn), per_sheet, len(chunks))
-    rows = rows_by_id(table, drawn)
-    rows |= {row["id"]: row for row, _, _ in pool}
-    items: list[Shown] = []
-    make = _Maker(manifest["probe"], options, scheme, rows, _fixed_answers(rows.values()))
-    for number, ids in enumerate(chunks, 1):
-        checks = [pool[(number * per_sheet + at) % len(pool)] for at in range(per_sheet)]
-        items += make.sheet(number, ids, checks, repeats)
-    of = (manifest["probe"], options.config, options.split, entry["rows_sha256"])
-    key = Key(*of, seed=options.seed, scheme=scheme, items=tuple(items))
-    return Sheets(key, manifest, rows, _example(folder, others, table, rows))
-
-
-def _draw(seed: int, *words: object) -> int:
-    return RandomGenerator.of(seed, *map(str, words)).key
-
-
-def _extras(options: SheetOptions) -> tuple[int, int]:
-    """Return how many checks and repeats each sheet has."""
     checks, repeats = (
         max(1, round(options.batch * share)) if share else 0
         for share in (options.gold_checks, options.repeats)
@@ -88,25 +61,137 @@ def _extras(options: SheetOptions) -> tuple[int, int]:
             f"--batch {options.batch} leaves no room for items: {checks} checks and {repeats} "
             "repeats. Raise it, or lower --gold-checks or --repeats."
         )
-    return checks, repeats
+    return _Planner(folder, options).plan(checks, repeats)
 
 
-def _sample(table: pa.Table, options: SheetOptions, source: str) -> list[str]:
-    """Sample ids; of several strata, the first of each stratum before the second of any."""
-    ids: list[str] = table["id"].to_pylist()
-    wanted = options.n or len(ids)
-    if wanted > len(ids):
-        raise UsageError(f"{source} has {len(ids):,} rows, fewer than --n {wanted}. 0 takes all.")
-    order = sorted(ids, key=lambda row: _draw(options.seed, "sample", row))
-    if options.stratify:
-        values = zip(*(table[name].to_pylist() for name in options.stratify), strict=True)
-        stratum = dict(zip(ids, values, strict=True))
-        seen: defaultdict[Any, Iterator[int]] = defaultdict(count)
-        turn = {row: next(seen[stratum[row]]) for row in order}
-        order.sort(key=turn.__getitem__)
-    chosen = set(order[:wanted])
-    # Shuffled once more, so that strata do not follow each other from sheet to sheet.
-    return sorted(chosen, key=lambda row: _draw(options.seed, "place", row))
+class _Planner:
+    """Draws rows and makes the items of sheets: ids, order in the sheet, order of the choices."""
+
+    def __init__(self, folder: Path, options: SheetOptions) -> None:
+        self.folder, self.options = folder, options
+        self.manifest = read_manifest(folder)
+        self.entry = split_entry(self.manifest, options.config, options.split)
+        files = files_of(self.manifest, options.config)
+        self.others = [other for other in files if other is not self.entry]
+        self.table = read_rows(folder, self.entry)
+        self.source = f"{folder}, split {options.split}"
+        self.scheme = scheme_of(self.table, self.source)
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.answers: tuple[str, ...] = ()
+
+    def plan(self, checks: int, repeats: int) -> Sheets:
+        """Plan sheets of so many checks and repeats each."""
+        drawn = self.sample()
+        chunks = _cut(drawn, max(1, self.options.batch - checks - repeats))
+        self.rows = rows_by_id(self.table, drawn)
+        pool = self.check_rows(checks, checks * len(chunks)) if checks else []
+        self.answers = _fixed_answers(self.rows.values())
+        items: list[Shown] = []
+        for number, ids in enumerate(chunks, 1):
+            own = [pool[(number * checks + at) % len(pool)] for at in range(checks)]
+            items += self.sheet(number, ids, own, repeats)
+        key = Key(
+            self.manifest["probe"],
+            self.options.config,
+            self.options.split,
+            self.entry["rows_sha256"],
+            self.options.seed,
+            self.scheme,
+            tuple(items),
+        )
+        return Sheets(key, self.manifest, self.rows, self.example())
+
+    def draw(self, *words: object) -> int:
+        """Return 64 random bits for what is drawn."""
+        return RandomGenerator.of(self.options.seed, *map(str, words)).key
+
+    def sample(self) -> list[str]:
+        """Sample ids; of several strata, the first of each stratum before the second of any."""
+        ids: list[str] = self.table["id"].to_pylist()
+        wanted = self.options.n or len(ids)
+        if wanted > len(ids):
+            raise UsageError(
+                f"{self.source} has {len(ids):,} rows, fewer than --n {wanted}. 0 takes all."
+            )
+        order = sorted(ids, key=lambda row: self.draw("sample", row))
+        if self.options.stratify:
+            columns = (self.table[name].to_pylist() for name in self.options.stratify)
+            stratum = dict(zip(ids, zip(*columns, strict=True), strict=True))
+            seen: defaultdict[Any, Iterator[int]] = defaultdict(count)
+            turn = {row: next(seen[stratum[row]]) for row in order}
+            order.sort(key=turn.__getitem__)
+        # Shuffled once more, so that strata do not follow each other from sheet to sheet.
+        return sorted(set(order[:wanted]), key=lambda row: self.draw("place", row))
+
+    def check_rows(self, each: int, wanted: int) -> list[tuple[str, str, int]]:
+        """Find rows whose answer is known, ``each`` a sheet; return id, split and answer."""
+        options, known = self.options, None
+        if options.checks:
+            known = {label["id"]: label["answer"] for label in read_labels(options.checks)}
+        found, tables = [], {}
+        # Without a labels file the split that is annotated is left out.
+        for entry in [*self.others, *([] if known is None else [self.entry])]:
+            split = entry["split"]
+            table = tables[split] = read_rows(self.folder, entry)
+            columns = (table[name].to_pylist() for name in ("id", "answer", *_HARDNESS))
+            for row, answer, *hardness in zip(*columns, strict=True):
+                right = answer if known is None else known.get(row, -1)
+                if right >= 0 and row not in self.rows:
+                    first = hardness if known is None else []
+                    found.append((first, self.draw("check", row), row, split, right))
+        if len(found) < each:
+            raise UsageError(
+                f"--gold-checks {options.gold_checks} needs {each} rows a sheet whose answer is "
+                f"known; there are {len(found)}. Name some with --checks FILE, a labels file as "
+                "annotate import writes it, or leave --gold-checks out."
+            )
+        chosen = [(row, split, right) for _, _, row, split, right in sorted(found)[:wanted]]
+        for name, table in tables.items():
+            self.rows |= rows_by_id(table, [row for row, split, _ in chosen if split == name])
+        return chosen
+
+    def sheet(
+        self, batch: int, ids: Sequence[str], checks: Sequence[tuple[str, str, int]], repeats: int
+    ) -> list[Shown]:
+        """Order a sheet: checks anywhere, repeats half a sheet after the items they repeat."""
+        split = self.options.split
+        placed = [
+            (at / len(ids), self.item(row, split, batch, "item")) for at, row in enumerate(ids)
+        ]
+        # Only items of the first half of the sheet are repeated.
+        for place, item in placed[: min(repeats, len(ids) // 2)]:
+            placed.append((place + 0.5, self.item(item.id, split, batch, "repeat")))
+        for row, home, answer in checks:
+            position = self.draw("check place", batch, row) / 2**64
+            placed.append((position, self.item(row, home, batch, "check", answer)))
+        placed.sort(key=lambda pair: (pair[0], pair[1].item_id))
+        return [item for _, item in placed]
+
+    def item(self, row: str, split: str, batch: int, kind: Kind, answer: int = -1) -> Shown:
+        """Make an item. Its id starts with a letter: spreadsheets read ``12e4`` as a number."""
+        number = self.draw(self.manifest["probe"], self.options.config, row, batch, kind)
+        item_id = f"q{number & (1 << 48) - 1:012x}"
+        texts = self.rows[row]["choices"]["text"]
+        order = list(range(len(texts)))
+        if self.options.shuffle == "auto" and self.answers:
+            order.sort(key=lambda at: self.answers.index(texts[at]))
+        elif self.options.shuffle != "never" and self.scheme == "choices":
+            order.sort(key=lambda at: self.draw("choice", item_id, at))
+        return Shown(item_id, row, split, batch, kind, tuple(order), answer)
+
+    def example(self) -> dict[str, Any] | None:
+        """Find the easiest labelled row that is not among the items."""
+        for rows in (*(read_rows(self.folder, entry) for entry in self.others), self.table):
+            columns = (rows[name].to_pylist() for name in (*_HARDNESS, "id", "answer"))
+            found = [
+                (*hardness, row, at)
+                for at, (*hardness, row, answer) in enumerate(zip(*columns, strict=True))
+                if answer >= 0 and row not in self.rows
+            ]
+            if found:
+                row: dict[str, Any] = rows.slice(min(found)[-1], 1).to_pylist()[0]
+                return row
+        return None
 
 
 def _cut(ids: Sequence[str], most: int) -> list[list[str]]:
@@ -116,89 +201,6 @@ def _cut(ids: Sequence[str], most: int) -> list[list[str]]:
     return [list(ids[start:end]) for start, end in pairwise(ends)]
 
 
-def _check_rows(
-    folder: Path,
-    entries: Sequence[Mapping[str, Any]],
-    options: SheetOptions,
-    taken: set[str],
-    each: int,
-    sheets: int,
-) -> list[tuple[dict[str, Any], str, int]]:
-    """Find rows whose answer is known: (row, split, answer), as many as the sheets need."""
-    if not each:
-        return []
-    known = None
-    if options.checks:
-        known = {label["id"]: label["answer"] for label in read_labels(options.checks)}
-    found, tables = [], {}
-    # Without a labels file the last entry, the split that is annotated, is left out.
-    for entry in entries if known is not None else entries[:-1]:
-        split = entry["split"]
-        table = tables[split] = read_rows(folder, entry)
-        columns = (table[name].to_pylist() for name in ("id", "answer", "distractor_hops", "hops"))
-        for row, answer, distance, hops in zip(*columns, strict=True):
-            right = answer if known is None else known.get(row, -1)
-            if right >= 0 and row not in taken:
-                hardness = (distance, hops) if known is None else (0, 0)
-                drawn = _draw(options.seed, "check", row)
-                found.append((hardness, drawn, row, split, right))
-    if len(found) < each:
-        raise UsageError(
-            f"--gold-checks {options.gold_checks} needs {each} rows a sheet whose answer is known; "
-            f"there are {len(found)}. Name some with --checks FILE, a labels file as annotate "
-            "import writes it, or leave --gold-checks out."
-        )
-    chosen = [one[2:] for one in sorted(found)[: each * sheets]]
-    rows: dict[str, dict[str, Any]] = {}
-    for name, table in tables.items():
-        rows |= rows_by_id(table, [row for row, split, _ in chosen if split == name])
-    return [(rows[row], split, right) for row, split, right in chosen]
-
-
-@dataclass(frozen=True)
-class _Maker:
-    """Makes the items of sheets: ids, order in the sheet, and order of the choices."""
-
-    probe: str
-    options: SheetOptions
-    scheme: Scheme
-    rows: Mapping[str, dict[str, Any]]
-    answers: tuple[str, ...]
-
-    def sheet(
-        self,
-        batch: int,
-        ids: Sequence[str],
-        checks: Sequence[tuple[dict[str, Any], str, int]],
-        repeats: int,
-    ) -> list[Shown]:
-        """Order a sheet: checks anywhere, repeats half a sheet after the items they repeat."""
-        seed, split = self.options.seed, self.options.split
-        placed = [
-            (at / len(ids), self.item(row, split, batch, "item")) for at, row in enumerate(ids)
-        ]
-        # Only items of the first half of the sheet are repeated.
-        for place, item in placed[: min(repeats, len(ids) // 2)]:
-            placed.append((place + 0.5, self.item(item.id, split, batch, "repeat")))
-        for row, home, answer in checks:
-            position = _draw(seed, "check place", batch, row["id"]) / 2**64
-            placed.append((position, self.item(row["id"], home, batch, "check", answer)))
-        placed.sort(key=lambda pair: (pair[0], pair[1].item_id))
-        return [item for _, item in placed]
-
-    def item(self, row: str, split: str, batch: int, kind: Kind, answer: int = -1) -> Shown:
-        """Make an item. Its id starts with a letter: spreadsheets read ``12e4`` as a number."""
-        number = _draw(self.options.seed, self.probe, self.options.config, row, batch, kind)
-        item_id = f"q{number & (1 << 48) - 1:012x}"
-        order = list(range(len(self.rows[row]["choices"]["text"])))
-        if self.options.shuffle == "auto" and self.answers:
-            texts = self.rows[row]["choices"]["text"]
-            order.sort(key=lambda at: self.answers.index(texts[at]))
-        elif self.options.shuffle != "never" and self.scheme == "choices":
-            order.sort(key=lambda at: _draw(self.options.seed, "choice", item_id, at))
-        return Shown(item_id, row, split, batch, kind, tuple(order), answer)
-
-
 def _fixed_answers(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the answers that all rows choose among, in one order; empty if rows differ.
 
@@ -206,23 +208,3 @@ def _fixed_answers(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """
     orders = {tuple(row["choices"]["text"]) for row in rows}
     return min(orders) if len({frozenset(order) for order in orders}) == 1 else ()
-
-
-def _example(
-    folder: Path,
-    others: Sequence[Mapping[str, Any]],
-    table: pa.Table,
-    shown: Mapping[str, dict[str, Any]],
-) -> dict[str, Any] | None:
-    """Find the easiest labelled row that is not among the items."""
-    for rows in (*(read_rows(folder, entry) for entry in others), table):
-        columns = (rows[name].to_pylist() for name in ("distractor_hops", "hops", "id", "answer"))
-        found = [
-            (distance, hops, row, at)
-            for at, (distance, hops, row, answer) in enumerate(zip(*columns, strict=True))
-            if answer >= 0 and row not in shown
-        ]
-        if found:
-            row: dict[str, Any] = rows.slice(min(found)[-1], 1).to_pylist()[0]
-            return row
-    return None

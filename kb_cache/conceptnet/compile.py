@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +15,8 @@ from kbprobe.errors import SourceError
 _PARTS = r"^/c/(?P<language>[^/]+)/(?P<text>[^/]+)(?:/(?P<pos>[^/]*)(?:/(?P<sense>.*))?)?$"
 
 
-class Compiled(NamedTuple):
-    """The tables that ``ConceptNet`` describes, and how many edges merged."""
-
-    tables: dict[str, pa.Table]
-    merged: int
-
-
-def compile_edges(batches: Iterable[pa.RecordBatch]) -> Compiled:
-    """Compile edges into tables.
+def compile_edges(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Table], int]:
+    """Compile edges into the tables that ``ConceptNet`` describes; tell how many edges merged.
 
     Concepts are sorted by their URIs, edges by relation, negation, start and end, whatever their
     order in the source. Edges that agree in all four are merged: their weights are added, as
@@ -62,34 +54,24 @@ def compile_edges(batches: Iterable[pa.RecordBatch]) -> Compiled:
     counts = np.bincount(relation[kept], minlength=relations.num_rows)
     relations = relations.append_column("edges", pa.array(counts, pa.int64()))
     tables = {"concepts": concepts, "assertions": assertions, "relations": relations}
-    return Compiled(tables, int(order.size - kept.size))
+    return tables, int(order.size - kept.size)
 
 
 def _concepts(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
     """The distinct concepts of all ends, and the id of each: those of starts, then of ends."""
     both = pa.chunked_array([*start.chunks, *end.chunks], pa.string())
     found = single_chunk(both.dictionary_encode())
-    uris = found.dictionary
-    order = to_numpy(pc.sort_indices(uris)).astype(np.int64)
+    order = to_numpy(pc.sort_indices(found.dictionary)).astype(np.int64)
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
-    parts = pc.extract_regex(uris.take(pa.array(order)), _PARTS)
+    uris = found.dictionary.take(pa.array(order))
+    parts = pc.extract_regex(uris, _PARTS)
     if parts.null_count:
-        bad = uris.take(pa.array(order)).filter(parts.is_null())[0]
-        raise SourceError(f"{bad} is not the URI of a concept")
-    language, text, pos, sense = (pc.struct_field(parts, name) for name in _FIELDS)
-    table = pa.table(
-        {
-            "text": pc.replace_substring(text, "_", " "),
-            "language": language.dictionary_encode(),
-            "pos": pos.dictionary_encode(),
-            "sense": sense.dictionary_encode(),
-        }
-    )
-    return table, rank[to_numpy(found.indices)]
-
-
-_FIELDS = ("language", "text", "pos", "sense")
+        raise SourceError(f"{uris.filter(parts.is_null())[0]} is not the URI of a concept")
+    columns = {"text": pc.replace_substring(pc.struct_field(parts, "text"), "_", " ")}
+    for name in ("language", "pos", "sense"):
+        columns[name] = pc.struct_field(parts, name).dictionary_encode()
+    return pa.table(columns), rank[to_numpy(found.indices)]
 
 
 def _relations(column: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
@@ -98,12 +80,7 @@ def _relations(column: pa.ChunkedArray) -> tuple[pa.Table, Ints]:
     names = [_split_negation(word) for word in words]
     known = sorted(set(names))
     code = np.array([known.index(name) for name in names], dtype=np.int64)
-    table = pa.table(
-        {
-            "name": pa.array([name for name, _ in known], pa.string()),
-            "negated": pa.array([negated for _, negated in known], pa.bool_()),
-        }
-    )
+    table = pa.table(list(zip(*known, strict=True)), ["name", "negated"])
     return table, code[stored]
 
 

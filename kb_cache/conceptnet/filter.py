@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,30 +41,19 @@ _BITS = {"n": NOUN, "v": VERB, "a": ADJECTIVE, "s": ADJECTIVE, "r": ADVERB}
 _EVENT = NOUN | VERB
 #: Parts of speech of start and end that relations expect; other relations take any.
 EXPECTED: Mapping[str, tuple[int, int]] = {
-    "AtLocation": (NOUN, NOUN),
-    "CapableOf": (NOUN, VERB),
-    "Causes": (_EVENT, _EVENT),
-    "CausesDesire": (_EVENT, _EVENT),
-    "CreatedBy": (NOUN, _EVENT),
-    "Desires": (NOUN, _EVENT),
-    "HasA": (NOUN, NOUN),
-    "HasFirstSubevent": (_EVENT, _EVENT),
-    "HasLastSubevent": (_EVENT, _EVENT),
-    "HasPrerequisite": (_EVENT, _EVENT),
+    **dict.fromkeys((
+        "AtLocation", "HasA", "InstanceOf", "IsA", "LocatedNear", "MadeOf", "PartOf", "SimilarSize",
+        "SymbolOf",
+    ), (NOUN, NOUN)),
+    **dict.fromkeys((
+        "Causes", "CausesDesire", "HasFirstSubevent", "HasLastSubevent", "HasPrerequisite",
+        "HasSubevent", "MotivatedByGoal",
+    ), (_EVENT, _EVENT)),
+    **dict.fromkeys(("CreatedBy", "Desires", "UsedFor"), (NOUN, _EVENT)),
+    **dict.fromkeys(("CapableOf", "ReceivesAction"), (NOUN, VERB)),
     "HasProperty": (NOUN, ADJECTIVE),
-    "HasSubevent": (_EVENT, _EVENT),
-    "InstanceOf": (NOUN, NOUN),
-    "IsA": (NOUN, NOUN),
-    "LocatedNear": (NOUN, NOUN),
-    "MadeOf": (NOUN, NOUN),
     "MannerOf": (VERB, VERB),
-    "MotivatedByGoal": (_EVENT, _EVENT),
-    "PartOf": (NOUN, NOUN),
-    "ReceivesAction": (NOUN, VERB),
-    "SimilarSize": (NOUN, NOUN),
-    "SymbolOf": (NOUN, NOUN),
-    "UsedFor": (NOUN, _EVENT),
-}
+}  # fmt: skip
 
 #: A part of speech counts if the word has it in at least this share of the uses of its commonest
 #: one in WordNet's tagged texts: "read" does not count as a noun, although WordNet lists one.
@@ -119,12 +108,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class FilterReport:
-    """What each filter removed of what the ones before it had left.
-
-    Attributes:
-        edges: their number at first.
-        steps: in the order in which the filters ran.
-    """
+    """What each filter removed of what the ones before it had left; ``edges`` is all at first."""
 
     edges: int
     steps: tuple[Step, ...]
@@ -153,8 +137,7 @@ def filter_noise(
 
     Args:
         conceptnet: English alone: frequencies, stop words and parts of speech are.
-        options: which filters to use, and how strictly. CN-100K has no weights: there,
-            ``min_weight`` must be 1 or less.
+        options: CN-100K has no weights: there, ``min_weight`` must be 1 or less.
         wordnet: tells parts of speech and phrases; by default WordNet 3.0.
 
     Raises:
@@ -177,44 +160,38 @@ def filter_noise(
     return Filtered(conceptnet.select(left), FilterReport(left.size, tuple(steps)))
 
 
-RowFilter = Callable[[Ints], Bools]
+RowFilter = Callable[[Ints], Any]
 
 
 def _filters(terms: _Terms, chosen: NoiseFilter) -> list[tuple[str, RowFilter]]:
     """Return the filters that are on: functions from row numbers to which of them stay."""
-    cn = terms.conceptnet
-    filters: list[tuple[str, bool, RowFilter]] = [
+    cn, least, frequent = terms.conceptnet, chosen.min_weight, chosen.min_zipf
+    length, words = chosen.min_length, chosen.max_words
+    of_ends: list[tuple[str, object, RowFilter]] = [
+        ("stop words", chosen.stop_words, lambda ids: terms.measured(ids, _meaningful)),
+        (f"shorter than {length} characters", length,
+         lambda ids: terms.measured(ids, len) >= length),
+        (f"more than {words} words", words, lambda ids: terms.measured(ids, _spaces) < words),
+        (f"Zipf frequency below {frequent:g}", frequent,
+         lambda ids: zipf_frequencies(terms.texts(ids)) >= frequent),
+        ("part of speech unknown", chosen.known_terms, lambda ids: terms.pos[ids] > 0),
+    ]  # fmt: skip
+    filters: list[tuple[str, object, RowFilter]] = [
         ("self-loops", chosen.self_loops, lambda rows: _no_loop(cn, rows)),
         ("contradictions", chosen.contradictions, lambda rows: _uncontradicted(cn, rows)),
-        (
-            f"weight below {chosen.min_weight:g}",
-            chosen.min_weight > 0,
-            lambda rows: cn.weight[rows] >= chosen.min_weight,
-        ),
-        ("stop words", chosen.stop_words, lambda rows: terms.both(rows, terms.meaningful)),
-        (
-            f"shorter than {chosen.min_length} characters",
-            chosen.min_length > 0,
-            lambda rows: terms.both(rows, lambda ids: terms.lengths(ids) >= chosen.min_length),
-        ),
-        (
-            f"more than {chosen.max_words} words",
-            chosen.max_words > 0,
-            lambda rows: terms.both(rows, lambda ids: terms.words(ids) <= chosen.max_words),
-        ),
-        (
-            f"Zipf frequency below {chosen.min_zipf:g}",
-            chosen.min_zipf > 0,
-            lambda rows: terms.both(rows, lambda ids: terms.zipf(ids) >= chosen.min_zipf),
-        ),
-        (
-            "part of speech unknown",
-            chosen.known_terms,
-            lambda rows: terms.both(rows, lambda ids: terms.pos[ids] > 0),
-        ),
+        (f"weight below {least:g}", least, lambda rows: cn.weight[rows] >= least),
+        *((name, on, partial(terms.both, passes_filter=passes)) for name, on, passes in of_ends),
         ("part of speech unfit", chosen.parts_of_speech, terms.fitting),
     ]
     return [(name, keeps) for name, on, keeps in filters if on]
+
+
+def _meaningful(text: str) -> bool:
+    return not STOP_WORDS.issuperset(text.split())
+
+
+def _spaces(text: str) -> int:
+    return text.count(" ")
 
 
 def _no_loop(cn: ConceptNet, rows: Ints) -> Bools:
@@ -254,19 +231,8 @@ class _Terms:
         texts: list[str] = self.conceptnet.concepts["text"].take(pa.array(ids)).to_pylist()
         return texts
 
-    def meaningful(self, ids: Ints) -> Bools:
-        return np.array(
-            [not STOP_WORDS.issuperset(text.split()) for text in self.texts(ids)], np.bool_
-        )
-
-    def lengths(self, ids: Ints) -> Ints:
-        return np.array([len(text) for text in self.texts(ids)], np.int64)
-
-    def words(self, ids: Ints) -> Ints:
-        return np.array([text.count(" ") + 1 for text in self.texts(ids)], np.int64)
-
-    def zipf(self, ids: Ints) -> npt.NDArray[np.float64]:
-        return zipf_frequencies(self.texts(ids))
+    def measured(self, ids: Ints, measure: Callable[[str], int]) -> Ints:
+        return np.array([measure(text) for text in self.texts(ids)])
 
     @cached_property
     def pos(self) -> PosSets:

@@ -45,21 +45,17 @@ _BEGINNINGS = (
 )
 
 
+@dataclass
 class _Lines:
     """The well-formed lines of a file, a block at a time."""
 
-    def __init__(
-        self, path: Path, columns: int, malformed: Malformed, progress: Progress | None
-    ) -> None:
-        self.path, self.columns = path, columns
-        self.malformed, self.progress = malformed, progress
+    path: Path
+    columns: int
+    malformed: Malformed
+    progress: Progress | None
 
     def __iter__(self) -> Iterator[_Fields]:
-        """Yield the fields of each block; lines with another number of columns are left out.
-
-        Raises:
-            SourceError: the file cannot be read, or too many lines are malformed.
-        """
+        """Yield the fields of each block; lines with another number of columns are left out."""
         try:
             with self.path.open("rb") as file:
                 for block in UnpackedFile(file, self.progress).blocks(_BLOCK, _LONGEST_LINE):
@@ -119,12 +115,8 @@ class _Lines:
 class _Fields:
     """The fields of some lines of a block.
 
-    Attributes:
-        content: the block.
-        pieces: every field of the block, the separator after it included.
-        offsets: where the pieces begin.
-        first: for each line, the index of its first field.
-        line: its number in the file.
+    ``pieces`` are all fields of the block with the separators after them, ``offsets`` where they
+    begin. A line is the index of its first field, and its number in the file.
     """
 
     content: npt.NDArray[np.uint8]
@@ -158,14 +150,9 @@ class _Fields:
 def read_dump(
     path: Path, selection: Selection, malformed: Malformed, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the edges of a 5.7 dump: edge URI, relation, start, end, JSON.
-
-    Raises:
-        SourceError: as `kb_cache.conceptnet.source.read_edges`.
-    """
+    """Stream the edges of a 5.7 dump: edge URI, relation, start, end, JSON. See `read_edges`."""
     lines = _Lines(path, 5, malformed, progress)
-    names = [f"/r/{name}" for name in selection.relation_names]
-    wanted = pa.array(names, pa.string()) if names else None
+    wanted = pa.array([f"/r/{name}" for name in selection.relation_names], pa.string())
     prefixes = [f"/c/{language}/" for language in selection.languages] or ["/c/"]
     for fields in lines:
         for column, prefix, why in _BEGINNINGS:
@@ -177,7 +164,7 @@ def read_dump(
             inside = [fields.starts_with(end, prefix) for prefix in prefixes]
             fields = fields.filter(np.logical_or.reduce(inside))
         batch = lines.decoded(fields.batch({"relation": 1, "start": 2, "end": 3, "info": 4}))
-        if wanted is not None:
+        if len(wanted):
             batch = batch.filter(pc.is_in(batch["relation"], value_set=wanted))
         for name in ("start", "end"):
             texts = pc.match_substring_regex(batch[name], _CONCEPT)
@@ -189,21 +176,17 @@ def read_dump(
 def read_triples(
     path: Path, selection: Selection, malformed: Malformed, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the edges of CN-100K: relation, head, tail as English text; all of weight 1.
-
-    Raises:
-        SourceError: as `kb_cache.conceptnet.source.read_edges`.
-    """
+    """Stream the edges of CN-100K: relation, head, tail as English text; all of weight 1."""
     lines = _Lines(path, 3, malformed, progress)
     english = not selection.languages or "en" in selection.languages
-    wanted = pa.array(selection.relation_names, pa.string()) if selection.relations else None
+    wanted = pa.array(selection.relation_names, pa.string())
     for fields in lines:
         batch = lines.decoded(fields.batch({"relation": 0, "start": 1, "end": 2}))
         for at, name in enumerate(("start", "end"), start=1):
             batch = batch.set_column(at, name, pc.utf8_trim_whitespace(batch[name]))
             terms = pc.match_substring_regex(batch[name], "^[^/_]+$")
             batch = lines.reject(batch, terms, f"its {name} is not a term")
-        if wanted is not None:
+        if len(wanted):
             batch = batch.filter(pc.is_in(batch["relation"], value_set=wanted))
         if not batch.num_rows or not english:
             continue
@@ -220,10 +203,7 @@ def read_triples(
 
 
 def parse_info(infos: pa.Array) -> tuple[pa.Table, Any]:
-    """Read the JSON column of edges.
-
-    Args:
-        infos: strings, such as ``{"dataset": "/d/x", "weight": 2.0, "surfaceText": "..."}``.
+    """Read the JSON column of edges: ``{"dataset": "/d/x", "weight": 2.0, "surfaceText": "..."}``.
 
     Returns:
         A table (``dataset``, ``weight``, ``surfaceText``) with a row for each of ``infos``, and a

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version as package_version
@@ -90,11 +90,8 @@ class _Line:
 def compile_wordnet(source: WordNetSource, progress: Progress | None = None) -> dict[str, pa.Table]:
     """Compile a WordNet into the tables that `kb_cache.wordnet.types.WordNet` describes.
 
-    Deterministic: the same source, NLTK and lemminflect give equal tables.
-
-    Args:
-        source: what `kb_cache.wordnet.source.read_source` returned.
-        progress: called now and then with (synsets done, synsets in all).
+    Deterministic: the same source, NLTK and lemminflect give equal tables. ``progress`` is called
+    now and then with (synsets done, synsets in all).
 
     Raises:
         SourceError: a file is malformed; the message names file and line.
@@ -186,12 +183,11 @@ class _Tables:
 
     def __init__(self, files: Mapping[str, bytes], lines: Sequence[_Line], reader: _Reader) -> None:
         self._index = reader._lemma_pos_offset_map
-        self._rows = {(_DATA_POS[line.file], line.offset): row for row, line in enumerate(lines)}
+        self._synset = {(_DATA_POS[line.file], line.offset): row for row, line in enumerate(lines)}
         self._counts = _counts(files["cntlist.rev"])
         self._finder = MentionFinder(_inflections(files))
-        self._columns: dict[str, defaultdict[str, list[Any]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        #: The rows of each table, in the order of its columns.
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _SCHEMAS}
         self._sense_start: list[int] = []
         # Pointers as integers: kind, source, target, source lemma, target lemma (-1: none).
         # Lemmas become rows of ``senses`` once all synsets have theirs.
@@ -199,22 +195,17 @@ class _Tables:
 
     def add(self, row: int, line: _Line, synset: Any) -> None:
         """Add one synset, which must be the next."""
-        synsets, senses = self._columns["synsets"], self._columns["senses"]
-        synsets["name"].append(synset.name())
-        synsets["pos"].append(synset.pos())
-        synsets["offset"].append(synset.offset())
-        synsets["lexname"].append(synset.lexname())
-        synsets["gloss"].append(synset.definition())
-        first = len(senses["lemma"])
+        name, pos = synset.name(), synset.pos()
+        gloss = synset.definition()
+        self._rows["synsets"].append((name, pos, synset.offset(), synset.lexname(), gloss))
+        senses = self._rows["senses"]
+        first = len(senses)
         self._sense_start.append(first)
         for lemma in synset.lemmas():
-            senses["synset"].append(row)
-            senses["lemma"].append(lemma.name())
-            senses["number"].append(self._sense_number(lemma.name(), synset))
-            senses["key"].append(lemma.key())
-            senses["count"].append(self._counts.get(lemma.key(), 0))
-            senses["lex_id"].append(lemma._lex_id)
-            senses["syntactic_marker"].append(lemma.syntactic_marker() or "")
+            number = self._sense_number(lemma.name(), synset)
+            key, marker = lemma.key(), lemma.syntactic_marker() or ""
+            count = self._counts.get(key, 0)
+            senses.append((row, lemma.name(), number, key, count, lemma._lex_id, marker))
         self._add_examples(row, first, synset)
         self._add_pointers(row, line, synset)
         self._add_frames(row, first, synset)
@@ -230,17 +221,13 @@ class _Tables:
             ) from error
 
     def _add_examples(self, row: int, first: int, synset: Any) -> None:
-        examples, mentions = self._columns["examples"], self._columns["mentions"]
+        examples, mentions = self._rows["examples"], self._rows["mentions"]
         for text in synset.examples():
             for sense, lemma in enumerate(synset.lemma_names(), start=first):
                 span = self._finder.find(text, lemma, synset.pos())
                 if span is not None:
-                    mentions["example"].append(len(examples["text"]))
-                    mentions["sense"].append(sense)
-                    mentions["start"].append(span.start)
-                    mentions["end"].append(span.end)
-            examples["synset"].append(row)
-            examples["text"].append(text)
+                    mentions.append((len(examples), sense, *span))
+            examples.append((row, text))
 
     def _add_pointers(self, row: int, line: _Line, synset: Any) -> None:
         position = {lemma.name(): i for i, lemma in enumerate(synset.lemmas())}
@@ -255,7 +242,7 @@ class _Tables:
         self, line: _Line, symbol: str, row: int, to: tuple[str, int], source: int, target: int
     ) -> None:
         pos, offset = to
-        target_row = self._rows.get(("a" if pos == "s" else pos, offset))
+        target_row = self._synset.get(("a" if pos == "s" else pos, offset))
         if symbol not in _KIND_CODE or target_row is None:
             what = "is of an unknown kind" if symbol not in _KIND_CODE else "leads to no synset"
             raise SourceError(
@@ -268,22 +255,17 @@ class _Tables:
         frames = [(-1, frame) for frame in synset.frame_ids()]
         for sense, lemma in enumerate(synset.lemmas(), start=first):
             frames += [(sense, f) for f in (Counter(lemma.frame_ids()) - shared).elements()]
-        columns = self._columns["frames"]
-        for sense, frame in frames:
-            columns["synset"].append(row)
-            columns["sense"].append(sense)
-            columns["frame"].append(frame)
-            columns["text"].append(VERB_FRAME_STRINGS[frame])
+        self._rows["frames"] += [(row, *frame, VERB_FRAME_STRINGS[frame[1]]) for frame in frames]
 
     def finish(self) -> dict[str, pa.Table]:
         """Make the Arrow tables."""
-        tables = {
-            name: pa.table(
-                {column: pa.array(self._columns[name][column], kind) for column, kind in schema},
-                schema=pa.schema(schema),
+        tables = {}
+        for name, schema in _SCHEMAS.items():
+            columns = (
+                zip(*self._rows[name], strict=True) if self._rows[name] else [()] * len(schema)
             )
-            for name, schema in _SCHEMAS.items()
-        }
+            arrays = [pa.array(x, kind) for x, (_, kind) in zip(columns, schema, strict=True)]
+            tables[name] = pa.table(arrays, schema=pa.schema(schema))
         tables["pointers"] = self._pointer_table(tables["senses"]["synset"].to_numpy())
         return tables
 
@@ -298,53 +280,37 @@ class _Tables:
         owner = synset_of_sense[target_sense.clip(max=len(synset_of_sense) - 1)]
         bad = np.flatnonzero((target_sense >= 0) & (owner != target))
         if bad.size:
-            name = self._columns["synsets"]["name"][source[bad[0]]]
+            name = self._rows["synsets"][source[bad[0]]][0]
             raise SourceError(f"a lexical pointer of {name} leads to a word that its target lacks")
+        kinds = pa.DictionaryArray.from_arrays(
+            pa.array(kind, pa.int8()), pa.array(list(POINTERS.values()))
+        )
+        ends = {"source": source, "target": target,
+                "source_sense": source_sense, "target_sense": target_sense}  # fmt: skip
         return pa.table(
-            {
-                "kind": pa.DictionaryArray.from_arrays(
-                    pa.array(kind, pa.int8()), pa.array(list(POINTERS.values()))
-                ),
-                "source": pa.array(source, pa.int32()),
-                "target": pa.array(target, pa.int32()),
-                "source_sense": pa.array(source_sense, pa.int32()),
-                "target_sense": pa.array(target_sense, pa.int32()),
-            }
+            {"kind": kinds, **{name: pa.array(end, pa.int32()) for name, end in ends.items()}}
         )
 
 
 _CATEGORY = pa.dictionary(pa.int8(), pa.string())
 _SCHEMAS: Mapping[str, list[tuple[str, pa.DataType]]] = {
     "synsets": [
-        ("name", pa.string()),
-        ("pos", _CATEGORY),
-        ("offset", pa.int32()),
-        ("lexname", _CATEGORY),
+        ("name", pa.string()), ("pos", _CATEGORY), ("offset", pa.int32()), ("lexname", _CATEGORY),
         ("gloss", pa.string()),
     ],
     "senses": [
-        ("synset", pa.int32()),
-        ("lemma", pa.string()),
-        ("number", pa.int16()),
-        ("key", pa.string()),
-        ("count", pa.int32()),
-        ("lex_id", pa.int8()),
+        ("synset", pa.int32()), ("lemma", pa.string()), ("number", pa.int16()),
+        ("key", pa.string()), ("count", pa.int32()), ("lex_id", pa.int8()),
         ("syntactic_marker", _CATEGORY),
     ],
     "examples": [("synset", pa.int32()), ("text", pa.string())],
     "mentions": [
-        ("example", pa.int32()),
-        ("sense", pa.int32()),
-        ("start", pa.int32()),
-        ("end", pa.int32()),
+        ("example", pa.int32()), ("sense", pa.int32()), ("start", pa.int32()), ("end", pa.int32()),
     ],
     "frames": [
-        ("synset", pa.int32()),
-        ("sense", pa.int32()),
-        ("frame", pa.int8()),
-        ("text", _CATEGORY),
+        ("synset", pa.int32()), ("sense", pa.int32()), ("frame", pa.int8()), ("text", _CATEGORY),
     ],
-}
+}  # fmt: skip
 
 
 def _counts(content: bytes) -> dict[str, int]:

@@ -6,15 +6,21 @@ member path ("../../x") has nowhere to go.
 
 from __future__ import annotations
 
+import hashlib
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from kbprobe.errors import SourceError
 
 Names = Callable[[str], bool]
+
+
+def sha256_of(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the sha256 (hex) of files by name, sorted."""
+    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
 
 
 def read_files(

@@ -49,13 +49,13 @@ def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:
     return ranges
 
 
-def run_starts(lengths: Iterable[int]) -> Ints:
+def run_starts(lengths: Iterable[int] | Ints) -> Ints:
     """Return where each of several runs begins when they are laid end to end, and where they end.
 
     >>> run_starts([2, 3]).tolist()
     [0, 2, 5]
     """
-    counted = np.fromiter(lengths, dtype=np.int64)
+    counted = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
     return np.concatenate([[0], np.cumsum(counted)]).astype(np.int64)
 
 

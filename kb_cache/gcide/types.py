@@ -65,8 +65,7 @@ class Gcide(Loaded):
     def pos_codes(self) -> npt.NDArray[np.int8]:
         """The part of speech of every sense, as an index into `POS`."""
         stored, names = codes(self.senses["pos"])
-        pos: npt.NDArray[np.int8] = np.array([POS.index(n) for n in names], dtype=np.int8)[stored]
-        return pos
+        return np.asarray(np.array([POS.index(name) for name in names], dtype=np.int8)[stored])
 
     @cached_property
     def word_ids(self) -> npt.NDArray[np.int32]:
@@ -86,8 +85,7 @@ class Gcide(Loaded):
     @cached_property
     def located(self) -> npt.NDArray[np.bool_]:
         """For every row of `contexts`, whether the word was found in it."""
-        found: npt.NDArray[np.bool_] = to_numpy(self.contexts["start"]) >= 0
-        return found
+        return np.asarray(to_numpy(self.contexts["start"]) >= 0)
 
     @cached_property
     def candidates(self) -> Ints:
@@ -99,11 +97,7 @@ class Gcide(Loaded):
         return {word: i for i, word in enumerate(self.words["word"].to_pylist())}
 
     def word_id(self, word: str) -> int:
-        """Return the row of a headword; case is ignored.
-
-        Raises:
-            UsageError: there is no such word.
-        """
+        """Return the row of a headword (case is ignored); UsageError if there is none."""
         found = self._ids.get(word.lower())
         if found is None:
             near = [known for known in self._ids if known[:3] == word[:3].lower()]
@@ -111,10 +105,6 @@ class Gcide(Loaded):
         return found
 
     def senses_of(self, word: str) -> range:
-        """Return the rows of a headword's senses.
-
-        Raises:
-            UsageError: there is no such word.
-        """
+        """Return the rows of a headword's senses; see `word_id`."""
         at = self.word_id(word)
         return range(int(self.sense_start[at]), int(self.sense_start[at + 1]))

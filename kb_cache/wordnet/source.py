@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb_cache.archives import read_files
+from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
 from kbprobe.errors import SourceError
 
@@ -62,11 +61,7 @@ class WordNetSource(Source):
 
 
 def read_source(path: Path | str) -> WordNetSource:
-    """Read a WordNet database in the layout that NLTK reads.
-
-    Args:
-        path: a folder, a zip or a (compressed) tar, which holds the files at its top or in one
-            of the folders ``wordnet/``, ``dict/``, ``corpora/wordnet/``, ``package/dict/``.
+    """Read a WordNet database in the layout that NLTK reads: a folder, a zip or a tar.
 
     Raises:
         SourceError: the path cannot be read, or a file that cannot be done without is missing.
@@ -82,14 +77,13 @@ def read_source(path: Path | str) -> WordNetSource:
             f"{path} is not a WordNet database: {', '.join(missing)} missing. Give the folder or "
             "archive that holds data.noun, index.noun and the other files (often called dict/)."
         )
-    sha256 = {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
     licence = found.get("LICENSE.txt") or found.get("LICENSE") or _licence_of(found["data.noun"])
     version = _VERSION.search(found["data.noun"][:4096]) or _VERSION.search(licence)
     files, notes = _complete(found)
     return WordNetSource(
         path=path,
         files=files,
-        sha256=dict(sorted(sha256.items())),
+        sha256=sha256_of(found),
         notes=notes,
         version=version.group(1).decode() if version else None,
         licence=licence,
@@ -108,8 +102,7 @@ def _licence_of(data_file: bytes) -> bytes:
 
 def _complete(found: Mapping[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Add what NLTK demands and some distributions leave out."""
-    files = dict(found)
-    notes = []
+    files, notes = dict(found), []
     if "lexnames" not in files:
         lines = (
             f"{number:02d}\t{name}\t{_LEXNAME_CLASS[name.partition('.')[0]]}\n"

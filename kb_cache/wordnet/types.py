@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from kb_cache.base import Loaded
 from kb_cache.graph import Graph
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Ints, run_starts
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
 
@@ -110,8 +110,7 @@ class WordNet(Loaded):
     def pos_codes(self) -> npt.NDArray[np.int8]:
         """The part of speech of every synset, as an index into `POS`."""
         stored, names = codes(self.synsets["pos"])
-        pos: npt.NDArray[np.int8] = np.array([POS.index(n) for n in names], dtype=np.int8)[stored]
-        return pos
+        return np.asarray(np.array([POS.index(name) for name in names], dtype=np.int8)[stored])
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -148,11 +147,7 @@ class WordNet(Loaded):
         return self.hypernyms.reversed
 
     def graph(self, *kinds: str) -> Graph:
-        """The union of the edges of some pointer kinds, over synsets.
-
-        Raises:
-            UsageError: an unknown kind.
-        """
+        """The union of the edges of some pointer kinds, over synsets; see `edges`."""
         ends = [self.edges(kind) for kind in kinds]
         source = np.concatenate([source for source, _ in ends])
         target = np.concatenate([target for _, target in ends])
@@ -177,13 +172,10 @@ class WordNet(Loaded):
         return source[rows].astype(np.int64), target[rows].astype(np.int64)
 
     def synset_id(self, name: str) -> int:
-        """Return the row of a synset, given its name.
+        """Return the row of a synset, given its name; UsageError if there is none.
 
         As with NLTK, any of its lemmas will do, with the number that this lemma gives it:
         "big.a.01" is large.a.01.
-
-        Raises:
-            UsageError: there is no such synset.
         """
         found = self._ids.get(name)
         if found is None:
@@ -218,5 +210,4 @@ class WordNet(Loaded):
 
 
 def _bounds(sorted_ids: npt.NDArray[np.int32], size: int) -> Ints:
-    counts = np.bincount(sorted_ids, minlength=size)
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
+    return run_starts(np.bincount(sorted_ids, minlength=size))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, ragged_ranges, run_starts
 from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
@@ -133,18 +133,11 @@ class Ragged:
 
     def array(self, rows: slice) -> pa.Array:
         """Return the rows as a list array of dictionary arrays, or of structs of them."""
-        from kbprobe.arrays import ragged_ranges
-
         line = self.line[rows]
         lengths = np.diff(self.indptr)[line]
         entries = ragged_ranges(self.indptr[line], lengths)
-        parts = {
-            name: pa.DictionaryArray.from_arrays(
-                pa.array(part.codes[entries].astype(np.int32)), part.values
-            )
-            for name, part in self.parts.items()
-        }
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        parts = {name: part.take(entries).array(slice(None)) for name, part in self.parts.items()}
+        offsets = run_starts(lengths).astype(np.int32)
         values = (
             parts[""] if "" in parts else pa.StructArray.from_arrays([*parts.values()], [*parts])
         )

@@ -62,14 +62,11 @@ def download(
 
     Args:
         url: http or https; redirections are followed.
-        target: the file to write; its folder is made.
+        target: the file to write, which is returned; its folder is made.
         sha256: of the whole file, in hex. Without it a file is accepted when it is as long as
             the server says.
         size: of the whole file, in bytes.
         progress: called with (bytes received, bytes in all or None if the server does not say).
-
-    Returns:
-        ``target``.
 
     Raises:
         SourceError: there is no such file, the server sent something else (a web page, another
@@ -88,7 +85,7 @@ def download(
     return target
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Download:
     """One download, over as many connections as it takes; the fields are `download`'s."""
 
@@ -98,13 +95,9 @@ class _Download:
     size: int | None
     progress: Progress | None
 
-    @property
-    def part(self) -> Path:
-        return self.target.with_name(f"{self.target.name}.part")
-
-    @property
-    def note(self) -> Path:
-        return self.target.with_name(f"{self.target.name}.part.json")
+    def __post_init__(self) -> None:
+        self.part = self.target.with_name(f"{self.target.name}.part")
+        self.note = self.target.with_name(f"{self.target.name}.part.json")
 
     def run(self) -> None:
         """Fetch, check and put into place."""
@@ -144,6 +137,13 @@ class _Download:
         self._discard()
         raise SourceError(why)
 
+    def _refuse_web_page(self) -> NoReturn:
+        self._refuse(
+            f"{self.url} answers with a web page instead of the file: perhaps a login page or a "
+            "notice of your network's. Open the address in a browser, or get the file in another "
+            "way and give it with --from."
+        )
+
     def _failed(self, why: str) -> SourceError:
         return SourceError(
             f"downloading {self.url} failed: {why}. {self._received():,} bytes have arrived and "
@@ -152,11 +152,7 @@ class _Download:
         )
 
     def _fetch_rest(self, session: Session) -> None:
-        """Fetch what is missing over one connection.
-
-        Raises:
-            _Interrupted: it ended early.
-        """
+        """Fetch what is missing over one connection, or raise `_Interrupted`."""
         from requests import RequestException
 
         done = self._received()
@@ -192,7 +188,7 @@ class _Download:
                 f"{response.reason}. Get the file in another way and give it with --from."
             )
         if response.headers.get("Content-Type", "").partition(";")[0].strip() == "text/html":
-            self._refuse(_web_page(self.url))
+            self._refuse_web_page()
         start, total = 0, None
         if response.status_code == 206:
             match = _CONTENT_RANGE.match(said)
@@ -230,7 +226,7 @@ class _Download:
                     if not chunk:
                         break
                     if done == 0 and _WEB_PAGE.match(chunk):
-                        self._refuse(_web_page(self.url))
+                        self._refuse_web_page()
                     done += len(chunk)
                     if total is not None and done > total:
                         self._refuse(f"{self.url} sends more than the {total:,} bytes it should be")
@@ -248,11 +244,9 @@ class _Download:
         """The version that the note states of the bytes received, None if it is of no use."""
         try:
             note = json.loads(self.note.read_text())
-        except (OSError, ValueError):
+            validator = note["validator"] if note["url"] == self.url else None
+        except (OSError, ValueError, TypeError, KeyError):
             return None
-        if not isinstance(note, dict) or note.get("url") != self.url:
-            return None
-        validator = note.get("validator")
         return validator if isinstance(validator, str) else None
 
 
@@ -267,14 +261,6 @@ def _session() -> Session:
         retry_after_max=LONGEST_WAIT,
     )  # fmt: skip
     session = Session()
-    for scheme in ("https://", "http://"):
-        session.mount(scheme, HTTPAdapter(max_retries=retries))
+    session.mount("https://", HTTPAdapter(max_retries=retries))
+    session.mount("http://", HTTPAdapter(max_retries=retries))
     return session
-
-
-def _web_page(url: str) -> str:
-    return (
-        f"{url} answers with a web page instead of the file: perhaps a login page or a notice of "
-        "your network's. Open the address in a browser, or get the file in another way and give "
-        "it with --from."
-    )

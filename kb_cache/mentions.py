@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -67,21 +68,16 @@ class Inflections:
 
     rules: Rules
     exceptions: Exceptions
-    _forms: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False)
-    _bases: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict, repr=False)
+    _bases: dict[tuple[str, str], set[str]] = field(default_factory=dict, repr=False)
 
     def matches(self, token: str, word: str, pos: str) -> bool:
-        """Tell whether ``token`` is ``word`` or an inflected form of it (both lower case).
-
-        Args:
-            token: what the text has.
-            word: a base form, such as a token of a lemma.
-            pos: "n", "v", "a", "s" or "r".
-        """
+        """Tell whether ``token`` is ``word`` or an inflected form of it (both lower case)."""
         pos = "a" if pos == "s" else pos
-        return token == word or word in self._bases_of(token, pos) or token in self._of(word, pos)
+        if token == word or word in self._bases_of(token, pos):
+            return True
+        return token in _forms(word, _UNIVERSAL_POS[pos])
 
-    def _bases_of(self, token: str, pos: str) -> frozenset[str]:
+    def _bases_of(self, token: str, pos: str) -> set[str]:
         key = (token, pos)
         if key not in self._bases:
             bases = set(self.exceptions.get(pos, {}).get(token, ()))
@@ -89,17 +85,12 @@ class Inflections:
                 # Two letters must stay: "as" is no plural of "a", nor "being" a form of "b".
                 if token.endswith(ending) and len(token) - len(ending) > 1:
                     bases.add(token[: -len(ending)] + replacement)
-            self._bases[key] = frozenset(bases)
+            self._bases[key] = bases
         return self._bases[key]
 
-    def _of(self, word: str, pos: str) -> frozenset[str]:
-        key = (word, pos)
-        if key not in self._forms:
-            self._forms[key] = _lemminflect_forms(word, _UNIVERSAL_POS[pos])
-        return self._forms[key]
 
-
-def _lemminflect_forms(word: str, universal_pos: str) -> frozenset[str]:
+@cache
+def _forms(word: str, universal_pos: str) -> frozenset[str]:
     from lemminflect import getAllInflections, getAllInflectionsOOV
 
     if not word.isalpha():
@@ -140,28 +131,21 @@ class MentionFinder:
 
     def _matches(self, lemma: _Lemma) -> Iterable[tuple[int, Span]]:
         for first in range(len(self._tokens)):
-            for quality, last in self._match_at(lemma, 0, first):
+            found = list(self._match_at(lemma, 0, first))
+            joined = self._match_joined(lemma, first)
+            for quality, last in found if joined is None else [*found, (_INFLECTED, joined)]:
                 span = self._span(lemma, first, last)
                 if span is None:
                     continue
                 if quality == _EXACT and self._text[span.start : span.end] != lemma.spaced:
                     quality = _OTHER_CASE
                 yield (_IN_COMPOUND if self._in_compound(span) else quality), span
-            last_joined = self._match_joined(lemma, first)
-            if last_joined is not None:
-                span = self._span(lemma, first, last_joined)
-                if span is not None:
-                    yield (_IN_COMPOUND if self._in_compound(span) else _INFLECTED), span
 
     def _match_at(self, lemma: _Lemma, i: int, t: int) -> Iterable[tuple[int, int]]:
-        """Match the lemma's tokens from ``i`` at the text's tokens from ``t``.
-
-        Yields ``(quality, index of the last text token)``.
-        """
-        pattern = lemma.tokens
+        """Match the tokens from ``i`` at the text's from ``t``: ``(quality, last text token)``."""
         for quality, used_pattern, used_tokens in self._match_one(lemma, i, t):
             next_i, next_t = i + used_pattern, t + used_tokens
-            if next_i == len(pattern):
+            if next_i == len(lemma.tokens):
                 yield quality, next_t - 1
             elif next_t < len(self._tokens) and self._gap_fits(lemma, next_i, next_t):
                 for rest, last in self._match_at(lemma, next_i, next_t):

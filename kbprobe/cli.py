@@ -49,18 +49,12 @@ class Dispatch(click.Group):
         super().__init__(name, commands)
         self._otherwise = otherwise
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Choose by the first word; no words at all ask for help."""
         words = args or ["--help"]
         if words[0] in self.commands:
-            return super().make_context(info_name, words, parent, **extra)
-        return self._otherwise(words).make_context(info_name, words, parent, **extra)
+            return super().make_context(info_name, words, *rest, **extra)
+        return self._otherwise(words).make_context(info_name, words, *rest, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command chosen."""
@@ -71,12 +65,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     """Run a click command and return its exit code; never raises but with ``--debug``.
 
     ``--debug`` is understood anywhere before a ``--``, after a subcommand as well; ``--version``
-    alone.
-
-    Args:
-        command: a command or group.
-        args: the arguments; None for those of the process.
-        prog_name: how the command is called, for its messages.
+    alone. Without ``args``, those of the process are taken.
     """
     words = list(sys.argv[1:] if args is None else args)
     options = words[: words.index("--")] if "--" in words else words
@@ -105,12 +94,11 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
 
 def _describe(error: BaseException) -> tuple[str, int]:
     """The message for an error (after "PROG: ") and the exit code."""
-    if isinstance(error, click.Abort):
-        # click turns both Ctrl-C and the end of input at a prompt into this.
-        if isinstance(error.__cause__ or error.__context__, EOFError):
-            return "error: input ended where an answer was expected", FAILED
-        return "Interrupted; nothing was left half written.", INTERRUPTED
-    if isinstance(error, KeyboardInterrupt):
+    # click turns both Ctrl-C and the end of input at a prompt into its Abort.
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, click.Abort) and isinstance(cause, EOFError):
+        return "error: input ended where an answer was expected", FAILED
+    if isinstance(error, click.Abort | KeyboardInterrupt):
         return "Interrupted; nothing was left half written.", INTERRUPTED
     if isinstance(error, click.UsageError):
         context = error.ctx
@@ -118,10 +106,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
         return f"error: {error.format_message()}{hint}", WRONG_USAGE
     if isinstance(error, click.ClickException):
         return f"error: {error.format_message()}", error.exit_code
-    if isinstance(error, UsageError):
-        return f"error: {error}", WRONG_USAGE
     if isinstance(error, KbprobeError):
-        return f"error: {error}", FAILED
+        return f"error: {error}", WRONG_USAGE if isinstance(error, UsageError) else FAILED
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"error: {error.strerror}{where}", FAILED

@@ -41,10 +41,8 @@ def find_damage(
 ) -> list[str]:
     """Return a sentence for each file that is missing or differs from its record.
 
-    Args:
-        folder: where the files are.
-        expected: path within the folder -> (sha256, size in bytes or None if not recorded).
-        full: compare checksums as well, which reads every byte; otherwise presence and size alone.
+    ``expected`` gives sha256 and size (None if not recorded) by the path within the folder.
+    Without ``full``, presence and size alone are compared.
     """
     damage = []
     for name, (sha256, size) in expected.items():
@@ -88,11 +86,9 @@ def already_there(
         return False
     try:
         held = json.loads((folder / record).read_text(encoding="utf-8"))
-        files = (
-            held["files"]
-            if isinstance(held["files"], dict)
-            else {entry["path"]: entry["sha256"] for entry in held["files"]}
-        )
+        files = held["files"]
+        if not isinstance(files, dict):
+            files = {entry["path"]: entry["sha256"] for entry in files}
         same = held["request"] == json.loads(json.dumps(request))
     except (OSError, ValueError, KeyError, TypeError):
         raise UsageError(
@@ -115,10 +111,7 @@ def already_there(
 def locked(path: Path, doing: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Hold a lock file; the system frees it when the process dies. Not reentrant.
 
-    Args:
-        path: the lock file; its folder is made.
-        doing: what the holder does ("writing wordnet-3.0"), for the message.
-        timeout: seconds to wait for another process.
+    Its folder is made. ``doing`` says for the message what the holder does ("writing x").
 
     Raises:
         CacheError: another process held the lock for longer than ``timeout``.
@@ -142,11 +135,7 @@ def locked(path: Path, doing: str, timeout: float = LOCK_TIMEOUT) -> Iterator[No
 
 
 def write_file(target: Path, content: str | bytes) -> None:
-    """Write a file, whole or not at all; its folder is made.
-
-    Raises:
-        OSError: it cannot be written, or the disk is full; an earlier file is kept.
-    """
+    """Write a file as `replacing_file` does."""
     with replacing_file(target) as aside:
         aside.write_bytes(content.encode() if isinstance(content, str) else content)
 
@@ -162,7 +151,7 @@ def replacing_file(target: Path) -> Iterator[Path]:
     aside = sibling(target, "new")
     try:
         yield aside
-        _flush_file(aside)
+        _flush(aside)
         aside.replace(target)
     except BaseException:
         with suppress(OSError):
@@ -198,7 +187,9 @@ def replacing_folder(target: Path) -> Iterator[Path]:
             yield aside
         # Some systems keep the lock file, and refuse to rename a folder with an open one.
         (aside / LOCK).unlink(missing_ok=True)
-        _flush(aside)
+        for parent, _, files in os.walk(aside):  # so that the rename cannot overtake the content
+            for path in (*files, ""):
+                _flush(Path(parent, path))
         _swap(aside, target)
     except BaseException:
         remove_tree(aside)
@@ -263,41 +254,26 @@ def sibling(target: Path, what: str) -> Path:
 
 
 def _swap(aside: Path, target: Path) -> None:
-    if not target.exists():
-        aside.rename(target)
-        _flush_folder(target.parent)
-        return
-    old = sibling(target, "old")
-    target.rename(old)
+    old = sibling(target, "old") if target.exists() else None
+    if old:
+        target.rename(old)
     try:
         aside.rename(target)
     except BaseException:
-        old.rename(target)
+        if old:
+            old.rename(target)
         raise
-    _flush_folder(target.parent)
-    remove_tree(old)
+    _flush(target.parent)
+    if old:
+        remove_tree(old)
 
 
-def _flush(folder: Path) -> None:
-    """Force files and folders to the disk, so that the rename cannot overtake their content."""
-    for parent, _, files in os.walk(folder):
-        for name in files:
-            _flush_file(Path(parent, name))
-        _flush_folder(Path(parent))
-
-
-def _flush_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _flush_folder(folder: Path) -> None:
-    if os.name != "posix":  # other systems cannot open a folder
+def _flush(path: Path) -> None:
+    """Force a file or a folder to the disk."""
+    folder = path.is_dir()
+    if folder and os.name != "posix":  # other systems cannot open a folder
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         os.fsync(descriptor)
     finally:

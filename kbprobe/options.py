@@ -28,8 +28,8 @@ class Options(BaseModel):
         """Validate options given by name.
 
         Raises:
-            UsageError: a name is unknown or a value impossible; the message names the
-                owner, the option as it is written on the command line, and the remedy.
+            UsageError: a name is unknown or a value impossible; the message names the owner, and
+                the option as it is written on the command line.
         """
         for name in values:
             if name not in cls.model_fields:

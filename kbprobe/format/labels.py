@@ -25,11 +25,7 @@ SUFFIXES = (".jsonl", ".parquet")
 
 
 def check_suffix(path: Path) -> None:
-    """Make sure that a labels file can be written under this name.
-
-    Raises:
-        UsageError: its name does not end in .jsonl or .parquet.
-    """
+    """Raise a UsageError if the name of a labels file does not end in .jsonl or .parquet."""
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path}: the name of a labels file ends in {' or '.join(SUFFIXES)}.")
 
@@ -108,9 +104,7 @@ def _schema() -> Any:
 
     vote = pa.struct([("annotator", pa.string()), ("answer", pa.int32()), ("label", pa.string())])
     text, number = pa.string(), pa.int32()
-    return pa.schema(
-        {
-            **{"id": text, "answer": number, "label": text, "kept": pa.bool_(), "reason": text},
-            **{"agreement": pa.float64(), "rule": text, "votes": pa.list_(vote)},
-        }
-    )
+    return pa.schema({
+        "id": text, "answer": number, "label": text, "kept": pa.bool_(), "reason": text,
+        "agreement": pa.float64(), "rule": text, "votes": pa.list_(vote),
+    })  # fmt: skip

@@ -18,8 +18,7 @@ import pyarrow as pa
 from kb_cache.base import Progress
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide import text as text
-from kb_cache.gcide.package import read_json
-from kb_cache.gcide.source import GcideSource, RawEntry, RawSense
+from kb_cache.gcide.source import GcideSource, RawEntry, RawSense, read_json
 from kb_cache.gcide.tagged import read_tagged
 from kb_cache.mentions import Inflections, MentionFinder
 

@@ -10,17 +10,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
+from typing import Any
 
 from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
+from kb_cache.gcide.markup import decode
 from kb_cache.gcide.types import KIND, PACKAGED
 from kbprobe.errors import MissingDependencyError, SourceError
 
@@ -37,6 +40,13 @@ _LICENCE_FILES = ("COPYING", "LICENSE.txt")
 #: Far above the largest letter (7 MB), far below what exhausts memory.
 _MAX_FILE_BYTES = 128 * 2**20
 
+#: Where the end of a verse was swallowed, its author follows: "to quit the ken Trench."
+_CUT_AT_AUTHOR = re.compile(
+    r"[a-z,;](?<!\bof)(?<!\bby)(?<!\band)(?<!\bas)(?<!\bthe)(?<!\bin)(?<!\blike)(?<!against) +"
+    r"(?:Shak|Milton|Dryden|Pope|Tennyson|Spenser|Chaucer|Longfellow|Addison|Cowper|Swift|Prior|"
+    r"Beau\. & Fl|Chapman|Waller|Sir W\. Scott|Young|Wordsworth|Coleridge|Trench|Byron|Thomson|"
+    r"Drayton|Hudibras|Goldsmith|Herbert|Macaulay|Emerson|Locke|Mrs\. Browning|Rowe)\.?$"
+)
 _VERSION = re.compile(r"gcide-(\d+(?:\.\d+)+)")
 
 
@@ -159,3 +169,48 @@ def _version(path: Path, kind: str) -> str | None:
 
 def _wanted(name: str) -> bool:
     return name in _LICENCE_FILES or _format_of(name) is not None
+
+
+def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
+    """Yield the entries of all files, in their order.
+
+    Their JSON maps each word to ``{"entry", "pos": [{"part_of_speech", "definitions": [{"text",
+    "examples"}], "cs", "syn", "etymology"}]}``. Quotations of the last definition are left out
+    where phrases ("cs": *dog in the manger*) follow it: the extractor gave it those of the phrases
+    as well.
+
+    Raises:
+        SourceError: a file is not JSON of this shape; the message names file and word.
+    """
+    for name, content in files.items():
+        try:
+            words = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{name} is not JSON: {error}") from error
+        if not isinstance(words, dict):
+            raise SourceError(f"{name} is not a JSON object of words: it does not begin with '{{'")
+        for key, described in words.items():
+            try:
+                yield from _entries(described)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise SourceError(
+                    f"{name}: the entry of {key!r} is not as expected: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+
+def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:
+    for block in described["pos"]:
+        entry = RawEntry(decode(described["entry"]), block["part_of_speech"])
+        last = len(block["definitions"]) - 1
+        for at, definition in enumerate(block["definitions"]):
+            sense = RawSense(decode(definition["text"]))
+            for text in map(decode, definition["examples"]):
+                if at == last and "cs" in block:
+                    entry.lost["quotations of phrases"] += 1
+                elif _CUT_AT_AUTHOR.search(text):
+                    entry.lost["cut short"] += 1
+                else:
+                    sense.quotations.append((text, ""))
+            entry.senses.append(sense)
+        yield entry

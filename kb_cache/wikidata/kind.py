@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import Field
 
 from kb_cache.base import Compiled, Holding, Kind, OwnDataOptions, Progress, Source
-from kb_cache.wikidata.holding import endpoints_answers
 from kb_cache.wikidata.source import RdfFile
+from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.types import KIND
 
 _PREFIX = re.compile(rf"^{KIND}[-_]")

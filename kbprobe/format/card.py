@@ -1,20 +1,21 @@
-"""The front matter of a card: what the Hub and ``datasets`` read of it."""
+"""The front matter of a card: what the Hub and ``datasets`` read of it, sizes included."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kbprobe.format.arrow_size import arrow_bytes
+import numpy as np
+
+from kbprobe.arrays import ragged_ranges
+from kbprobe.columns import to_numpy
 from kbprobe.format.attribution import languages_of
 from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.items import arrow_schema
+from kbprobe.format.items import COLUMNS, Coded, Items, Ragged, arrow_schema
 from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from kbprobe.format.items import Items
 
 SIZES = (
     (1_000, "n<1K"),
@@ -25,7 +26,7 @@ SIZES = (
 )
 """The Hub's size categories, each with the rows that it ends before."""
 
-Configs = Mapping[str, Mapping[str, "Items"]]
+Configs = Mapping[str, Mapping[str, Items]]
 
 
 def front_matter(
@@ -112,3 +113,46 @@ def _info(manifest: Mapping[str, Any], config: str, splits: Mapping[str, Items])
         "download_size": sum(entry.bytes for entry in _entries(manifest, config)),
         "dataset_size": sum(sizes.values()),
     }
+
+
+def arrow_bytes(items: Items) -> int:
+    """Return the bytes of all rows in the types of :func:`kbprobe.format.items.arrow_schema`.
+
+    ``datasets`` calls this number ``num_bytes``. It counts as ``pyarrow.Table.nbytes`` does, an
+    offset for each string and list, but for bitmaps of nulls: there are none.
+    """
+    return sum(_column_bytes(items, name) for name in COLUMNS)
+
+
+def _column_bytes(items: Items, name: str) -> int:
+    rows = items.rows
+    if name == "choices":
+        texts = items.columns["choice_text"]
+        assert isinstance(texts, Coded)
+        labels = _offsets(rows) + _offsets(texts.codes.size) + texts.codes.size
+        return _offsets(rows) + _strings(texts, texts.codes) + labels
+    value: Any = items.columns.get(name, "")
+    if isinstance(value, str):
+        return _offsets(rows) + rows * len(value.encode())
+    if isinstance(value, Coded):
+        lists = _offsets(rows) if value.codes.ndim > 1 else 0
+        return lists + _strings(value, value.codes)
+    if isinstance(value, Ragged):
+        entries = ragged_ranges(value.indptr[value.line], np.diff(value.indptr)[value.line])
+        parts = (_strings(part, part.codes[entries]) for part in value.parts.values())
+        return _offsets(rows) + sum(parts)
+    if isinstance(value, np.ndarray):
+        return 4 * value.size + (_offsets(rows) if value.ndim > 1 else 0)
+    return int(value.nbytes)
+
+
+def _strings(column: Coded, codes: Any) -> int:
+    """Bytes of the strings that ``codes`` choose, and of their offsets."""
+    import pyarrow.compute as pc
+
+    lengths = to_numpy(pc.binary_length(column.values))
+    return _offsets(codes.size) + int(lengths[codes].sum(dtype=np.int64))
+
+
+def _offsets(entries: int) -> int:
+    return 4 * entries

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_cache.gcide.compile import compile_gcide
-from kb_cache.gcide.package import read_json
-from kb_cache.gcide.source import RawEntry, read_source
+from kb_cache.gcide.source import RawEntry, read_json, read_source
 from kb_cache.gcide.tagged import read_tagged
 from kbprobe.errors import SourceError
 

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kb_cache.wikidata.holding import EndpointAnswers
 from kb_cache.wikidata.sparql import answers as sparql_answers
+from kb_cache.wikidata.sparql.answers import EndpointAnswers
 from kb_cache.wikidata.sparql.cache import CachedEndpoint, NotCached
 from kb_cache.wikidata.sparql.endpoint import WIKIDATA, Endpoint, EndpointError, Limits
 from kb_cache.wikidata.sparql.session import QuerySession, select_values

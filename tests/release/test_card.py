@@ -17,10 +17,9 @@ import yaml
 from builders.engine.card import cell
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.format.arrow_size import arrow_bytes
 from kbprobe.format.attribution import software_entry
 from kbprobe.format.canary import canary_of
-from kbprobe.format.card import hub_features, size_category
+from kbprobe.format.card import arrow_bytes, hub_features, size_category
 from kbprobe.format.items import arrow_schema, features, plain
 from release.canary_column import add_canary_column
 from release.cards import split_card

@@ -128,11 +128,7 @@ def _json(data: bytes) -> Any:
 
 
 def row_questions(records: Records, source: str) -> Questions:
-    """Read every row as a question.
-
-    Args:
-        records: the rows.
-        source: what they were read from, for the message.
+    """Read every row as a question; ``source`` is what they were read from, for the message.
 
     Raises:
         KbprobeError: any row is malformed or unlabelled; it names the first few by place and
@@ -241,15 +237,9 @@ def checked_item(
 ) -> Item:
     """Check a row's values, which have the right types and no blank or missing texts.
 
-    Args:
-        name: the row's id.
-        setup: None: a mask in the question makes it a cloze.
-        question: the question.
-        texts: the choices.
-        labels: their labels, as many.
-        answer: the gold's index, as kbprobe's own rows give it; ``key`` must agree.
-        key: elsewhere the gold's label, or its index from 0 if an integer and labels are letters.
-        at: what the choices are within, for the message.
+    Where ``setup`` is None a mask in the question makes it a cloze. kbprobe's own rows give the
+    gold's index as ``answer``, and ``key`` must agree. Elsewhere ``key`` is its label, or its index
+    from 0 if an integer and labels are letters. ``at`` says what the choices are within.
 
     Raises:
         RowError: the row cannot be scored.

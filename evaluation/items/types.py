@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
 from kbprobe.format.setups import MASK as MASK
@@ -123,7 +121,7 @@ def fingerprint(items: Sequence[Item]) -> str:
 
 def choice_starts(items: Sequence[Item]) -> Ints:
     """Number all choices of all items: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
-    return np.concatenate([[0], np.cumsum([len(item.choices) for item in items])]).astype(np.int64)
+    return run_starts(len(item.choices) for item in items)
 
 
 def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:

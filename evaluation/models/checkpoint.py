@@ -36,14 +36,11 @@ class Checkpoint:
 
     Attributes:
         id: as the user wrote it.
-        folder: where its files are on this machine.
         revision: the commit that a Hub checkpoint resolved to.
         head: the head that its architecture names; :data:`ENCODER` where it names none that is
             known here.
-        capabilities: what it can do as it is.
         architecture: the class that wrote the weights, such as ``RobertaForMaskedLM``.
         weights_sha256: hash of weights and configuration.
-        tokenizer_sha256: hash of the tokenizer's files.
         loading: further arguments of ``from_pretrained``.
     """
 

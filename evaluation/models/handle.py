@@ -23,11 +23,7 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 16384, "mps": 4096}
 class ModelHandle:
     """One checkpoint on one device, for any number of runs.
 
-    Attributes:
-        checkpoint: what it is.
-        device, dtype: where and how it runs.
-        batch_tokens: padded tokens in a batch.
-        seconds, training_seconds: spent on loading and on fine-tuning so far.
+    ``seconds`` and ``training_seconds`` were spent on loading and on fine-tuning so far.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:
@@ -35,20 +31,13 @@ class ModelHandle:
 
         Raises:
             UsageError: there is no such checkpoint, device or dtype.
-            KbprobeError: its files cannot be fetched or read.
-            MissingDependencyError: torch or transformers is not installed.
+            KbprobeError: its files cannot be fetched or read, or torch is not installed.
         """
         for package in ("torch", "transformers", "matplotlib"):
             require(package, "eval", "evaluating models")
-        if model == NO_MODEL:
-            self.checkpoint = no_checkpoint()
-        else:
-            self.checkpoint = open_checkpoint(
-                model,
-                revision=options.revision,
-                model_args=options.model_args,
-                trust_remote_code=options.trust_remote_code,
-            )
+        given = options.model_dump(include={"revision", "model_args", "trust_remote_code"})
+        none = model == NO_MODEL
+        self.checkpoint = no_checkpoint() if none else open_checkpoint(model, **given)
         self.device = choose_device(options.device)
         self.dtype = choose_dtype(options.dtype, self.device)
         default = BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])

@@ -68,10 +68,9 @@ def load_model(
 def load_for_training(
     checkpoint: Checkpoint, device: torch.device, head: Head
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Load the weights in float32; the head may be missing, since it is trained next.
+    """Load the weights in float32, and name the parameters that the checkpoint does not hold.
 
-    Returns:
-        The model, and the names of the parameters that the checkpoint does not hold.
+    The head may be missing, since it is trained next.
 
     Raises:
         UsageError: the checkpoint lacks the encoder.

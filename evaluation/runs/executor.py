@@ -67,8 +67,7 @@ def execute(
 
 
 def _model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
-    values = {name: getattr(spec.run, name) for name in ModelOptions.model_fields}
-    return spec.model, ModelOptions(**values)
+    return spec.model, ModelOptions(**spec.run.model_dump(include=set(ModelOptions.model_fields)))
 
 
 def _execute(

@@ -27,15 +27,10 @@ from kbprobe.options import Options, option_name
 
 @dataclass(frozen=True)
 class Run:
-    """A run that is ready to be looked up or scored.
+    """A run that is ready to be looked up or scored; its model is not yet loaded.
 
-    Attributes:
-        spec: as it was asked for.
-        model: the model, identified and not yet loaded.
-        scorer: scores the rows.
-        learner: is fitted first; None: the model is scored as it is.
-        rows: the rows to score.
-        train: the rows that may be learnt from; None where nothing needs them.
+    ``learner`` is None where the model is scored as it is, and ``train``, the rows that may be
+    learnt from, where nothing needs them.
     """
 
     spec: RunSpec
@@ -97,14 +92,14 @@ class Run:
         replaced under the same name does not.
         """
         checkpoint = self.model.checkpoint
+
+        def named(entry: ScorerEntry | LearnerEntry, options: Options) -> dict[str, Any]:
+            own = options.model_dump(mode="json")
+            return {"name": entry.name, "version": entry.version, "options": own}
+
         learner = None
         if self.learner is not None and self.learner_options is not None:
-            learner = {
-                "name": self.learner.name,
-                "version": self.learner.version,
-                "options": self.learner_options.model_dump(mode="json"),
-                "rows": self.spec.run.train,
-            }
+            learner = {**named(self.learner, self.learner_options), "rows": self.spec.run.train}
         return {
             "model": {
                 "weights": checkpoint.weights_sha256,
@@ -115,11 +110,7 @@ class Run:
                 "batch_tokens": self.model.batch_tokens,
             },
             "rows": self.rows.fingerprint,
-            "scorer": {
-                "name": self.scorer.name,
-                "version": self.scorer.version,
-                "options": self.scorer_options.model_dump(mode="json"),
-            },
+            "scorer": named(self.scorer, self.scorer_options),
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
             "seed": None if self.train is None else self.spec.run.seed,

@@ -82,14 +82,11 @@ class ScoreCache:
         """
         import pyarrow as pa
 
-        def lists(values: Floats | Ints) -> pa.Array:
-            return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pa.array(values))
-
         reasons = [scores.set_aside.get(row) for row in range(len(starts) - 1)]
         table = pa.table(
             {
-                "scores": lists(scores.scores),
-                "tokens": lists(scores.tokens),
+                "scores": _lists(starts, scores.scores),
+                "tokens": _lists(starts, scores.tokens),
                 "set_aside": pa.array(reasons, pa.string()),
             }
         )
@@ -116,8 +113,7 @@ class ScoreCache:
         """
         import pyarrow as pa
 
-        offsets = run_starts(np.diff(starts)[rows]).astype(np.int32)
-        lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(scores))
+        lists = _lists(run_starts(np.diff(starts)[rows]), scores)
         self._write(pa.table({"row": pa.array(rows), "scores": lists}), _part_name(part))
 
     def _write(self, table: pa.Table, name: str) -> None:
@@ -140,6 +136,12 @@ class ScoreCache:
 def choices_of(rows: Ints, starts: Ints) -> Ints:
     """Return the numbers of all choices of some items, item after item."""
     return ragged_ranges(starts[rows], np.diff(starts)[rows])
+
+
+def _lists(starts: Ints, values: Floats | Ints) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pa.array(values))
 
 
 def _part_name(part: int) -> str:

@@ -25,7 +25,7 @@ class RunSpec:
     Attributes:
         probe: a folder, a file, a Hub id, or a data set in memory.
         model: a folder, a ``.gguf`` file or a Hub id.
-        run: config, split, limit, scorer or learner, training size, seed, and how the model runs.
+        run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
         folder: where its results go; None: nowhere.
     """
@@ -69,12 +69,9 @@ class RunSpec:
 
     def single_options(self) -> list[str]:
         """Return the names of given options that belong to a single run: they say what to keep."""
-        models = [entry.options for entry in plugins()]
-        return [
-            name
-            for name in self.options
-            if any(name in m.model_fields and m.model_fields[name].exclude for m in models)
-        ]
+        fields = [entry.options.model_fields for entry in plugins()]
+        kept = {name for own in fields for name, field in own.items() if field.exclude}
+        return [name for name in self.options if name in kept]
 
     def plugin_options(self, model: type[Options]) -> Options:
         """Return the options of one scorer or learner: those given, defaults elsewhere."""

@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 
 
 def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
-    """Cut sequences into batches, longest first.
+    """Cut sequences into batches of at most ``budget`` padded tokens, and return their numbers.
 
-    Args:
-        lengths: tokens of each sequence, shape [sequences].
-        budget: padded tokens that a batch may hold. A longer sequence is a batch of its own.
-
-    Returns:
-        The numbers of the sequences of each batch. The longest come first, so that memory that
-        does not suffice is found out at once.
+    The longest come first, so that memory that does not suffice is found out at once. A sequence
+    that is longer than the budget is a batch of its own.
 
     >>> [batch.tolist() for batch in cut_batches(np.array([3, 9, 4, 4]), 9)]
     [[1], [2, 3], [0]]

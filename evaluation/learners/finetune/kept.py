@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training
-from evaluation.learners.finetune.options import RECORD
+from evaluation.learners.finetune import RECORD
 from evaluation.learners.finetune.training import finetune
 from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint

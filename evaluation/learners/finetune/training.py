@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
-from evaluation.learners.finetune.options import FinetuneOptions
+from evaluation.learners.finetune import FinetuneOptions
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
 from evaluation.scorers.batching import free_memory, out_of_memory
@@ -182,11 +182,7 @@ class _Training:
         return [batches[at] for at in random.permutation(len(batches))]
 
     def _accumulate(self, batch: Ints, step: int) -> float:
-        """Compute a step's gradients and mean loss, in as many parts as memory asks for.
-
-        Raises:
-            KbprobeError: not even one row fits into memory.
-        """
+        """Compute a step's gradients and mean loss, in as many parts as memory asks for."""
         while True:
             try:
                 return self._backward(batch, step)

@@ -176,9 +176,10 @@ def _logits_after(
     """Return the logits after some tokens of the flattened batch, shape [rows, vocabulary]."""
     head = model.get_output_embeddings()
     if head is None:
-        return _flat(model(**inputs, use_cache=False).logits)[rows]
+        logits: torch.Tensor = model(**inputs, use_cache=False).logits
+        return logits.flatten(0, -2)[rows]
     with _only(head, rows) as shapes:
-        logits = _flat(model(**inputs, use_cache=False).logits)
+        logits = model(**inputs, use_cache=False).logits.flatten(0, -2)
     # A model may project with the head's weights without calling it.
     return logits if shapes and len(logits) == len(rows) else logits[rows]
 
@@ -198,7 +199,3 @@ def _only(head: torch.nn.Module, rows: torch.Tensor) -> Iterator[list[torch.Size
         yield shapes
     finally:
         handle.remove()
-
-
-def _flat(logits: torch.Tensor) -> torch.Tensor:
-    return logits.flatten(0, -2)

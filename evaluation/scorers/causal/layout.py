@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,16 +67,22 @@ class Batch(NamedTuple):
     slot_weight: Floats
 
 
+_KINDS = {
+    "lengths": "q",
+    "item": "q",
+    "slot_choice": "q",
+    "slot_weight": "d",
+    **dict.fromkeys(("tokens", "positions", "ends", "cell_after", "cell_target"), "i"),
+}
+"""What is collected of sequences, and as what type of :class:`array.array`."""
+
+
 class LayoutBuilder:
     """Collects sequences one by one."""
 
     def __init__(self) -> None:
-        self._tokens, self._positions, self._ends = array("i"), array("i"), array("i")
-        self._after, self._target = array("i"), array("i")
-        self._lengths, self._items, self._slots = array("q"), array("q"), array("q")
-        self._branched: list[bool] = []
-        self._slot_cells, self._slot_choice = array("q"), array("q")
-        self._slot_weight = array("d")
+        self._columns: dict[str, array[Any]] = {name: array(kind) for name, kind in _KINDS.items()}
+        self._slots, self._cells, self._branched = array("q"), array("q"), array("b")
 
     def add(
         self,
@@ -87,58 +93,45 @@ class LayoutBuilder:
         weight: float,
     ) -> None:
         """Add a sequence: each of its continuations is the score of some choices."""
-        self._tokens.extend(tree.tokens)
-        self._positions.extend(tree.positions)
-        self._ends.extend(tree.ends)
-        self._lengths.append(len(tree.tokens))
-        self._items.append(item)
+        columns, before = self._columns, len(self._cells)
+        columns["tokens"].extend(tree.tokens)
+        columns["positions"].extend(tree.positions)
+        columns["ends"].extend(tree.ends)
+        columns["lengths"].append(len(tree.tokens))
+        columns["item"].append(item)
         self._branched.append(tree.branched)
-        slots = 0
         for number, after in tree.paths:
             for choice in choices[number]:
-                self._after.extend(after)
-                self._target.extend(continuations[number])
-                self._slot_cells.append(len(after))
-                self._slot_choice.append(choice)
-                self._slot_weight.append(weight)
-                slots += 1
-        self._slots.append(slots)
+                columns["cell_after"].extend(after)
+                columns["cell_target"].extend(continuations[number])
+                columns["slot_choice"].append(choice)
+                columns["slot_weight"].append(weight)
+                self._cells.append(len(after))
+        self._slots.append(len(self._cells) - before)
 
     def build(
         self, choice_tokens: Ints, set_aside: Mapping[int, str], notes: Mapping[str, int]
     ) -> CausalEncoded:
         """Return all sequences as arrays."""
-        lengths = np.array(self._lengths, dtype=np.int64)
+        columns: dict[str, Any] = {name: np.array(held) for name, held in self._columns.items()}
         return CausalEncoded(
-            lengths=lengths,
-            item=np.array(self._items, dtype=np.int64),
+            **columns,
             slot_starts=run_starts(self._slots),
-            slot_choice=np.array(self._slot_choice, dtype=np.int64),
+            cell_starts=run_starts(self._cells),
+            token_starts=run_starts(columns["lengths"]),
+            branched=np.array(self._branched, dtype=np.bool_),
             choice_tokens=choice_tokens,
             set_aside=set_aside,
             notes=notes,
-            token_starts=run_starts(self._lengths),
-            tokens=np.array(self._tokens, dtype=np.int32),
-            positions=np.array(self._positions, dtype=np.int32),
-            ends=np.array(self._ends, dtype=np.int32),
-            branched=np.array(self._branched, dtype=np.bool_),
-            cell_starts=run_starts(self._slot_cells),
-            cell_after=np.array(self._after, dtype=np.int32),
-            cell_target=np.array(self._target, dtype=np.int32),
-            slot_weight=np.array(self._slot_weight, dtype=np.float64),
         )
 
 
 def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Batch:
-    """Lay some sequences out as a batch.
+    """Lay some sequences, all branched or all not, out as a batch.
 
     Ordinary sequences have a line each. Branched ones, whose mask hides them from each other
-    anyway, share lines as long as the longest of them, so that little is padded.
-
-    Args:
-        encoded: all sequences.
-        sequences: at least one, all branched or all not.
-        multiple: the batch is padded to a length that this divides.
+    anyway, share lines as long as the longest of them, so that little is padded. The length of a
+    line is rounded up to a ``multiple``.
     """
     branched = bool(encoded.branched[sequences[0]])
     lengths = encoded.lengths[sequences]

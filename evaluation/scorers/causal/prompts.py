@@ -76,11 +76,7 @@ class Prompt:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the template and the number of examples.
-
-        Raises:
-            UsageError: a field is missing or unknown, or there are too few examples.
-        """
+        """Check the template's fields and the number of examples; raises ``UsageError``."""
         _check_template(self._template, letters=self.letters)
         if self.shots < 0:
             raise UsageError(f"--shots must be at least 0, not {self.shots}")
@@ -91,14 +87,9 @@ class Prompt:
             )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
-        """Write an item out.
+        """Write an item out: once, or for each rotation of the choices of a lettered prompt.
 
-        Args:
-            item: the question.
-            to_chat: the tokenizer's chat template; used if ``chat`` is set.
-
-        Returns:
-            One entry, or one for each rotation of the choices of a lettered prompt.
+        ``to_chat``, the tokenizer's chat template, is used if ``chat`` is set.
 
         Raises:
             UsageError: this prompt cannot hold such an item.

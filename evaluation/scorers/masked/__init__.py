@@ -1,22 +1,35 @@
-"""The masked-LM scorer."""
+"""The masked-LM scorer: its options, and what it needs."""
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from evaluation.scorers.masked.options import MaskedOptions
+from kbprobe.options import Options
+
+MultiPiece = Literal["pll", "skip", "error"]
+
+
+class MaskedOptions(Options):
+    """How a masked LM scores choices."""
+
+    multi_piece: MultiPiece = Field(
+        "pll",
+        description="Candidates of several pieces: pseudo-log-likelihood (pll), set the item "
+        "aside (skip), or stop (error).",
+    )
+    log_probs: bool = Field(
+        False, description="Log-probabilities over the vocabulary instead of logits."
+    )
 
 
 def _make(inputs: ScorerInputs) -> Scorer:
     from evaluation.scorers.masked.scorer import MaskedScorer
 
-    options: MaskedOptions = inputs.options
-    return MaskedScorer(
-        inputs.model,
-        inputs.tokenizer,
-        multi_piece=options.multi_piece,
-        log_probs=options.log_probs,
-    )
+    return MaskedScorer(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
 
 
 MASKED_LM = ScorerEntry(

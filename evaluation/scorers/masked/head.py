@@ -34,13 +34,7 @@ class MaskHead:
     def __init__(
         self, model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], positions: torch.Tensor
     ) -> None:
-        """Find out which shortcuts hold for this model, on a batch made for that.
-
-        Args:
-            model: a masked LM.
-            inputs: what the model takes; sequences of several lengths, padded.
-            positions: a position of each sequence, shape [sequences].
-        """
+        """Find out which shortcuts hold for a model, on a padded batch of several lengths."""
         self._model = model
         self._encoder: nn.Module = model.base_model
         self._decoder: nn.Linear | None = None
@@ -62,16 +56,13 @@ class MaskHead:
         positions: torch.Tensor,
         rows: torch.Tensor | None,
     ) -> torch.Tensor:
-        """Run the model.
+        """Return the logits at a position of each sequence, shape [sequences, vocabulary].
 
         Args:
             inputs: what the model takes; ``input_ids`` has shape [sequences, tokens].
             positions: the position of each sequence to look at, shape [sequences].
-            rows: the vocabulary entries that are needed, each once; None: all.
-
-        Returns:
-            Logits at the positions, shape [sequences, vocabulary]. Entries that were not
-            asked for are meaningless.
+            rows: the vocabulary entries that are needed, each once, and other logits are
+                meaningless; None: all.
         """
         if self.gathers:
             return self._shortcut(inputs, positions, rows)[:, 0]

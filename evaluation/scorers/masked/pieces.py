@@ -77,13 +77,9 @@ class Placer:
         self._tokenizer = tokenizer.backend_tokenizer
 
     def place(self, gaps: Sequence[Gap], candidates: Sequence[Sequence[str]]) -> list[list[Filled]]:
-        """Fill each gap with each of its candidates.
+        """Fill each gap with each of its candidates, of which it has at least one.
 
         Whitespace around a candidate is left out.
-
-        Args:
-            gaps: the texts.
-            candidates: for each gap its candidates, at least one.
 
         Returns:
             For each gap and candidate, the tokens of the filled-in text.

@@ -9,7 +9,9 @@ all other words in sight. So is each choice of a question, put after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +19,11 @@ import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.models.loading import longest_input
-from evaluation.scorers.base import Scorer, aside
+from evaluation.scorers.base import EncodedTokens, Scorer, aside
+from evaluation.scorers.masked import MultiPiece
 from evaluation.scorers.masked.head import MaskHead
-from evaluation.scorers.masked.options import MultiPiece
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
-from evaluation.scorers.masked.sequences import MaskedEncoded, MaskedSequences
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,92 @@ _REMEDIES = (
 )
 _NORMALIZED_AT_ONCE = 128
 """Sequences whose whole vocabulary is held in float32 at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedEncoded(EncodedTokens):
+    """Sequences of a masked LM.
+
+    Attributes:
+        position: the mask that each sequence is read at, shape [sequences].
+        slot_piece: the token id that each slot asks for, shape [slots].
+        log_probs: whether slots are log-probabilities (nats) and not logits.
+    """
+
+    position: Ints
+    slot_piece: Ints
+    log_probs: bool
+
+
+@dataclass
+class MaskedSequences:
+    """Collects the sequences of all items, each once.
+
+    Attributes:
+        mask: token id of the mask.
+    """
+
+    mask: int
+    contexts: dict[tuple[Gap, tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
+    numbers: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+    item: list[int] = field(default_factory=list)
+    slots: list[list[tuple[int, int]]] = field(default_factory=list)
+    tokens: dict[int, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def add(self, item: int, gap: Gap, choice: int, filled: Filled) -> None:
+        """Add what a choice needs: a sequence for each of its pieces.
+
+        Contexts of different texts are kept apart even where their tokens agree, since a sequence
+        is to serve one question text only.
+        """
+        key = (gap, filled.left, filled.right)
+        context = self.contexts.setdefault(key, len(self.contexts))
+        self.tokens[choice] = len(filled.pieces)
+        for piece, middle in zip(filled.pieces, self._masked(filled), strict=True):
+            number = self.numbers.setdefault((context, middle), len(self.numbers))
+            if number == len(self.item):
+                self.item.append(item)
+                self.slots.append([])
+            self.slots[number].append((choice, piece))
+
+    def _masked(self, filled: Filled) -> Iterator[tuple[int, ...]]:
+        """Mask each piece in turn, together with the pieces to its right in its word."""
+        pieces, words = filled.pieces, filled.words
+        end = 0
+        for at in range(len(pieces)):
+            if at == end:
+                while end < len(pieces) and words[end] == words[at]:
+                    end += 1
+            yield (*pieces[:at], *(self.mask,) * (end - at), *pieces[end:])
+
+    def encoded(
+        self, choices: int, log_probs: bool, set_aside: dict[int, str], notes: dict[str, int]
+    ) -> MaskedEncoded:
+        """Lay everything out as arrays."""
+        contexts = list(self.contexts)
+        rows = [(*contexts[number][1:], middle) for number, middle in self.numbers]
+        lengths = _ints(sum(map(len, row)) for row in rows)
+        tokens = chain.from_iterable(chain(left, middle, right) for left, right, middle in rows)
+        choice_tokens = np.zeros(choices, dtype=np.int64)
+        choice_tokens[_ints(self.tokens)] = _ints(self.tokens.values())
+        slots = list(chain.from_iterable(self.slots))
+        return MaskedEncoded(
+            lengths=lengths,
+            item=_ints(self.item),
+            slot_starts=run_starts(map(len, self.slots)),
+            slot_choice=_ints(choice for choice, _ in slots),
+            choice_tokens=choice_tokens,
+            set_aside=set_aside,
+            notes=notes,
+            tokens=np.fromiter(tokens, dtype=np.int32),
+            token_starts=run_starts(lengths),
+            position=_ints(len(left) + middle.index(self.mask) for left, _, middle in rows),
+            slot_piece=_ints(piece for _, piece in slots),
+            log_probs=log_probs,
+        )
 
 
 class MaskedScorer(Scorer):
@@ -67,7 +154,7 @@ class MaskedScorer(Scorer):
     ) -> None:
         """Take a loaded model, on its device and in any dtype, and its fast tokenizer.
 
-        The options are those of :class:`~evaluation.scorers.masked.options.MaskedOptions`.
+        The options are those of :class:`~evaluation.scorers.masked.MaskedOptions`.
 
         Raises:
             UsageError: the tokenizer has no mask, or is a slow one.
@@ -235,3 +322,7 @@ def _gap(item: Item) -> Gap:
             f"{item.question.count(MASK)}: {item.question!r}"
         )
     return Gap(left, right)
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, dtype=np.int64)

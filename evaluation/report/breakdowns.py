@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from evaluation.results.intervals import wilson
 from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
@@ -26,8 +26,7 @@ LENGTH_OF = {
 _PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
 
 
-@dataclass(frozen=True)
-class HeatRow:
+class HeatRow(NamedTuple):
     """A row of the heat map; a cell is None where the probe has no such questions."""
 
     hops: str
@@ -35,8 +34,7 @@ class HeatRow:
     total: tuple[float, int]
 
 
-@dataclass(frozen=True)
-class HeatMap:
+class HeatMap(NamedTuple):
     """Hops x distractor family and distance.
 
     Attributes:
@@ -99,8 +97,7 @@ def _pooled(cells: Sequence[Cell]) -> tuple[float, int]:
     return sum(cell.accuracy.value * cell.accuracy.n for cell in cells) / max(rows, 1), rows
 
 
-@dataclass(frozen=True)
-class JoinedSizes:
+class JoinedSizes(NamedTuple):
     """Clusters of neighbouring sizes taken together.
 
     Attributes:
@@ -128,22 +125,23 @@ def joined_sizes(metrics: Metrics) -> list[JoinedSizes]:
 
     The last point takes what is left over.
     """
-    groups: list[list[ClusterSize]] = []
-    held = JOINED_CLUSTERS
+    groups: list[list[ClusterSize]] = [[]]
     for entry in sorted(metrics.cluster_sizes, key=lambda entry: entry.size):
-        if held >= JOINED_CLUSTERS:
+        if _clusters(groups[-1]) >= JOINED_CLUSTERS:
             groups.append([])
-            held = 0
         groups[-1].append(entry)
-        held += entry.clusters
-    if len(groups) > 1 and held < JOINED_CLUSTERS:
+    if len(groups) > 1 and _clusters(groups[-1]) < JOINED_CLUSTERS:
         last = groups.pop()
         groups[-1] += last
-    return [_joined(group) for group in groups]
+    return [_joined(group) for group in groups if group]
+
+
+def _clusters(group: Sequence[ClusterSize]) -> int:
+    return sum(entry.clusters for entry in group)
 
 
 def _joined(group: Sequence[ClusterSize]) -> JoinedSizes:
-    clusters = sum(entry.clusters for entry in group)
+    clusters = _clusters(group)
     questions = sum(entry.clusters * entry.size for entry in group)
     strict = sum(entry.strict * entry.clusters for entry in group) / clusters
     low, high = wilson(strict, clusters)

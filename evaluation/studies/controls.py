@@ -7,7 +7,7 @@ answers by something else than the language of the question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -78,24 +78,24 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Controls:
     configs = request.options.controls
-    step = 1 + len(configs)
-    groups = [finished[at : at + step] for at in range(0, len(finished), step)]
-    return Controls(models=[_of_model(own, controls, configs) for own, *controls in groups])
-
-
-def _of_model(own: Finished, controls: Sequence[Finished], configs: Iterable[str]) -> ModelControls:
-    results = own.evaluation.results
-    return ModelControls(
-        probe=results.probe.name,
-        split=results.probe.split,
-        model=results.model.id,
-        chance=results.metrics.chance,
-        accuracy=results.metrics.accuracy,
-        controls=[
-            _control(own, control, config)
-            for control, config in zip(controls, configs, strict=True)
-        ],
-    )
+    models = []
+    for at in range(0, len(finished), 1 + len(configs)):
+        own, *controls = finished[at : at + 1 + len(configs)]
+        results = own.evaluation.results
+        models.append(
+            ModelControls(
+                probe=results.probe.name,
+                split=results.probe.split,
+                model=results.model.id,
+                chance=results.metrics.chance,
+                accuracy=results.metrics.accuracy,
+                controls=[
+                    _control(own, control, config)
+                    for control, config in zip(controls, configs, strict=True)
+                ],
+            )
+        )
+    return Controls(models=models)
 
 
 def _control(own: Finished, control: Finished, config: str) -> Control:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from evaluation.results.types import Estimate, Model, Results
 
@@ -13,31 +13,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class ResultFiles:
-    """What a report is made from.
-
-    Attributes:
-        results: of the rows.
-        predictions: of the rows.
-        facts: predictions of the single facts that the rows rest on, where they are there.
-    """
+class ResultFiles(NamedTuple):
+    """What a report is made from; ``facts``: predictions of the facts that rows rest on, if any."""
 
     results: Results
     predictions: pa.Table
     facts: pa.Table | None = None
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A paragraph; ``note`` sets it smaller."""
 
     text: str
     note: bool = False
 
 
-@dataclass(frozen=True)
-class Shares:
+class Shares(NamedTuple):
     """A table of named estimates, each drawn beside its numbers. ``what`` is what the names are."""
 
     what: str
@@ -45,44 +36,36 @@ class Shares:
     rows: tuple[tuple[str, Estimate], ...]
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A table of texts, whose first column names the rows.
 
-    Attributes:
-        caption: what it shows.
-        head: the names of the columns.
-        rows: as many texts as ``head`` has.
-        fold: what it unfolds under; "" shows it at once.
-        faint: indices of rows with too few questions to be read.
+    ``fold`` is what it unfolds under ("" shows it at once), ``faint`` the indices of rows with too
+    few questions to be read.
     """
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     fold: str = ""
-    faint: frozenset[int] = field(default_factory=frozenset)
+    faint: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure: ``plot`` fills it, ``height`` is in inches of 72 units for a width of 6."""
 
     label: str
     height: float
-    plot: Callable[[Figure], None] = field(compare=False)
+    plot: Callable[[Figure], None]
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """A row of the predictions shown as a question, and lines beneath it: text, strong text, id."""
 
     row: int
     lines: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Examples:
+class Examples(NamedTuple):
     """Questions shown in full, drawn from ``candidates`` by a hash of their ids."""
 
     title: str
@@ -93,8 +76,7 @@ class Examples:
 Part: TypeAlias = Text | Shares | Grid | Picture | Examples
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A section of the report: ``link`` names it in the list of sections."""
 
     id: str

@@ -171,10 +171,16 @@ def ordered_view(predictions: pa.Table) -> OrderedView | None:
     order = ordered_arguments(predictions)
     if order is None:
         return None
-    outcomes = _outcomes(predictions, order)
-    one, two = order.answers
-    answers = (short(one), short(two))
-    names = (short(order.names[0]), short(order.names[1]))
+    correct = predictions["correct"]
+    right = bools(correct)
+    outcomes = _Outcomes(
+        scored=bools(correct.is_valid()),
+        answer=np.where(right, order.gold, 1 - order.gold),
+        share=to_numpy(predictions["probability"].fill_null(0.0)).astype(np.float64),
+        right=right,
+    )
+    (one, two), (low, high) = order.names, order.answers
+    names, answers = (short(one), short(two)), (short(low), short(high))
     drawn, of_value = _lines(order, DRAWN)
     return OrderedView(
         names=names,
@@ -186,17 +192,6 @@ def ordered_view(predictions: pa.Table) -> OrderedView | None:
         distances=_distances(predictions, order, outcomes),
         places=order.places,
         numeric=order.numeric,
-    )
-
-
-def _outcomes(predictions: pa.Table, order: OrderedArguments) -> _Outcomes:
-    correct = predictions["correct"]
-    right = bools(correct)
-    return _Outcomes(
-        scored=bools(correct.is_valid()),
-        answer=np.where(right, order.gold, 1 - order.gold),
-        share=to_numpy(predictions["probability"].fill_null(0.0)).astype(np.float64),
-        right=right,
     )
 
 

@@ -85,11 +85,8 @@ def luminance(colour: str) -> float:
 def draw(name: str, label: str, height: float, plot: Callable[[Figure], None]) -> Markup:
     """Draw a figure and return it as SVG to be part of a page: the same bytes every time.
 
-    Args:
-        name: keeps its ids apart from those of the page's other figures.
-        label: what it shows, for those who do not see it.
-        height: in inches of 72 units; it is 6 wide.
-        plot: fills the figure.
+    ``name`` keeps its ids apart from those of other figures, ``label`` says what it shows to those
+    who do not see it, ``height`` is in inches of 72 units.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -112,10 +109,8 @@ def _inline(svg: str, label: str) -> Markup:
     if box is None:
         raise ValueError("matplotlib's SVG has no viewBox")
     body = body[body.index(">") + 1 :]
-    for tag in ("metadata", "style", "clipPath"):
-        body = re.sub(rf"<{tag}\b.*?</{tag}>", "", body, flags=re.S)
-    body = re.sub(r"<!--.*?-->", "", body, flags=re.S)
-    body = re.sub(r' clip-path="[^"]*"', "", body)
+    body = re.sub(r"<(metadata|style|clipPath)\b.*?</\1>", "", body, flags=re.S)
+    body = re.sub(r'<!--.*?-->| clip-path="[^"]*"', "", body, flags=re.S)
     used = set(re.findall(r'href="#([^"]*)"', body))
     body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
     body = re.sub(r"<defs>\s*</defs>", "", body)

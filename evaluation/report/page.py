@@ -47,16 +47,10 @@ SAMPLED = 6
 
 
 def make_report(folder: Path) -> Path:
-    """Write ``report.html`` beside a folder's results.
+    """Write ``report.html`` beside a folder's results; return its path.
 
-    The same two files give the same bytes. A reader never sees half of a page.
-
-    Args:
-        folder: holds ``results.json`` and ``predictions.parquet``; where rows rest on facts, the
-            folder ``facts`` within holds the facts'. Without it no examples of these are shown.
-
-    Returns:
-        The path of the page.
+    The same files give the same bytes. Where rows rest on facts, the folder ``facts`` within holds
+    the facts' results; without it no examples of these are shown.
 
     Raises:
         UsageError: one of the two is missing or damaged, or they are not of the same run.
@@ -78,11 +72,7 @@ def make_report(folder: Path) -> Path:
 
 
 def _facts_of(folder: Path, results: Results) -> pa.Table | None:
-    """Read the predictions of the facts that rows rest on; None where they are not there.
-
-    Raises:
-        UsageError: they are not those that the rows were related to.
-    """
+    """Read the predictions of the facts that rows rest on; None where they are not there."""
     facts = facts_of(results)
     if facts is None or not (folder / FACTS / RESULTS).is_file():
         return None
@@ -97,11 +87,7 @@ def _facts_of(folder: Path, results: Results) -> pa.Table | None:
 
 
 def _check_pair(folder: Path, metrics: Metrics, predictions: pa.Table) -> None:
-    """Refuse results and predictions that do not count the same.
-
-    Raises:
-        UsageError: they are not of the same run.
-    """
+    """Refuse results and predictions that do not count the same."""
     scored = predictions["correct"].drop_null()
     held = (predictions.num_rows, len(scored), int(to_numpy(scored.cast("int64")).sum()))
     counted = (metrics.items, metrics.scored, round(metrics.accuracy.value * metrics.scored))
@@ -127,7 +113,6 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         questions.drawn(predictions, normalization, SAMPLED, correct=correct)
         for correct in (False, True)
     )
-    sure = questions.confident_mistakes(predictions, normalization, SAMPLED)
     sections = [
         {"section": section, "parts": _parts(section, predictions, normalization)}
         for analysis in all_analyses()
@@ -148,21 +133,17 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         sizes=sizes,
         size_chart=figures.size_chart(sizes),
         calibration_chart=figures.calibration_chart(metrics.calibration),
-        baselines=sorted(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0])),
+        baselines=_baselines(metrics),
         normalizations=breakdowns.normalizations(metrics),
         templates=breakdowns.largest_first(metrics.by_template),
         pos=breakdowns.largest_first(metrics.by_pos),
         sections=sections,
         worst=questions.worst_clusters(predictions, normalization) if clustered else None,
-        samples=[
-            (
-                "Wrong and sure of it",
-                "The wrong predictions with the highest share, one from each cluster.",
-                sure,
-            ),
-            ("Wrong, drawn at random", "Typical mistakes.", wrong),
-            ("Right, drawn at random", "What a right answer looks like.", right),
-        ],
+        samples=(
+            questions.confident_mistakes(predictions, normalization, SAMPLED),
+            wrong,
+            right,
+        ),
         provenance=provenance(results),
         has_facts=facts is not None,
     )
@@ -187,9 +168,11 @@ def _parts(
 
 def strongest_baseline(metrics: Metrics) -> tuple[str, float] | None:
     """Return the audit baseline of the highest accuracy (the first by name of equals)."""
-    if not metrics.baselines:
-        return None
-    return min(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
+    return next(iter(_baselines(metrics)), None)
+
+
+def _baselines(metrics: Metrics) -> list[tuple[str, float]]:
+    return sorted(metrics.baselines.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
 def summary(results: Results) -> list[str]:

@@ -179,10 +179,7 @@ def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Fl
     Args:
         columns: numbers of each cluster, shape [clusters, columns].
         seed: the draws depend on it and on the columns alone, not on the order of the clusters.
-        resamples: how many times.
-
-    Returns:
-        Shape [resamples, columns].
+        resamples: how many times, the first axis of what is returned.
     """
     kinds, counts = np.unique(columns, axis=0, return_counts=True)
     generator = np.random.default_rng(seed)

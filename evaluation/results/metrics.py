@@ -54,7 +54,7 @@ def tie_tolerance(
     size = float(np.median(np.abs(scores.scores[finite]))) if finite.any() else 0.0
     noise = max(_LEAST_NOISE, _ROUNDOFF[dtype] * max(size, _LOGIT_SIZE))
     texts = pa.array([text for item in split.items for text in item.choices], pa.string())
-    divisors = lengths(texts, scores.tokens, normalization)[finite]
+    divisors = lengths(scores.tokens, texts, normalization)[finite]
     typical = float(np.median(divisors)) if divisors.size else 1.0
     # Two digits say enough, and are the same whatever the batches were.
     return float(f"{noise / max(typical, 1.0):.2g}")

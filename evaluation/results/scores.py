@@ -42,7 +42,7 @@ class Scores:
 
 
 def lengths(
-    texts: pa.Array | Sequence[str], tokens: Ints | Sequence[int], normalization: Normalization
+    tokens: Ints | Sequence[int], texts: pa.Array | Sequence[str], normalization: Normalization
 ) -> Floats:
     """Return what each choice's score is divided by: shape [choices]."""
     import pyarrow.compute as pc
@@ -64,7 +64,7 @@ def compared(
     Raises:
         UsageError: a choice has no length.
     """
-    divisors = lengths(texts, tokens, normalization)
+    divisors = lengths(tokens, texts, normalization)
     if not divisors.all():
         raise UsageError(
             f"{int((divisors == 0).sum())} choices have no length to divide their score by "

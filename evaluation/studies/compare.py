@@ -107,10 +107,7 @@ class Comparison(Model):
 def compare(folders: Sequence[Path], *, partial: bool = False, seed: int = 0) -> Comparison:
     """Compare runs, each with each, on the items that both scored.
 
-    Args:
-        folders: two or more, each with ``results.json`` and ``predictions.parquet``.
-        partial: where runs are not on the same rows, compare the rows that they share.
-        seed: of the bootstrap.
+    Where runs are not on the same rows ``partial`` compares the rows that they share.
 
     Raises:
         UsageError: fewer than two folders, or one holds no results; runs on different probes, or

@@ -37,8 +37,7 @@ class OrderedArguments:
         values: the distinct values, the lowest first.
         level: the place of each value in the order, from 0: shape [values]. Values at one place
             are never compared with each other.
-        first: the row's first value, as an index into ``values``: shape [rows].
-        second: its second value.
+        first, second: the row's values, as indices into ``values``: shape [rows].
         answers: the answer that is right where the first value is the lower, and where it is the
             higher.
         gold: the right one of the two answers: shape [rows].
@@ -145,11 +144,7 @@ def _are_two(column: pa.Array) -> bool:
 
 
 def _coded(texts: pa.Array) -> tuple[list[str], Ints]:
-    """Return the distinct texts, sorted, so that nothing depends on the order of rows, and theirs.
-
-    Returns:
-        No texts where one is null. Which texts each row has: shape [rows, 2].
-    """
+    """Return the distinct texts, sorted (none where one is null), and each row's: [rows, 2]."""
     encoded = texts.dictionary_encode()
     words = [] if texts.null_count else encoded.dictionary.to_pylist()
     if not words:
@@ -161,9 +156,7 @@ def _coded(texts: pa.Array) -> tuple[list[str], Ints]:
 def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
     """Put values into an order in which each pair's first stands before its second.
 
-    Args:
-        pairs: lower and higher values, shape [2, rows].
-        values: how many there are.
+    ``pairs`` are lower and higher values, shape [2, rows].
 
     Returns:
         The place of each value and its rating. There are as few places as there can be, and of

@@ -159,9 +159,6 @@ def measure(
     strict = difference = None
     if clustered and complete.any():
         strict, difference = intervals.strict_accuracy(right, cluster, complete, seed)
-    names: tuple[Normalization, ...] = (normalization,)
-    if by_length:
-        names = ("sum", "char", "byte", "token")
     bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
     return Metrics(
         items=predictions.num_rows,
@@ -171,7 +168,7 @@ def measure(
         accuracy=intervals.accuracy(right, cluster, seed),
         accuracies={
             METRIC_OF[name]: intervals.accuracy(_right_by(scored, name), cluster, seed)
-            for name in names
+            for name in (METRIC_OF if by_length else (normalization,))
         },
         chance=float(np.mean(1.0 / to_numpy(pc.list_value_length(scored["scores"])))),
         clusters=int(np.unique(cluster).size),

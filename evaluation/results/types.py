@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluation.items.types import arguments_type
 from kbprobe.errors import UsageError
@@ -31,14 +31,13 @@ _AGAIN = "Evaluate again with --overwrite."
 Normalization = Literal["sum", "char", "byte", "token"]
 """What a choice's score is divided by before choices are compared: nothing, or its length."""
 
-METRIC_OF: dict[str, str] = {
+METRIC_OF: dict[Normalization, str] = {
     "sum": "acc",
     "char": "acc_norm",
     "byte": "acc_bytes",
     "token": "acc_tokens",
 }
 """The names of the accuracies; the first three as lm-evaluation-harness calls them."""
-
 
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
@@ -318,7 +317,7 @@ def read_results(folder: Path) -> Results:
             f"{folder} holds no results (no {RESULTS}). Make them with: "
             "evaluate-probe PROBE --model MODEL -o DIR"
         ) from None
-    except (OSError, ValueError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise UsageError(f"{path} cannot be read: {first}. {_AGAIN}") from error
 

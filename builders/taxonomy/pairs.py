@@ -9,7 +9,7 @@ import numpy as np
 
 from builders.taxonomy.words import Taxonomy
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Bools, Floats, Ints, contains
+from kbprobe.arrays import Bools, Floats, Ints, contains, joined, lines_of
 
 FOLLOWED = 4
 """Readers follow so many edges up from a sense of something that cannot be touched."""
@@ -28,22 +28,6 @@ class Pairs(NamedTuple):
     sense: Ints
     top: Ints
     share: Floats
-
-    def take(self, rows: Ints | Bools) -> Pairs:
-        """Return some of the pairs."""
-        word, answer, hops, sense, top, share = self
-        return Pairs(word[rows], answer[rows], hops[rows], sense[rows], top[rows], share[rows])
-
-    def joined(self, other: Pairs) -> Pairs:
-        """Return these pairs and others after them."""
-        return Pairs(
-            np.concatenate([self.word, other.word]),
-            np.concatenate([self.answer, other.answer]),
-            np.concatenate([self.hops, other.hops]),
-            np.concatenate([self.sense, other.sense]),
-            np.concatenate([self.top, other.top]),
-            np.concatenate([self.share, other.share]),
-        )
 
 
 def trees_of(wordnet: WordNet, roots: Sequence[Sequence[str]]) -> Ints:
@@ -120,22 +104,22 @@ def pairs_of(
     synonym = np.repeat(np.arange(len(taxonomy.in_synset)), taxonomy.in_synset.degrees)
     same = synonym * size + taxonomy.in_synset.indices
     kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
-    found = found.take(kept)
+    found = lines_of(found, kept)
     start, end = taxonomy.stated(min_weight)
     is_answer = np.zeros(size, dtype=np.bool_)
     is_answer[named[named >= 0]] = True
     edge = entities[start] & is_answer[end]
     start, end, none = start[edge], end[edge], np.full(int(edge.sum()), -1, dtype=np.int64)
     stated = Pairs(start, end, np.ones_like(start), none, none, np.ones(start.size))
-    both = found.joined(stated)
+    both = joined([found, stated])
     # WordNet before ConceptNet, then the commonest sense, then the nearest.
     order = np.lexsort(
         (both.top, both.hops, both.sense, -both.share, both.sense < 0, both.answer, both.word)
     )
-    both = both.take(order)
+    both = lines_of(both, order)
     key = both.word * size + both.answer
     keys, first = np.unique(key, return_index=True)
     # A sense that reaches an answer in two ways counts once.
     _, once = np.unique(key * (len(named) + 1) + both.sense + 1, return_index=True)
     share = np.bincount(np.searchsorted(keys, key[once]), both.share[once])
-    return both.take(first)._replace(share=np.minimum(share, 1.0))
+    return lines_of(both, first)._replace(share=np.minimum(share, 1.0))

@@ -18,10 +18,9 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.english.nouns import Nouns
+from builders.lexicons import wordnet_first
 from builders.taxonomy.options import LEVEL, PAPER, TaxonomyOptions
-from kb_cache.conceptnet.load import load_conceptnet
-from kb_cache.wordnet.load import load_wordnet
-from kbprobe.arrays import Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -36,7 +35,8 @@ FAMILIES = (LEVEL, PAPER)
 def _load(wordnet: str, conceptnet: str) -> Taxonomy:
     from builders.taxonomy.words import Taxonomy
 
-    return Taxonomy(load_wordnet(wordnet), load_conceptnet(conceptnet) if conceptnet else None)
+    lexicon = wordnet_first(wordnet, conceptnet)
+    return Taxonomy(lexicon.wordnet, lexicon.conceptnet)
 
 
 def open_taxonomy(options: TaxonomyOptions) -> Taxonomy:
@@ -67,7 +67,7 @@ def taxonomy_conjunction(
         chance = rng.child(family)
         asked = askable.word_pairs(family, chance.child("pairs"), dropped)
         drawn.append(_draw(asked, askable, family, chance, dropped))
-    rows = DrawnPairs(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
+    rows = joined(drawn)
     dropped.require(rows.x.size)
     return _plan(rows, askable, dropped)
 
@@ -156,9 +156,9 @@ def _facts(rows: DrawnPairs, askable: AskableTaxonomy) -> Facts:
 
     wordnet, words = askable.taxonomy.wordnet, askable.taxonomy.words
     used = sorted_unique(np.concatenate([rows.x, rows.y]))
-    legs = askable.pairs.take(used)
+    legs = lines_of(askable.pairs, used)
     walked = legs.top >= 0
-    some = legs.take(walked)
+    some = lines_of(legs, walked)
     names = wordnet.synsets["name"].combine_chunks()
     path = path_facts(askable.taxonomy.trusted, some.sense, some.top, some.hops, "hypernym", names)
     lengths = np.where(walked, legs.hops + 2, 1)

@@ -15,8 +15,18 @@ from builders.engine.whole_words import whole_words
 from builders.taxonomy.options import LEVEL, TREES, TaxonomyOptions
 from builders.taxonomy.pairs import Pairs, answers_of, pairs_of, trees_of
 from builders.taxonomy.words import Taxonomy
+from builders.wordnet.synsets import generality
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Floats, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    contains,
+    joined,
+    lines_of,
+    ragged_ranges,
+    sorted_unique,
+)
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -72,8 +82,6 @@ class AskableTaxonomy:
     @classmethod
     def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions) -> AskableTaxonomy:
         """Find the answers, what is below them, and the split of every word."""
-        from builders.wordnet.synsets import generality
-
         wordnet, size = taxonomy.wordnet, len(taxonomy)
         tree = trees_of(wordnet, list(TREES.values()))
         split_of_tree = np.full(len(TREES) + 1, -1, dtype=np.int64)
@@ -83,7 +91,9 @@ class AskableTaxonomy:
         asked = np.where(
             (split_of_tree[tree] >= 0) & (reach <= np.log(options.max_reach)), tree, -1
         )
-        whole = _kept_whole(taxonomy, options)
+        whole = taxonomy.plain
+        if options.tokenizer:
+            whole = whole & whole_words(taxonomy.words.to_pylist(), options.tokenizer)
         answers = whole & (taxonomy.zipf >= options.min_answer_zipf)
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
@@ -94,7 +104,8 @@ class AskableTaxonomy:
             max_hops=options.max_hops,
             min_weight=options.min_weight,
         )
-        pairs = pairs.take((pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs))
+        sound = (pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs)
+        pairs = lines_of(pairs, sound)
         tops = np.full(size, -1, dtype=np.int64)
         synsets = np.flatnonzero(named >= 0)
         # Of several synsets that a word names, it stands for the most general.
@@ -102,7 +113,7 @@ class AskableTaxonomy:
         tops[named[synsets]] = synsets
         split_of_answer = np.where(tops >= 0, split_of_tree[asked[tops]], -1)
         split = _homes(pairs, split_of_answer, size)
-        pairs = pairs.take(split[pairs.word] == split[pairs.answer])
+        pairs = lines_of(pairs, split[pairs.word] == split[pairs.answer])
         words = sorted_unique(np.concatenate([pairs.word, pairs.answer]))
         general = np.where(tops >= 0, reach[tops], 0.0)
         return cls(taxonomy, options, pairs, split, tops, general, taxonomy.cannot_deny(words))
@@ -120,8 +131,6 @@ class AskableTaxonomy:
         wordnet, size = self.taxonomy.wordnet, len(self.taxonomy)
         answers = sorted_unique(self.pairs.answer)
         walk = wordnet.hypernyms.walk(self.tops[answers], KIN_HOPS)
-        from builders.wordnet.synsets import generality
-
         near = generality(wordnet)[walk.node] <= np.log(KIN_REACH)
         above = Graph.from_edges(
             max(size, len(wordnet)), answers[walk.source[near]], walk.node[near]
@@ -185,7 +194,7 @@ class AskableTaxonomy:
             node = pairs.answer[ragged_ranges(start, lengths)]
             kept = self.deniable(pairs.word[foreign[row]], node)
             parts.append(Candidates(row[kept], node[kept], np.full(int(kept.sum()), side)))
-        return Candidates(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return joined(parts)
 
     def _nearest(self, x: Ints, y: Ints) -> Bools:
         """Mark pairs that are nothing more specific in common than their answer."""
@@ -231,14 +240,6 @@ class AskableTaxonomy:
         # Half way round, couples come twice.
         twice = (2 * step == count[group]) & (at > partner)
         return rows[at[~twice]], rows[partner[~twice]]
-
-
-def _kept_whole(taxonomy: Taxonomy, options: TaxonomyOptions) -> Bools:
-    """Which words are plain nouns, and whole to the tokenizer if one is asked for."""
-    plain = taxonomy.plain
-    if not options.tokenizer:
-        return plain
-    return plain & whole_words(taxonomy.words.to_pylist(), options.tokenizer)
 
 
 def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:

@@ -18,14 +18,12 @@ import pyarrow.compute as pc
 
 from builders.english.inflection import noun_plural
 from builders.english.word_lists import word_list
+from builders.lexicons import WordNetFirst
 from builders.wordnet.synsets import in_usage_domains
-from kb_cache.base import Combined
-from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
-from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
 from kbprobe.errors import UsageError
 
 MIN_LETTERS = 3
@@ -112,20 +110,12 @@ class Senses(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Taxonomy(Combined):
+class Taxonomy(WordNetFirst):
     """A knowledge base of words: a WordNet, and perhaps a ConceptNet beside it.
 
     A word's id is its place among all single lower-case nouns of that WordNet in alphabetical
     order, so that it depends on no option.
     """
-
-    wordnet: WordNet
-    conceptnet: ConceptNet | None = None
-
-    @property
-    def sources(self) -> list[WordNet | ConceptNet]:
-        """WordNet first."""
-        return [self.wordnet, *([self.conceptnet] if self.conceptnet else [])]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -146,8 +136,7 @@ class Taxonomy(Combined):
 
     def find(self, texts: pa.Array) -> Ints:
         """Return the words' ids, -1 for a text that is none of the words."""
-        at = pc.index_in(texts, value_set=self.words)
-        return to_numpy(pc.fill_null(at, -1)).astype(np.int64)
+        return positions(self.words, texts)
 
     def ids(self, texts: Sequence[str], option: str) -> Ints:
         """Return the ids of words that an option names.
@@ -228,13 +217,11 @@ class Taxonomy(Combined):
         )
         plain = (noun_uses >= NOUN_SHARE * uses) & ((uses > 0) | (other == 0))
         plain[self._word[listed & in_usage_domains(self.wordnet, OFFENSIVE)[synset]]] = False
-        plain &= ~pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))).to_numpy(
-            False
-        )
+        plain &= ~mask(pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))))
         plain &= (noun_uses > 0) | ~self._also_names
         singular = pc.replace_substring_regex(self.words, r"([^s])s$", r"\1")
         plural = pc.and_(pc.not_equal(singular, self.words), pc.is_in(singular, self.words))
-        return np.asarray(plain & ~plural.to_numpy(zero_copy_only=False))
+        return np.asarray(plain & ~mask(plural))
 
     @cached_property
     def counted_like_a_noun(self) -> Bools:
@@ -256,7 +243,7 @@ class Taxonomy(Combined):
         lemmas = pc.unique(single_chunk(self.wordnet.senses["lemma"]))
         parts = pc.unique(pc.list_flatten(pc.split_pattern_regex(lemmas, "[ _-]")))
         names = parts.filter(pc.match_substring_regex(parts, "^[A-Z][a-z]+$"))
-        return np.asarray(pc.is_in(self.words, value_set=pc.utf8_lower(names)).to_numpy(False))
+        return mask(pc.is_in(self.words, value_set=pc.utf8_lower(names)))
 
     @cached_property
     def trusted(self) -> Graph:
@@ -264,10 +251,7 @@ class Taxonomy(Combined):
         wordnet = self.wordnet
         source, target = wordnet.edges("hypernym")
         names = single_chunk(wordnet.synsets["name"])
-        ends = [
-            pc.index_in(pa.array(end), value_set=names) for end in zip(*MISLEADING, strict=True)
-        ]
-        low, high = (to_numpy(pc.fill_null(end, -1)).astype(np.int64) for end in ends)
+        low, high = (positions(names, end) for end in zip(*MISLEADING, strict=True))
         kept = ~np.isin(source * len(wordnet) + target, low * len(wordnet) + high)
         return Graph.from_edges(len(wordnet), source[kept], target[kept])
 

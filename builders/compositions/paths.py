@@ -30,10 +30,7 @@ BUILT_IN = "templates/encyclopedic_composition.yaml"
 ENTITY = "entity"
 """The one field of a question: the label of the entity asked about."""
 
-MAX_BYTES = 1 << 18
 MAX_DEPTH = 12
-_STRING = "tag:yaml.org,2002:str"
-_BOOLEAN = "tag:yaml.org,2002:bool"
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z0-9]+)*$")]
@@ -312,7 +309,9 @@ def read_file(path: FilePath, source: str) -> _File:
     Raises:
         UsageError: it cannot be read, or anything in it is wrong.
     """
-    values = _values(_compose(path, source), source)
+    from builders.engine.render.yaml_nodes import read_nodes
+
+    values = _values(read_nodes(path, source, "a file of paths")[1], source)
     try:
         file = _File.model_validate(values)
     except ValidationError as error:
@@ -341,42 +340,11 @@ def _located(problem: Any, values: Any) -> str:
     return f"{kind} {label}: " + explain({**problem, "loc": place[2:]})
 
 
-def _compose(path: FilePath, source: str) -> yaml.Node:
-    import yaml
-
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be read: {error.strerror or error}") from error
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"{source}: larger than {MAX_BYTES >> 10} KiB: not a file of paths")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{source}:{line}: not UTF-8 text; save the file as UTF-8") from error
-    try:
-        # Composing makes nodes only: no tag can construct an object.
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise UsageError(
-            f"{source}:{line}: not valid YAML: {error.problem or error.context}"
-        ) from error
-    except yaml.reader.ReaderError as error:
-        raise UsageError(f"{source}: not valid YAML: {error.reason}") from error
-    except RecursionError as error:
-        raise UsageError(f"{source}: not valid YAML: nested too deep") from error
-    if root is None:
-        raise UsageError(f"{source}: the file is empty")
-    return root
-
-
 def _values(root: yaml.Node, source: str) -> Any:
     """Turn nodes into lists, dicts, texts and booleans; refuse all else."""
     import yaml
+
+    from builders.engine.render.yaml_nodes import BOOLEAN, STRING
 
     seen: set[int] = set()
 
@@ -400,10 +368,10 @@ def _values(root: yaml.Node, source: str) -> Any:
                     raise refuse(key, f"the key {key.value!r} is given twice")
                 found[key.value] = value(item, depth + 1)
             return found
-        if node.tag == _BOOLEAN:
+        if node.tag == BOOLEAN:
             # YAML 1.1 takes the language code "no" for false.
             return node.value.lower() in ("true", "yes", "on")
-        if node.tag != _STRING:
+        if node.tag != STRING:
             raise refuse(node, f"expected a text, not {node.value!r}; put quotes around it")
         return node.value
 

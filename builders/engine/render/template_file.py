@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builders.engine.render.jinja import Checked, TemplateError, check_source
+from builders.engine.render.yaml_nodes import BOOLEAN, STRING, read_nodes
 from kbprobe.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Template", "TemplateError", "Wording", "load_template", "names"]
 
-MAX_BYTES = 1 << 18
 _KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
 _WORDING_KEYS = ("id", "key_words", "text")
-_STRING = "tag:yaml.org,2002:str"
-_BOOLEAN = "tag:yaml.org,2002:bool"
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
@@ -164,8 +162,7 @@ class _Reader:
         return TemplateError(problem, where=where, line=line)
 
     def read(self, path: Path) -> dict[str, Any]:
-        self.text = self._decode(path)
-        root = self._compose()
+        self.text, root = read_nodes(path, self.source, "a template file")
         given = self._mapping(root, "", _KEYS)
         readers = {
             "about": self._string,
@@ -182,41 +179,6 @@ class _Reader:
         if content.get("probe", probe) != probe:
             problem = f"this file is for the probe {content['probe']!r}, not for {probe!r}"
             raise self.error(problem, self.lines["probe"], "probe")
-
-    def _decode(self, path: Path) -> str:
-        try:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            problem = f"cannot be read: {error.strerror or error}"
-            raise TemplateError(problem, where=self.source) from error
-        if len(raw) > MAX_BYTES:
-            problem = f"larger than {MAX_BYTES >> 10} KiB: not a template file"
-            raise TemplateError(problem, where=self.source)
-        try:
-            return raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = raw.count(b"\n", 0, error.start) + 1
-            raise self.error("not UTF-8 text; save the file as UTF-8", line) from error
-
-    def _compose(self) -> yaml.Node:
-        import yaml
-
-        try:
-            # Composing makes nodes only: no tag can construct an object.
-            root = yaml.compose(self.text, Loader=yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            problem = f"not valid YAML: {error.problem or error.context}"
-            raise self.error(problem, mark.line + 1 if mark else 1) from error
-        except yaml.reader.ReaderError as error:
-            line = self.text.count("\n", 0, error.position) + 1
-            raise self.error(f"not valid YAML: {error.reason}", line) from error
-        except RecursionError as error:
-            raise self.error("not valid YAML: nested too deep", 1) from error
-        if root is None:
-            raise self.error("the file is empty", 1)
-        return root
 
     def _mapping(self, node: yaml.Node, key: str, known: Collection[str]) -> dict[str, yaml.Node]:
         import yaml
@@ -244,7 +206,7 @@ class _Reader:
         return list(node.value)
 
     def _string(self, node: yaml.Node, key: str) -> str:
-        if node.tag != _STRING or not isinstance(node.value, str):
+        if node.tag != STRING or not isinstance(node.value, str):
             problem = "expected a text; put quotes around what YAML reads as something else"
             raise self.error(problem, _line(node), key)
         if not node.value.strip():
@@ -252,7 +214,7 @@ class _Reader:
         return node.value
 
     def _boolean(self, node: yaml.Node, key: str) -> bool:
-        if node.tag != _BOOLEAN:
+        if node.tag != BOOLEAN:
             raise self.error("expected true or false", _line(node), key)
         return str(node.value).lower() in ("true", "yes", "on")
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from builders.always_never.labels import SCALE
 from builders.always_never.slots import Edge, Slots, Terms
 from builders.engine.audit.ngrams import shares_a_word
 from kbprobe.arrays import Bools, Floats, Ints, joined
@@ -22,6 +23,9 @@ from kbprobe.columns import positions
 from kbprobe.rng import RandomGenerator
 
 EAT = ("eat", "drink")
+
+FIRM, SEVERAL = 4.0, 2.0
+"""Weights from which several people, and many, stand behind a statement."""
 
 
 class Source(NamedTuple):
@@ -251,3 +255,33 @@ def all_said(pool: Pool) -> tuple[Ints, Ints]:
     marked = pool.apart() & pool.likely() & bool(pool.family.sources)
     rows, columns = np.nonzero(marked)
     return rows.astype(np.int64), columns.astype(np.int64)
+
+
+def grades(pool: Pool, subjects: Ints, objects: Ints) -> Ints:
+    """Grade pairs by what ConceptNet says of them, and how many people stand behind it.
+
+    ConceptNet does not say how often something holds: the grade is no gold standard.
+
+    never: denied, and stated by nobody; rarely: denied at least as firmly as stated; sometimes:
+    stated more firmly than denied, or by one voice alone; often: stated by several and denied by
+    nobody; always: by many.
+
+    Args:
+        pool: the pairs' words and edges.
+        subjects: places in its subjects.
+        objects: places in its objects.
+
+    Returns:
+        Places in the scale.
+    """
+    said, shape = pool.said, (pool.subjects.size, pool.objects.size)
+    stated, denied = np.zeros(shape), np.zeros(shape)
+    for table, lines in ((stated, ~said.negated), (denied, said.negated)):
+        np.maximum.at(table, (said.subject[lines], said.object[lines]), said.weight[lines])
+    yes, no = stated[subjects, objects], denied[subjects, objects]
+    grade = np.select(
+        [yes == 0, (no > 0) & (no >= yes), (no > 0) | (yes < SEVERAL), yes < FIRM],
+        [SCALE.index(name) for name in ("never", "rarely", "sometimes", "often")],
+        SCALE.index("always"),
+    )
+    return np.asarray(grade, dtype=np.int64)

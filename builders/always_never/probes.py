@@ -230,7 +230,7 @@ def _silver(
     plan: Plan, found: Sequence[Pairs], options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Plan:
     """Label the rows by what ConceptNet says, and balance them."""
-    from builders.always_never.silver import grades
+    from builders.always_never.candidates import grades
 
     answer = np.concatenate([grades(pool, ones, others) for pool, ones, others in found])
     rows = np.arange(len(plan), dtype=np.int64)

@@ -43,7 +43,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class Asking(_Entry):
+class QuestionText(_Entry):
     """A question: Jinja text with ``{{ entity }}``, and the words that carry its meaning."""
 
     text: str
@@ -55,7 +55,7 @@ class Asking(_Entry):
         return {"text": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _is_sound(self) -> Asking:
+    def _is_sound(self) -> QuestionText:
         from builders.engine.render.jinja import TemplateError, check_source
 
         try:
@@ -71,10 +71,10 @@ class Asking(_Entry):
         return self
 
 
-Questions = Mapping[Language, Annotated[tuple[Asking, ...], Field(min_length=1)]]
+Questions = Mapping[Language, Annotated[tuple[QuestionText, ...], Field(min_length=1)]]
 
 
-class Edge(NamedTuple):
+class Way(NamedTuple):
     """A property, followed from its subject, or (``^``) from its object."""
 
     name: str
@@ -129,9 +129,9 @@ class Hop(_Entry):
         return self
 
     @cached_property
-    def ways(self) -> tuple[Edge, ...]:
+    def ways(self) -> tuple[Way, ...]:
         """The properties, and which way they are followed."""
-        return tuple(Edge(edge.removeprefix("^"), edge.startswith("^")) for edge in self.edges)
+        return tuple(Way(edge.removeprefix("^"), edge.startswith("^")) for edge in self.edges)
 
     @property
     def start_classes(self) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ class PathSet:
             at += len(questions)
         return bounds
 
-    def _questions(self) -> Iterable[tuple[str, tuple[Asking, ...]]]:
+    def _questions(self) -> Iterable[tuple[str, tuple[QuestionText, ...]]]:
         for name, path in self.paths.items():
             yield name, path.questions[self.language]
         for name, hop in self.hops.items():

@@ -68,7 +68,7 @@ def encyclopedic_composition(
 ) -> Plan:
     """What lies at the end of a path of two or three facts?"""
     from builders.compositions.chains import Knowledge, cap, find_chains, split_chains
-    from builders.compositions.rows import Layout, facts_alone, in_groups
+    from builders.compositions.rows import PathLayout, facts_alone, in_groups
 
     dropped = DropLog()
     knowledge = Knowledge(collected)
@@ -92,7 +92,7 @@ def encyclopedic_composition(
         else:
             dropped[f"{chain.path}: a fact of it has too few wrong answers"] += 1
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
-    layout = Layout(knowledge)
+    layout = PathLayout(knowledge)
     alone = layout.plan(
         facts, [(row.edges[0].hop, f"fact-{row.edges[0].hop}") for row in facts], whole=False
     )

@@ -125,7 +125,7 @@ def facts_alone(
     return found
 
 
-class Layout:
+class PathLayout:
     """Lays rows out as plans; both configs share the table of nodes.
 
     All nodes of the collected facts are in it, whether asked about or not.

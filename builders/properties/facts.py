@@ -21,6 +21,7 @@ import yaml
 from builders.engine.audit.ngrams import shares_a_word
 from builders.engine.drops import DropLog
 from builders.properties.contrast import Edges, Support
+from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
 from kb_cache.wordnet.types import POS, WordNet
@@ -55,17 +56,6 @@ VAGUE: Mapping[str, frozenset[str]] = {
 _PLAIN = r"^[a-z]+(?:[ -][a-z]+)*$"
 
 
-class Rules(NamedTuple):
-    """How strictly evidence is taken; the options of the probes explain each."""
-
-    relations: Sequence[str]
-    min_weight: float
-    min_weight_loose: float
-    min_weight_firm: float
-    max_holders: int
-    contrast: bool
-
-
 class Held(NamedTuple):
     """Pairs of a concept and a property that it has: parallel arrays, sorted, each pair once."""
 
@@ -89,7 +79,7 @@ class Evidence:
         said: (concepts, properties) what any edge says, noise included, and none denies.
         lacks: (concepts, properties) what concepts can be said not to have.
         denied: (concepts, properties) what an edge of the opposite sign denies.
-        rules: how strictly evidence was taken.
+        rules: the options that say how strictly evidence was taken.
         dropped: how many edges were left out on the way.
     """
 
@@ -101,11 +91,11 @@ class Evidence:
     said: Bools
     lacks: Bools
     denied: Bools
-    rules: Rules
+    rules: PropertyOptions
     dropped: DropLog
 
 
-def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
+def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Evidence:
     """Find out what has which property, and what can be said to lack it.
 
     A concept has a property if an edge of enough weight says so. An edge of less weight than
@@ -114,9 +104,9 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
 
     A concept lacks a property if an edge denies it. It also does if nothing speaks for it: no edge,
     of whatever weight, gives it to the concept or to what the concept is a kind of; no more than
-    ``rules.max_holders`` concepts have it (where half the world is found, anything may be); and,
-    if ``rules.contrast`` is set, nothing that resembles the concept has it, the concept has nothing
-    that resembles the property, and ConceptNet says more of the concept by the same relation (see
+    ``rules.max_holders`` concepts have it (where half the world is found, anything may be); and, by
+    the contrast "kind", nothing that resembles the concept has it, the concept has nothing that
+    resembles the property, and ConceptNet says more of the concept by the same relation (see
     `builders.properties.contrast`). What is itself a negation (cannot fly) is lacked where an edge
     says the opposite, and only there.
     """
@@ -135,7 +125,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> Evidence:
     spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
     cell = support.cell(sure.start, sure.key)
     weight = sure.weight
-    if rules.contrast:
+    if rules.contrast == "kind":
         likely = support.of_one_kind() | support.of_alike()
         spoken_for |= likely | support.by_alike() | support.mentioned() | ~support.described()
         spoken_for |= support.by_kindred_object() | support.usual_in_field()
@@ -181,7 +171,9 @@ def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
     return lines_of(edges, edges.start != edges.key % size)
 
 
-def _sure_edges(conceptnet: ConceptNet, wordnet: WordNet, rules: Rules) -> tuple[Edges, DropLog]:
+def _sure_edges(
+    conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions
+) -> tuple[Edges, DropLog]:
     """The edges that may make a gold true, and how many were left out for what reason."""
     size = len(conceptnet)
     asked = np.zeros(conceptnet.assertions.num_rows, dtype=np.bool_)

@@ -92,7 +92,7 @@ _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
 """Relation -> the form of its object; of those that are not here it stays as it is."""
 
 
-class Layout:
+class PropertyLayout:
     """The texts of some questions.
 
     Attributes:

@@ -24,7 +24,7 @@ from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.properties.facts import Evidence, Rules
+    from builders.properties.facts import Evidence
     from builders.properties.rows import Askable, PropertyChoices
 
 
@@ -65,19 +65,21 @@ def property_conjunction_but_not(
     return _plan(sources, options, evidence, askable, both=False, rng=rng)
 
 
-@lru_cache(maxsize=1)
-def _gathered(sources: ConceptNetFirst, rules: Rules) -> Evidence:
-    from builders.properties.facts import gather
-
-    return gather(sources.conceptnet, sources.wordnet, rules)
+_RULES = {"relations", "contrast", "max_holders"} | {
+    f"min_weight{name}" for name in ("", "_loose", "_firm")
+}
 
 
 def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
-    from builders.properties.facts import Rules
+    """Gather the evidence, once for all options that take it by the same rules."""
+    return _gathered(sources, PropertyOptions(**options.model_dump(include=_RULES)))
 
-    contrast = options.contrast == "kind"
-    weights = options.min_weight, options.min_weight_loose, options.min_weight_firm
-    return _gathered(sources, Rules(options.relations, *weights, options.max_holders, contrast))
+
+@lru_cache(maxsize=1)
+def _gathered(sources: ConceptNetFirst, rules: PropertyOptions) -> Evidence:
+    from builders.properties.facts import gather
+
+    return gather(sources.conceptnet, sources.wordnet, rules)
 
 
 def _plan(
@@ -89,7 +91,7 @@ def _plan(
     rng: RandomGenerator,
 ) -> Plan:
     """Split, draw, and lay out what can be asked."""
-    from builders.properties.items import Layout
+    from builders.properties.items import PropertyLayout
     from builders.properties.rows import PropertyPairs
 
     dropped = DropLog(evidence.dropped)
@@ -101,7 +103,9 @@ def _plan(
         gold, first, second = asking
         swap = rng.child("order").below(2, first, second) == 1
         asking = PropertyPairs(gold, np.where(swap, second, first), np.where(swap, first, second))
-    layout = Layout(sources.conceptnet, sources.wordnet, evidence, asking, WORDED, negate=not both)
+    layout = PropertyLayout(
+        sources.conceptnet, sources.wordnet, evidence, asking, WORDED, negate=not both
+    )
     gold = asking.gold[fact]
     nodes = evidence.concept[np.concatenate([gold[:, None], rows.nodes], axis=1)]
     return plan_rows(

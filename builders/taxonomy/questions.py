@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,10 +14,10 @@ from builders.engine.draw.balanced import Candidates, first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.whole_words import whole_words
 from builders.taxonomy.options import LEVEL, TREES, TaxonomyOptions
-from builders.taxonomy.pairs import Pairs, answers_of, pairs_of, trees_of
 from builders.taxonomy.words import Taxonomy
 from builders.wordnet.synsets import generality
 from kb_cache.graph import Graph
+from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import (
     Bools,
     Floats,
@@ -38,6 +39,117 @@ KIN_REACH = 12_000
 
 OVERSAMPLING = 4
 """Pairs of words looked at for a gold, in multiples of its cap."""
+
+
+FOLLOWED = 4
+"""Readers follow so many edges up from a sense of something that cannot be touched."""
+
+
+class Pairs(NamedTuple):
+    """What words are: parallel arrays, each (word, answer) once, sorted.
+
+    ``sense`` is the synset of the word and ``top`` the answer's above it, ``hops`` edges up (-1
+    and -1 where ConceptNet says so); ``share`` is the part of the word's uses in which it is that.
+    """
+
+    word: Ints
+    answer: Ints
+    hops: Ints
+    sense: Ints
+    top: Ints
+    share: Floats
+
+
+def trees_of(wordnet: WordNet, roots: Sequence[Sequence[str]]) -> Ints:
+    """Return for every synset the tree that it is in: that of the nearest root above it; or -1.
+
+    Args:
+        wordnet: the taxonomy.
+        roots: names of synsets, those of one tree together.
+
+    Raises:
+        UsageError: an unknown synset.
+    """
+    synsets = np.array([wordnet.synset_id(name) for names in roots for name in names], np.int64)
+    tree = np.repeat(np.arange(len(roots), dtype=np.int64), [len(names) for names in roots])
+    walk = wordnet.hyponyms.walk(synsets)
+    node = np.concatenate([synsets, walk.node])
+    owner = np.concatenate([tree, tree[walk.source]])
+    hops = np.concatenate([np.zeros_like(synsets), walk.hops])
+    # Written from far to near: the nearest root is written last.
+    order = np.lexsort((-owner, -hops))
+    found = np.full(len(wordnet), -1, dtype=np.int64)
+    found[node[order]] = owner[order]
+    return found
+
+
+def answers_of(taxonomy: Taxonomy, allowed: Bools, tree: Ints) -> Ints:
+    """Return the word that names each synset as an answer, -1 for none.
+
+    A word names the synset of its first sense, or of another that is about as common, and all
+    that it names stands in one tree.
+
+    Args:
+        taxonomy: the words and their senses.
+        allowed: which words may be answers.
+        tree: every synset's tree; what is in none (-1) is not named.
+    """
+    senses = taxonomy.senses
+    rows = np.flatnonzero(senses.main & allowed[senses.word] & (tree[senses.synset] >= 0))
+    first = rows[np.unique(senses.word[rows], return_index=True)[1]]
+    home = np.full(len(taxonomy), -1, dtype=np.int64)
+    home[senses.word[first]] = tree[senses.synset[first]]
+    rows = rows[tree[senses.synset[rows]] == home[senses.word[rows]]]
+    # The best word for a synset is written last.
+    rows = rows[np.lexsort((-senses.word[rows], -senses.number[rows], senses.tagged[rows]))]
+    named = np.full(len(tree), -1, dtype=np.int64)
+    named[senses.synset[rows]] = senses.word[rows]
+    return named
+
+
+def pairs_of(
+    taxonomy: Taxonomy,
+    entities: Bools,
+    named: Ints,
+    options: TaxonomyOptions,
+) -> Pairs:
+    """Return what each entity is, among the answers.
+
+    Args:
+        taxonomy: the words.
+        entities: which words to ask about.
+        named: every synset's answer, of :func:`answers_of`.
+        options: the longest path up, and the least weight of ConceptNet's edges.
+    """
+    senses, size = taxonomy.senses, len(taxonomy)
+    rows = np.flatnonzero(entities[senses.word])
+    walk = taxonomy.trusted.walk(senses.synset[rows], options.max_hops)
+    kept = named[walk.node] >= 0
+    row, top, hops = rows[walk.source[kept]], walk.node[kept], walk.hops[kept]
+    used = np.where(senses.tangible[row] | (hops <= FOLLOWED), senses.share[row], 0.0)
+    found = Pairs(senses.word[row], named[top], hops, senses.synset[row], top, used)
+    synonym = np.repeat(np.arange(len(taxonomy.in_synset)), taxonomy.in_synset.degrees)
+    same = synonym * size + taxonomy.in_synset.indices
+    kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
+    found = lines_of(found, kept)
+    start, end = taxonomy.stated(options.min_weight)
+    is_answer = np.zeros(size, dtype=np.bool_)
+    is_answer[named[named >= 0]] = True
+    edge = entities[start] & is_answer[end]
+    start, end, none = start[edge], end[edge], np.full(int(edge.sum()), -1, dtype=np.int64)
+    stated = Pairs(start, end, np.ones_like(start), none, none, np.ones(start.size))
+    both = joined([found, stated])
+    # WordNet before ConceptNet, then the commonest sense, then the nearest.
+    order = np.lexsort(
+        (both.top, both.hops, both.sense, -both.share, both.sense < 0, both.answer, both.word)
+    )
+    both = lines_of(both, order)
+    key = both.word * size + both.answer
+    keys, first = np.unique(key, return_index=True)
+    # A sense that reaches an answer in two ways counts once.
+    _, once = np.unique(key * (len(named) + 1) + both.sense + 1, return_index=True)
+    share = np.bincount(np.searchsorted(keys, key[once]), both.share[once])
+    return lines_of(both, first)._replace(share=np.minimum(share, 1.0))
 
 
 class WordPairs(NamedTuple):
@@ -101,8 +213,7 @@ class AskableTaxonomy:
             taxonomy,
             whole & (taxonomy.zipf >= options.min_zipf) & taxonomy.counted_like_a_noun,
             named,
-            max_hops=options.max_hops,
-            min_weight=options.min_weight,
+            options,
         )
         sound = (pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs)
         pairs = lines_of(pairs, sound)

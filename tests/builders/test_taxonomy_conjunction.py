@@ -16,7 +16,7 @@ import pytest
 import builders
 from builders.engine.whole_words import whole_words
 from builders.taxonomy.options import TEST_TREES, TREES, VALIDATION_TREES, TaxonomyOptions
-from builders.taxonomy.pairs import trees_of
+from builders.taxonomy.questions import trees_of
 from builders.taxonomy.words import MISLEADING, Taxonomy
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.fetching import fetch

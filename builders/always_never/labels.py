@@ -104,25 +104,19 @@ def read_verdicts(paths: Sequence[Path], ids: Iterable[str], min_votes: int) -> 
     lines = [line for path in paths for line in read_lines(path)]
     names = ", ".join(map(str, paths))
     known, problems = set(ids), list[str]()
-    votes, verdicts = list[Vote](), list[Verdict]()
-    seen: set[tuple[str, ...]] = set()
+    found: dict[tuple[str, ...], Vote | Verdict] = {}
     for place, line in lines:
         try:
-            found = _parsed(line)
-            if found.id not in known:
-                raise ValueError(f"no candidate has the id {found.id!r}")
-            key = (found.id, found.annotator) if isinstance(found, Vote) else (found.id,)
-            if key in seen:
-                who = f" by {found.annotator}" if isinstance(found, Vote) else ""
-                raise ValueError(f"{found.id!r} is judged a second time{who}")
+            one = _parsed(line)
+            who = (one.annotator,) if isinstance(one, Vote) else ()
+            if one.id not in known:
+                raise ValueError(f"no candidate has the id {one.id!r}")
+            if found.setdefault((one.id, *who), one) is not one:
+                raise ValueError(" by ".join((f"{one.id!r} is judged a second time", *who)))
         except ValueError as error:
             problems.append(f"{place}: {error}")
-            continue
-        seen.add(key)
-        if isinstance(found, Vote):
-            votes.append(found)
-        else:
-            verdicts.append(found)
+    votes = [one for one in found.values() if isinstance(one, Vote)]
+    verdicts = [one for one in found.values() if isinstance(one, Verdict)]
     if votes and verdicts:
         problems.append(f"{names}: some lines are votes, others labels; give one kind")
     if problems:

@@ -103,7 +103,7 @@ def ours(folder: Path) -> Report:
     import release.checks.rows  # noqa: F401
     from release.checks.checking import check
     from release.croissant import croissant_text
-    from release.publication_card import publication_card
+    from release.hub.package import publication_card
 
     start = time.perf_counter()
     report = check(folder)

@@ -42,7 +42,7 @@ def join_card(front: Mapping[str, Any], text: str, header: str = "") -> str:
     start, written = _entries(header)
     before = parse_header(header)
     parts = [
-        written[name] if name in written and before.get(name) == value else _dump({name: value})
+        written[name] if name in written and before.get(name) == value else yaml_text({name: value})
         for name, value in front.items()
     ]
     return f"---\n{start}{''.join(parts)}---\n{text}"
@@ -116,10 +116,11 @@ def sections(text: str) -> dict[str, str]:
     return {key: part.rstrip("\n") + "\n\n" for key, part in found.items()}
 
 
-def _dump(entry: Mapping[str, Any]) -> str:
+def yaml_text(content: Mapping[str, Any]) -> str:
+    """Write a mapping as YAML, its entries in order."""
     import yaml
 
-    return str(yaml.safe_dump(dict(entry), sort_keys=False, allow_unicode=True, width=1000))
+    return str(yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=1000))
 
 
 def _entries(header: str) -> tuple[str, dict[str, str]]:

@@ -47,13 +47,6 @@ def neutral(text: str) -> str:
     return f"'{text}" if bare.startswith(_FORMULA) else text
 
 
-def question_text(row: Mapping[str, Any]) -> str:
-    """Return a row's question for people: a gap for the mask, dots where it breaks off."""
-    text = str(row["question"]).replace(MASK, GAP).strip()
-    ends = text[-1:]
-    return f"{text} …" if ends.isalnum() or ends in "\"”')" else text
-
-
 def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Path]:
     """Write an export into an empty folder; return the paths written, relative to it.
 
@@ -78,10 +71,12 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of a row that annotators read, by column."""
+    """Return the texts that annotators read: a gap for the mask, dots where one breaks off."""
     if row["setup"] == NLI:
         return {"premise": row["premise"], "hypothesis": row["hypothesis"]}
-    return {"question": question_text(row)}
+    text = str(row["question"]).replace(MASK, GAP).strip()
+    ends = text[-1:]
+    return {"question": f"{text} …" if ends.isalnum() or ends in "\"”')" else text}
 
 
 def _choices(sheets: Sheets, item: Shown) -> list[str]:

@@ -53,15 +53,16 @@ def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
 def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
     if lacking := [name for name in REQUIRED if not front.get(name)]:
         yield f"front matter lacks {some(lacking, 11)}"
-    if unknown := set(listed(front.get("annotations_creators"))) - set(CREATORS):
+    held = {name: {str(one) for one in listed(front.get(name))} for name in LISTED}
+    if unknown := held["annotations_creators"] - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
-    if missing := set(layout.language) - set(listed(front.get("language"))):
+    if missing := set(layout.language) - held["language"]:
         yield f"language lacks {some(sorted(missing))}"
     known_tasks = {task for setup in SETUPS.values() for task in setup.task_categories}
-    if front.get("task_categories") and not known_tasks & set(listed(front["task_categories"])):
+    if held["task_categories"] and not known_tasks & held["task_categories"]:
         yield f"task_categories names none of {', '.join(sorted(known_tasks))}"
     size = size_category(layout.counts.rows)
-    if front.get("size_categories") and size not in listed(front["size_categories"]):
+    if held["size_categories"] and size not in held["size_categories"]:
         yield f"size_categories is not {size}"
     configs, infos = by_config(front.get("configs")), by_config(front.get("dataset_info"))
     if unlisted := layout.configs.keys() - configs.keys():

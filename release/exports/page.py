@@ -1,4 +1,4 @@
-"""What a target writes: rendered templates, YAML, and the export's page ``README.md``."""
+"""What a target writes: rendered templates, and the export's page ``README.md``."""
 
 from __future__ import annotations
 
@@ -54,14 +54,6 @@ def rendered(template: str, **values: Any) -> str:
     )
     environment.filters["python"] = repr
     return environment.get_template(template).render(mask=MASK, cloze=CLOZE, **values)
-
-
-def write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    """Write YAML, its entries in order."""
-    import yaml
-
-    text = yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=1000)
-    path.write_text(text, encoding="utf-8")
 
 
 def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,19 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from release.cards import LICENCE, LISTED, split_card
+from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
-from release.checks.findings import Report
+from release.checks.findings import Finding, Report
 from release.checks.manifest import Layout, read_layout
 from release.croissant import croissant_text
 from release.hub.repo_card import GeneratedCard, unmarked
-from release.publication_card import publication_card
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _RESERVED = ("data", "README", "manifest", "release", "croissant")
+RELEASE = "## Release"
+_HINT = "   # the path of this folder, or its id on the Hub"
+_SECTION = re.compile(rf"^{RELEASE}\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,60 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
     content = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     files.append(LocalFile.of(f"{prefix}{RECORD}", content.encode()))
     return Package(config, layout, tuple(files), front, text)
+
+
+def publication_card(
+    folder: Path,
+    *,
+    repo_id: str,
+    version: str = "",
+    forced: Sequence[Finding] = (),
+) -> str:
+    """Return the card under which a built probe is published.
+
+    Publishing adds its id on the Hub, its version, and what was forced; all else is in the card
+    already, and changes made to it by hand are kept. For a card made by this function, only what
+    publishing adds is replaced.
+
+    Args:
+        folder: the probe.
+        repo_id: ``USER/NAME``.
+        version: the tag of this release; empty for none.
+        forced: the failures that publishing passes over; the card lists them.
+
+    Raises:
+        UsageError: the folder holds no probe, or its card cannot be read.
+    """
+    manifest = read_manifest(folder)
+    try:
+        front, text = split_card((folder / CARD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{folder} has no {CARD}. Build the probe again.") from None
+    text = re.sub(r'load_dataset\("[^"]*"', f'load_dataset("{repo_id}"', text).replace(_HINT, "")
+    section = f"{RELEASE}\n\n{_release(repo_id, version, forced, manifest)}\n\n"
+    text = _SECTION.sub("", text)
+    at = text.find("\n## ") + 1
+    text = text[:at] + section + text[at:] if at else f"{text.rstrip()}\n\n{section}"
+    return join_card(front, text)
+
+
+def _release(
+    repo_id: str, version: str, forced: Sequence[Finding], manifest: Mapping[str, Any]
+) -> str:
+    text = f"Published by kbprobe as `{repo_id}`, built with seed {manifest['request']['seed']}."
+    if version:
+        text += (
+            f' This is version {version}: `load_dataset("{repo_id}", revision="{version}")` always '
+            "loads it, whatever is published later."
+        )
+    if not forced:
+        return text
+    items = []
+    for one in forced:
+        where = f" ({one.where})" if one.where else ""
+        items.append(f"- {one.name}: {' '.join(one.what.split())}{where}")
+    warning = "**It was published although its check before release failed:**"
+    return "\n\n".join([text, warning, "\n".join(items)])
 
 
 def _data_files(folder: Path, layout: Layout, prefix: str) -> list[LocalFile]:

@@ -25,7 +25,7 @@ from release.canary_column import add_canary_column
 from release.cards import split_card
 from release.checks.checking import check
 from release.checks.findings import Finding
-from release.publication_card import publication_card
+from release.hub.package import publication_card
 
 Probe = Callable[[str], Path]
 HYPERNYMY, ANTONYM = "wordnet_hypernymy", "antonym_negation"

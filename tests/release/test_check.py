@@ -397,6 +397,7 @@ def test_a_gold_standard_is_taken_for_what_it_is(probe_copy: Probe) -> None:
     [
         ("---\n", "", "card", "no front matter"),
         ("language:\n- en\n", "language: [\n", "card", "not YAML"),
+        ("language:\n- en\n", "language:\n- [en]\n", "card", "language lacks en"),
         ("task_ids:\n", "task_other:\n", "card", "lacks task_ids"),
         ("  default: true\n", "", "card", "none as default"),
         ("path: data/test", "path: data/tset", "card", "data_files"),

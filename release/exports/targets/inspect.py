@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbprobe.format.setups import CLOZE, MASK
-from release.exports.page import Target, Written, rendered, viewer_configs, write_yaml
+from release.cards import yaml_text
+from release.exports.page import Target, Written, rendered, viewer_configs
 from release.exports.source import ProbeSource, Task, write_parquet
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         "evaluation_framework": "inspect-ai",
         "tasks": registered,
     }
-    write_yaml(folder / REGISTRATION, registration)
+    (folder / REGISTRATION).write_text(yaml_text(registration), encoding="utf-8")
     place, first = repo_id or "USER/NAME", source.tasks[0].name
     single = len(paths) == 1
     notes = (

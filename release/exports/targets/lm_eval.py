@@ -8,7 +8,8 @@ from typing import Any
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, MASK, QUESTION
-from release.exports.page import Target, Written, write_yaml
+from release.cards import yaml_text
+from release.exports.page import Target, Written
 from release.exports.source import ProbeSource, Task, place_data, task_name
 
 VERSION = 1.0
@@ -47,13 +48,14 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
             data = {"dataset_path": "parquet", "dataset_kwargs": {"data_files": files}}
         else:
             data = {"dataset_path": repo_id, "dataset_name": task.config}
-        write_yaml(folder / f"{task.name}.yaml", _config(task, source, data))
+        text = yaml_text(_config(task, source, data))
+        (folder / f"{task.name}.yaml").write_text(text, encoding="utf-8")
     name = source.tasks[0].name
     if len(source.tasks) > 1:
         name = task_name(source.probe, "all configs")
         tasks = [task.name for task in source.tasks]
         group = {"group": name, "task": tasks, "metadata": {"version": VERSION}}
-        write_yaml(folder / f"{name}.yaml", group)
+        (folder / f"{name}.yaml").write_text(yaml_text(group), encoding="utf-8")
     command = "lm_eval --model hf --model_args pretrained=MODEL --include_path . --tasks "
     return Written((command + name,), _notes(source.tasks))
 

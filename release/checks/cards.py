@@ -79,8 +79,8 @@ def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
         if (info := infos.get(name)) is None:
             continue
         splits = [one for one in listed(info.get("splits")) if isinstance(one, dict)]
-        held = {str(one.get("name")): one.get("num_examples") for one in splits}
-        if held != {entry.split: entry.rows for entry in entries}:
+        counted = {str(one.get("name")): one.get("num_examples") for one in splits}
+        if counted != {entry.split: entry.rows for entry in entries}:
             yield f"dataset_info of {name}: num_examples are not the manifest's rows"
         if info.get("download_size") != sum(entry.bytes for entry in entries):
             yield f"dataset_info of {name}: download_size is not the size of its files"

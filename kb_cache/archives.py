@@ -26,7 +26,7 @@ def sha256_of(files: Mapping[str, bytes]) -> dict[str, str]:
 def read_files(
     path: Path, wanted: Names, marker: Names, *, layouts: Sequence[str], largest: int, title: str
 ) -> dict[str, bytes]:
-    """Read the wanted files of one folder, which is the first or topmost with a marker file.
+    """Read the files of one folder of a source: contents by base name, none without a marker.
 
     Args:
         path: a folder, zip or tar.
@@ -36,9 +36,6 @@ def read_files(
             nearest the top is taken.
         largest: bytes that no file of this source has; larger ones are refused.
         title: of the source, for messages.
-
-    Returns:
-        Contents by base name; empty if there is no marker file.
 
     Raises:
         SourceError: the path cannot be read, is neither folder nor archive, or has a member that
@@ -68,8 +65,8 @@ def _read_folder(
 def _read_archive(
     path: Path, wanted: Names, marker: Names, largest: int, title: str
 ) -> dict[str, bytes]:
+    read: Callable[[str], bytes]
     with ExitStack() as stack:
-        read: Callable[[str], bytes]
         if zipfile.is_zipfile(path):
             archive = stack.enter_context(zipfile.ZipFile(path))
             sizes = {m.filename: m.file_size for m in archive.infolist() if not m.is_dir()}

@@ -332,11 +332,7 @@ class Kind(ABC, Generic[S, O]):
     def compile(self, source: S, options: O, folder: Path, progress: Progress) -> Compiled:
         """Turn the files into tables. Deterministic: the same files give the same content.
 
-        Args:
-            source: what `read` returned.
-            options: how to read them.
-            folder: the snapshot's folder, still empty, for what a storage engine writes.
-            progress: called now and then.
+        ``folder`` is the snapshot's, still empty, for what a storage engine writes.
 
         Raises:
             SourceError: a file is malformed; the message names file and line.

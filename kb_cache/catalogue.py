@@ -49,11 +49,7 @@ def downloads_dir() -> Path:
 
 
 def find(name: str, kind: str | None = None) -> Entry:
-    """Return the entry of a name.
-
-    Args:
-        name: an entry's name; with ``kind``, the name without "KIND-" is enough.
-        kind: look only among the entries whose names begin with it.
+    """Return the entry of a name; with ``kind``, the name without "KIND-" is enough.
 
     Raises:
         UsageError: there is none; the message lists what there is.

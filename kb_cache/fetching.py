@@ -147,7 +147,7 @@ def _write(
 
 
 def open_snapshot(kind: str, name: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
-    """Read a snapshot of a kind, named with or without "KIND-".
+    """Read a snapshot of a kind, named as ``kb-cache list`` shows it, with or without "KIND-".
 
     A damaged one of the cache is rebuilt if its source is still there.
 

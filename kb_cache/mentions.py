@@ -114,11 +114,8 @@ class MentionFinder:
         beats one inside a hyphenated compound; among equals the first wins. Never is a match
         part of a word, nor of a contraction other than a possessive ("dog's" gives "dog").
 
-        Args:
-            text: a sentence or phrase.
-            lemma: a WordNet lemma, with underscores or spaces between its words; *one's*,
-                *oneself* and *someone* in it stand for any such pronoun or possessive.
-            pos: "n", "v", "a", "s" or "r".
+        The lemma has underscores or spaces between its words; *one's*, *oneself* and *someone* in
+        it stand for any such pronoun or possessive. ``pos`` is "n", "v", "a", "s" or "r".
         """
         if text != self._text:
             self._text, self._tokens = text, _tokenise(text)

@@ -44,10 +44,6 @@ class MissingDependencyError(KbprobeError):
 def how_to_install(extra: str = "", flags: str = "") -> str:
     """Return the pip commands that install kbprobe, from a clone and from the package index.
 
-    Args:
-        extra: an optional dependency group; empty: none.
-        flags: options for pip.
-
     >>> how_to_install("wikidata")
     "pip install '.[wikidata]' in a clone of kbprobe (from PyPI: pip install 'kbprobe[wikidata]')"
     >>> how_to_install(flags="--no-deps")

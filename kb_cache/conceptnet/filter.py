@@ -261,16 +261,10 @@ class _Terms:
 
 
 def parts_of_speech(texts: object, wordnet: WordNet) -> PosSets:
-    """The parts of speech that WordNet gives each of many terms, as bits (`NOUN`, ...).
+    """The parts of speech that WordNet gives each term of an Arrow array, as bits (`NOUN`, ...).
 
-    A part of speech in which the term is rare, by WordNet's tagged texts, is left out.
-
-    Args:
-        texts: an Arrow array of strings, in lower case.
-        wordnet: a WordNet of English.
-
-    Returns:
-        An array as long as ``texts``; 0 where WordNet does not have the term.
+    0 where it does not have the term (in lower case). A part of speech in which the term is rare,
+    by WordNet's tagged texts, is left out.
     """
     import pyarrow.compute as pc
 

@@ -38,11 +38,7 @@ _WORD_START = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 def read_database(
     path: Path, selection: Selection, malformed: Malformed, progress: Progress | None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream the edges of a conceptnet-lite database.
-
-    Raises:
-        SourceError: as `kb_cache.conceptnet.source.read_edges`; "lines" are ids of edges.
-    """
+    """Stream the edges of a conceptnet-lite database; "lines" are ids of edges."""
     try:
         connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
     except sqlite3.Error as error:

@@ -7,15 +7,6 @@ from kb_cache.fetching import open_snapshot
 
 
 def load_conceptnet(name: str = DEFAULT_VERSION) -> ConceptNet:
-    """Load a ConceptNet from the cache.
-
-    Args:
-        name: "5.7" or "conceptnet-5.7", or a name that ``kb-cache list`` shows.
-
-    Raises:
-        UsageError: there is no such snapshot; the message says how to get one.
-        SnapshotError: it is damaged and its source is gone; the message names the command that
-            makes it again.
-    """
+    """Load a ConceptNet from the cache, by name as `open_snapshot` does."""
     info, tables = open_snapshot(KIND, name)
     return ConceptNet(**info.identity, **tables)

@@ -27,11 +27,9 @@ def read_edges(
 ) -> Iterator[pa.RecordBatch]:
     """Stream the wanted edges of a file, in batches of `edges_schema`.
 
-    Args:
-        path: a 5.7 dump or CN-100K triples, plain or gzip, or a conceptnet-lite database.
-        selection: which edges to keep.
-        malformed: takes the lines that were left out because they could not be read.
-        progress: called with how much of the file has been read, in bytes (edges of a database).
+    The file is a 5.7 dump or CN-100K triples, plain or gzip, or a conceptnet-lite database.
+    ``malformed`` takes the lines that could not be read; ``progress`` is called with how much of
+    the file has been read, in bytes (edges of a database).
 
     Raises:
         SourceError: the file cannot be read, is none of these, or too many of its lines are

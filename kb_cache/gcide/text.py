@@ -162,11 +162,7 @@ def split_usage(definition: str, word: str = "") -> tuple[str, str]:
 
     The usage ends with the text, with a dash or a word that begins a remark ("hence", "also
     called"), or with a sentence that is followed by another; what comes after it stays with the
-    definition. So do phrases between two usages that lack the word.
-
-    Args:
-        definition: as the source has it.
-        word: the headword.
+    definition. So do phrases between two usages that lack the headword.
 
     >>> split_usage("A fellow; as, a sly dog; a lazy dog; -- used in contempt. See Hound.")
     ('A fellow; -- used in contempt. See Hound.', 'a sly dog; a lazy dog')
@@ -187,8 +183,7 @@ def split_usage(definition: str, word: str = "") -> tuple[str, str]:
 def split_remark(usage: str, word: str = "") -> tuple[str, str]:
     """Split off what follows a usage ("; -- so called from its shape") as `split_usage` says.
 
-    Returns:
-        The usage, tidied, and what is to be put behind the definition, or "".
+    It is to be put behind the definition. The usage is tidied.
     """
     end = _USAGE_END.search(usage)
     usage, tail = (usage[: end.start()], usage[end.start() :]) if end else (usage, "")

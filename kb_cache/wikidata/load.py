@@ -9,15 +9,9 @@ from kbprobe.errors import SnapshotError, require
 
 
 def load_wikidata(name: str) -> Wikidata:
-    """Open a Wikidata of the cache.
-
-    Args:
-        name: "sample" or "wikidata-sample", or a name that ``kb-cache list`` shows.
+    """Open a Wikidata of the cache, by name as `open_snapshot` does.
 
     Raises:
-        UsageError: there is no such snapshot; the message says how to get one.
-        SnapshotError: it is damaged and its source is gone; the message names the command that
-            makes it again.
         MissingDependencyError: pyoxigraph is not installed.
     """
     info, _ = open_snapshot(KIND, name)

@@ -56,9 +56,6 @@ class CachedEndpoint:
             licence: of the data.
             limits: of an endpoint given by its address.
             now: the date of answers.
-
-        Raises:
-            UsageError: the address is not valid.
         """
         self._endpoint = endpoint if isinstance(endpoint, Endpoint) else None
         self.url = endpoint.url if isinstance(endpoint, Endpoint) else checked_url(endpoint)

@@ -122,12 +122,9 @@ class Endpoint:
     ) -> None:
         """Prepare to ask; nothing is sent yet.
 
-        Args:
-            url: http or https, without "?" and "#".
-            contact: an e-mail address or URL for the endpoint's operators; by default that of the
-                environment variable KBPROBE_CONTACT. An endpoint on this machine's own loopback
-                interface needs none.
-            limits: by default the `default_limits`.
+        ``contact`` is an e-mail address or URL for the endpoint's operators, by default that of
+        the environment variable KBPROBE_CONTACT. An endpoint on this machine's own loopback
+        interface needs none.
 
         Raises:
             UsageError: the URL or the contact is not valid, or a contact is missing.
@@ -144,10 +141,6 @@ class Endpoint:
 
     def ask(self, query: str, attempts: int | None = None) -> Answer:
         """Ask a prepared SELECT query (`kb_cache.wikidata.sparql.types.prepared`).
-
-        Args:
-            query: what is sent.
-            attempts: instead of the limits' own.
 
         Raises:
             QueryTimeout: it was too expensive for the endpoint.
@@ -290,9 +283,7 @@ class Endpoint:
 def retry_after(said: str, now: float) -> float | None:
     """Return the seconds that a Retry-After header asks to wait, None if it is malformed.
 
-    Args:
-        said: the header: seconds, or an HTTP date (RFC 9110, section 10.2.3).
-        now: seconds since 1970.
+    It holds seconds, or an HTTP date (RFC 9110, section 10.2.3). ``now`` is in seconds since 1970.
     """
     said = said.strip()
     if re.fullmatch(r"[0-9]{1,9}", said):

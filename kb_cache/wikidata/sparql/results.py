@@ -60,11 +60,7 @@ class _BrokenOff(_Invalid):
 
 
 def parse(body: bytes, where: str) -> Answer:
-    """Read the answer to a SELECT query.
-
-    Args:
-        body: the whole body of the response, uncompressed.
-        where: whose answer it is, for messages.
+    """Read the answer to a SELECT query, a response's uncompressed body; ``where`` sent it.
 
     Raises:
         MalformedAnswer: it is not a complete and well-formed answer.

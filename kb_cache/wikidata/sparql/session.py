@@ -34,11 +34,8 @@ QueryFor = Callable[[Sequence[str]], str]
 class RecordedQuery(NamedTuple):
     """A query that was asked and its answer, as a manifest names them.
 
-    Attributes:
-        query: sha256 of the prepared query, in hex.
-        date: when the answer was given, in ISO 8601 and UTC.
-        rows: their number.
-        answer: `answer_digest` of the answer.
+    ``query`` and ``answer`` are sha256 (hex) of the prepared query and of the answer (see
+    `answer_digest`), ``date`` is when it was given (ISO 8601, UTC), ``rows`` their number.
     """
 
     query: str
@@ -53,11 +50,7 @@ def utc_now() -> str:
 
 
 class QuerySession:
-    """Asks a source and records the queries.
-
-    Attributes:
-        source: what is asked.
-    """
+    """Asks a source and records the queries."""
 
     def __init__(self, source: QuerySource, now: Callable[[], str] = utc_now) -> None:
         self.source = source

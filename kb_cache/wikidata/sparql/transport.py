@@ -80,12 +80,8 @@ def is_loopback(url: str) -> bool:
 def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Response:
     """Send a SELECT query and read the response.
 
-    Args:
-        url: the endpoint.
-        query: what is sent.
-        contact: for the User-Agent; "" for none.
-        timeout: in seconds, for the whole.
-        max_bytes: of the body, uncompressed.
+    ``contact`` goes into the User-Agent; ``timeout`` (seconds) is for the whole, ``max_bytes`` for
+    the uncompressed body.
 
     Raises:
         TooLong: the body is longer than ``max_bytes``.

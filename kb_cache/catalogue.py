@@ -21,26 +21,17 @@ class Entry:
     folder: Path
     embedded: bool
 
-    @property
-    def where(self) -> str:
-        """Either "embedded" or "cache"."""
-        return "embedded" if self.embedded else "cache"
-
 
 def entries() -> list[Entry]:
     """All snapshots, embedded ones first, whether or not they are damaged."""
-    embedded = [
-        Entry(folder.name, folder, embedded=True)
+    known = {
+        folder.name: Entry(folder.name, folder, embedded=True)
         for folder in sorted(EMBEDDED_DIR.iterdir())
         if (folder / INFO_FILE).is_file()
-    ]
-    taken = {entry.name for entry in embedded}
-    cached = [
-        Entry(name, store.entry_path(name), embedded=False)
-        for name in store.entry_names()
-        if name not in taken
-    ]
-    return embedded + cached
+    }
+    for name in store.entry_names():
+        known.setdefault(name, Entry(name, store.entry_path(name), embedded=False))
+    return list(known.values())
 
 
 def downloads_dir() -> Path:

@@ -212,18 +212,18 @@ def _recorded(entry: Entry) -> tuple[AnyKind, Source, FetchOptions]:
         raise SnapshotError(f"Its source is unknown; make it again with: {command}") from error
     path, recorded = info.source.path or "", info.source.options
     there = bool(path) and Path(path).exists()
-    again = f"ake it again with: {kind.fetch_command(entry.name, path if there else '')}"
+    again = f"make it again with: {kind.fetch_command(entry.name, path if there else '')}"
     if not there:
-        raise SnapshotError(f"Its source {path or '(not recorded)'} is no longer there; m{again}")
+        raise SnapshotError(f"Its source {path or '(not recorded)'} is no longer there; {again}")
     try:
         options = kind.options.parse(
             {**(recorded or {}), "source": path, "name": entry.name}, entry.name
         )
     except UsageError as error:
-        raise SnapshotError(f"{error}. M{again}") from error
+        raise SnapshotError(f"{error}; {again}") from error
     if recorded is None and options.recorded():
-        raise SnapshotError(f"It does not record the options it was made with; m{again}")
+        raise SnapshotError(f"It does not record the options it was made with; {again}")
     source: Source = kind.read(Path(path), options)
     if dict(source.sha256) != dict(info.source.files):
-        raise SnapshotError(f"Its source {path} has changed since; if that is intended, m{again}")
+        raise SnapshotError(f"Its source {path} has changed since; if that is intended, {again}")
     return kind, source, options

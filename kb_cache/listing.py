@@ -24,8 +24,8 @@ class SnapshotHolding(Holding):
 
     def row(self) -> dict[str, Any]:
         """Return the entry of ``kb-cache list --json``."""
-        folder = self.entry.folder
-        found = row(self.name, folder=str(folder), where=self.entry.where, sound=False)
+        folder, where = self.entry.folder, "embedded" if self.embedded else "cache"
+        found = row(self.name, folder=str(folder), where=where, sound=False)
         try:
             info = read_info(folder)
             created = (folder / INFO_FILE).stat().st_mtime

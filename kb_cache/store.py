@@ -63,15 +63,11 @@ def entry_names() -> list[str]:
             return []
         folders = [folder for folder in root.iterdir() if folder.is_dir()]
     names = {folder.name for folder in folders if _NAME.fullmatch(folder.name)}
-    stranded = {
-        match["name"]
-        for folder in folders
-        if (match := REMAINS.fullmatch(folder.name)) and match["what"] == "old"
-    } - names
-    for name in stranded:
-        with entry_lock(name):
-            if recover(root / name):
-                names.add(name)
+    for name in all_remains().keys() - names:
+        if remains(root / name, "old"):
+            with entry_lock(name):
+                if recover(root / name):
+                    names.add(name)
     return sorted(names)
 
 

@@ -13,9 +13,8 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version as package_version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -78,8 +77,7 @@ class _Reader(WordNetCorpusReader):  # type: ignore[misc]
         """Skip the map to WordNet 3.0, which needs that corpus to be installed."""
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(NamedTuple):
     """Where a synset stands in the source: ``data.noun``, line 30."""
 
     file: str

@@ -37,32 +37,15 @@ POS = "nvasr"
 #: Pointer symbols of the source files and the names by which we call them.
 POINTERS: Mapping[str, str] = {
     "!": "antonym",
-    "@": "hypernym",
-    "@i": "instance_hypernym",
-    "~": "hyponym",
-    "~i": "instance_hyponym",
-    "#m": "member_holonym",
-    "#s": "substance_holonym",
-    "#p": "part_holonym",
-    "%m": "member_meronym",
-    "%s": "substance_meronym",
-    "%p": "part_meronym",
-    "=": "attribute",
-    "+": "derivation",
-    ";c": "topic_domain",
-    "-c": "in_topic_domain",
-    ";r": "region_domain",
-    "-r": "in_region_domain",
-    ";u": "usage_domain",
-    "-u": "in_usage_domain",
-    "*": "entailment",
-    ">": "cause",
-    "^": "also_see",
-    "$": "verb_group",
-    "&": "similar_to",
-    "<": "participle",
-    "\\": "pertainym",
-}
+    "@": "hypernym", "@i": "instance_hypernym", "~": "hyponym", "~i": "instance_hyponym",
+    "#m": "member_holonym", "#s": "substance_holonym", "#p": "part_holonym",
+    "%m": "member_meronym", "%s": "substance_meronym", "%p": "part_meronym",
+    "=": "attribute", "+": "derivation",
+    ";c": "topic_domain", "-c": "in_topic_domain", ";r": "region_domain", "-r": "in_region_domain",
+    ";u": "usage_domain", "-u": "in_usage_domain",
+    "*": "entailment", ">": "cause", "^": "also_see", "$": "verb_group", "&": "similar_to",
+    "<": "participle", "\\": "pertainym",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

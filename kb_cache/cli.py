@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,10 @@ class _Fetch(click.Group):
             help="Write the snapshot to this folder instead of the cache, without recording the "
             "source's path. An existing snapshot there is replaced.",
         )
-
-        def fetch_kind(output: Path | None, **values: Any) -> None:
-            _fetch(cmd_name, output, values)
-
         return click.Command(
             cmd_name,
             params=[*options, output],
-            callback=fetch_kind,
+            callback=partial(_fetch, cmd_name),
             help=type(kind).__doc__,
             context_settings=_HELP,
         )
@@ -85,7 +81,7 @@ def _option(name: str, info: Any, required: bool) -> click.Option:
     return option
 
 
-def _fetch(kind: str, output: Path | None, given: dict[str, Any]) -> None:
+def _fetch(kind: str, output: Path | None, **given: Any) -> None:
     from kb_cache.base import find_kind
     from kb_cache.fetching import fetch
     from kb_cache.snapshot import read_info
@@ -96,8 +92,7 @@ def _fetch(kind: str, output: Path | None, given: dict[str, Any]) -> None:
     options = {
         name: parsed(fields[name], value) for name, value in given.items() if value is not None
     }
-    with _bars() as progress:
-        entry = fetch(kind, output=output, progress=progress, **options)
+    entry = fetch(kind, output=output, progress=_bars(), **options)
     info = read_info(entry.folder)
     for note in info.source.notes:
         click.echo(f"kb-cache: note: {note}", err=True)
@@ -107,9 +102,8 @@ def _fetch(kind: str, output: Path | None, given: dict[str, Any]) -> None:
     )
 
 
-@contextmanager
-def _bars() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A progress bar for each phase of fetching, on a terminal."""
+def _bars() -> Callable[[str, int, int | None], None]:
+    """Make a progress bar for each phase of fetching, on a terminal."""
     bars: dict[str, Any] = {}
 
     def progress(phase: str, done: int, total: int | None) -> None:
@@ -122,7 +116,7 @@ def _bars() -> Iterator[Callable[[str, int, int | None], None]]:
         if done == total:
             bar.render_finish()
 
-    yield progress
+    return progress
 
 
 cli.add_command(

@@ -1,1 +1,1 @@
-"""Scorers: what a model makes of each choice of each item."""
+"""Checkpoints: found, identified by content, and loaded when scores are not known yet."""

@@ -44,9 +44,8 @@ class Batch(NamedTuple):
     """Sequences in lines of one length, padded on the right, and the cells asked of them.
 
     Attributes:
-        tokens: shape [lines, length]; so are ``positions`` and ``ends``.
-        positions: see :class:`~evaluation.scorers.causal.packing.Tree`.
-        ends: see ``Tree``; padding is seen by itself alone.
+        tokens: shape [lines, length], as are ``positions`` and ``ends`` of
+            :class:`~evaluation.scorers.causal.packing.Tree`; padding is seen by itself alone.
         branched: whether positions and mask are other than those of ordinary sequences.
         rows: the tokens after which something is predicted, as indices into the flattened
             batch, each once, shape [rows].

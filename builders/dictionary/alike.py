@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -15,18 +15,32 @@ from kbprobe.arrays import Ints, sorted_unique
 COMMON_CLAUSE = 64
 """A clause that more definitions share ("esp", "hence") says nothing about their meaning."""
 
-SHARED_WORDS = 1 / 3
-"""Two senses of a word are taken for one where the shorter definition shares so many of its content
-words with the other."""
-
 INNER = 5
 """Fewest letters of a word that is found inside another (*surmount* in *insurmountable*)."""
 
+_LABELS = re.compile(
+    r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
+)
+_LEFT_HANGING = re.compile(r"[.:,;]\s*(?:[Hh]ence|[Ff]ig|[Ss]pecif(?:ically)?|[Aa]lso)[.:,;\s]*$")
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_ENDS = re.compile(r"[;:.,()]")
 _LEADING = re.compile(r"^(?:(?:also|hence|or|and|esp|especially|the|an?|to)\s+)+")
-_ENDINGS = ("ing", "ed", "es", "s", "e", "y")
+_PREFIX = re.compile(
+    r"^(?:counter|inter|super|trans|under|fore|over|semi|dis|mid|mis|non|out|pre|sub|be|en|em|[iu]n"
+    r"|il|im|ir|re|up|a)(?=\w{4})"
+)
+_ENDINGS = ("ing", "ed", "es", "s", "e", "i")
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
+
+
+def shown_definition(definition: str) -> str:
+    """Return a definition as a choice: without what ties it to the sense before it.
+
+    >>> shown_definition("Hence, a descendant; an heir. Hence:")
+    'A descendant; an heir.'
+    """
+    bare = _LEFT_HANGING.sub("", _LABELS.sub("", definition)) or definition
+    return bare[:1].upper() + bare[1:]
 
 
 def normalised(text: str) -> str:
@@ -49,17 +63,20 @@ def content_words(definition: str) -> set[str]:
 def holds_kin(word: str, definition: str) -> bool:
     """Tell whether a definition holds a word that a headword is formed from, or the reverse.
 
-    >>> holds_kin("vexation", "The act of vexing.")
-    True
+    >>> holds_kin("vexation", "The act of vexing."), holds_kin("uneasy", "Not easy; difficult.")
+    (True, True)
     """
-    heads = [head for head in _WORD.findall(word.lower()) if len(head) > 2]
-    for other in _WORD.findall(definition.lower()):
+    heads = {head.replace("y", "i") for head in _WORD.findall(word.lower()) if len(head) > 2}
+    heads |= {rest for head in heads if (rest := _PREFIX.sub("", head)) != head}
+    for other in _WORD.findall(definition.lower().replace("y", "i")):
+        if other in heads:
+            return True
         if len(other) > 2 and other not in _FUNCTION_WORDS:
             bare = _bare(other)
             for head in heads:
                 if head.startswith(bare) or other.startswith(_bare(head)):
                     return True
-                if len(bare) >= INNER and bare in head:
+                if (len(bare) >= INNER and bare in head) or (len(head) > 3 and head in other):
                     return True
     return False
 
@@ -76,7 +93,7 @@ def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int)
     """Find senses that may not stand in one row, for both might be right or both are wrong.
 
     Those are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
-    word the shorter of whose definitions shares a third of its content words with the other.
+    word whose definitions share a content word: readers cannot keep them apart.
 
     Args:
         senses: the senses that may be shown.
@@ -98,16 +115,9 @@ def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int)
     shared = [some for some in by_clause.values() if len(some) <= COMMON_CLAUSE]
     pairs = [pair for some in (*shared, *by_text.values()) for pair in combinations(some, 2)]
     for some in by_word.values():
-        if len(some) > 1:
-            pairs += _nearly_equal(some, [content_words(definitions[at]) for at in some])
+        words = {at: content_words(definitions[at]) for at in some}
+        pairs += [pair for pair in combinations(some, 2) if words[pair[0]] & words[pair[1]]]
     if not pairs:
         return np.empty(0, dtype=np.int64)
     one, other = senses[np.array(pairs, dtype=np.int64)].T
     return sorted_unique(np.concatenate([one * size + other, other * size + one]))
-
-
-def _nearly_equal(senses: Sequence[int], words: Sequence[set[str]]) -> Iterable[tuple[int, int]]:
-    for one, other in combinations(range(len(senses)), 2):
-        fewest = min(len(words[one]), len(words[other]))
-        if len(words[one] & words[other]) >= SHARED_WORDS * fewest:
-            yield senses[one], senses[other]

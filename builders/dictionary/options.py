@@ -27,7 +27,7 @@ class WordSenseOptions(ProbeOptions):
     )
     max_contexts: int = Field(2, ge=0, description="Contexts for a sense (0: all).")
     max_same_word: int = Field(
-        4, ge=0, description="Most distractors that are other senses of the word."
+        2, ge=0, description="Maximum number of distractors that are other senses of the word."
     )
     other_pos: bool = Field(
         False,

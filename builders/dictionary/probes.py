@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.dictionary.alike import alike_pairs, holds_kin, normalised
+from builders.dictionary.alike import alike_pairs, holds_kin, normalised, shown_definition
 from builders.dictionary.choices import (
     SenseChoices,
     SenseQuestions,
@@ -64,7 +65,7 @@ def open_gcide(options: WordSenseOptions) -> Gcide:
     "dictionary_wordsense",
     options=WordSenseOptions,
     open=open_gcide,
-    question_fields=("sentence", "word", "headword", "pos"),
+    question_fields=("sentence", "kind", "word", "headword", "pos"),
     choice_fields=("definition", "headword", "pos"),
     controls=(NO_LANGUAGE, PERTURBED),
     paper="wordnetqa",
@@ -76,7 +77,8 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
     asking = _asked_about(gcide, options, rng, dropped)
     dropped.require(asking.sense.size)
     senses = sorted_unique(asking.sense)
-    definitions = gcide.senses["definition"].take(pa.array(senses)).to_pylist()
+    shown = _shown_definitions(gcide)
+    definitions = shown.take(pa.array(senses)).to_pylist()
     word = gcide.word_ids.astype(np.int64)
     component = _components(definitions, word[senses])[np.searchsorted(senses, asking.sense)]
     asked = SenseQuestions(
@@ -104,7 +106,7 @@ def _asked_about(
     of_pos = np.isin(gcide.pos_codes, [POS.index(name) for name in options.pos])
     asking = lines_of(asking, of_pos[asking.sense])
 
-    definitions = single_chunk(gcide.senses["definition"])
+    definitions = _shown_definitions(gcide)
     definition = definitions.take(pa.array(asking.sense))
     elsewhere = mask(pc.match_substring_regex(definition, REFERS_ELSEWHERE))
     long = mask(pc.greater(pc.utf8_length(definition), options.max_definition))
@@ -200,6 +202,13 @@ def _plan(
     )
 
 
+@lru_cache(maxsize=1)
+def _shown_definitions(gcide: Gcide) -> pa.Array:
+    """Every sense's definition as a choice shows it."""
+    texts = single_chunk(gcide.senses["definition"]).to_pylist()
+    return pa.array([shown_definition(text) for text in texts], pa.string())
+
+
 def sense_names(gcide: Gcide) -> pa.Array:
     """Return the public name of every sense: word, entry and number ("dab.1.2")."""
     word = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids))
@@ -209,11 +218,15 @@ def sense_names(gcide: Gcide) -> pa.Array:
 
 def _questions(gcide: Gcide, asking: InContext) -> Questions:
     sentence = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
+    whole = pc.match_substring_regex(sentence, r"^[^\pL]*\p{Lu}.*[.?!]$")
+    # Contexts are quoted within a sentence, which has punctuation of its own.
+    sentence = pc.replace_substring_regex(sentence, r"[\s.,;:]+$", "")
     surface = _surface_forms(gcide, asking.context)
     words = single_chunk(gcide.words["word"])
     headword = words.take(pa.array(gcide.word_ids[asking.sense]))
     pos = pa.array(list(POS)).take(pa.array(gcide.pos_codes[asking.sense]))
-    fields = {"sentence": sentence, "word": surface, "headword": headword, "pos": pos}
+    kind = pc.if_else(whole, "sentence", "phrase")
+    fields = {"sentence": sentence, "kind": kind, "word": surface, "headword": headword, "pos": pos}
     return Questions.from_columns(
         asking.context, fields, context="sentence", surface_form="word", pos="pos"
     )
@@ -227,7 +240,7 @@ def _nodes(gcide: Gcide) -> Nodes:
         return zipf_frequencies(headword.take(pa.array(nodes)).to_pylist())
 
     columns = {
-        "definition": single_chunk(gcide.senses["definition"]),
+        "definition": _shown_definitions(gcide),
         "headword": headword,
         "pos": pa.array(list(POS)).take(pa.array(gcide.pos_codes)),
     }

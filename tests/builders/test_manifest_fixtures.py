@@ -20,7 +20,7 @@ MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
 
 CHANGED: Mapping[str, str] = {
     "antonym_negation": "builders/english tells countable nouns, and so which pairs have a carrier",
-    "dictionary_wordsense": "choice groups instead of distractors that are drawn row by row",
+    "dictionary_wordsense": "choice groups, and no definition that gives its word away",
     "property_conjunction": "balanced candidates with classes of concepts as labels",
     "property_conjunction_but_not": "balanced candidates with classes of concepts as labels",
     "taxonomy_conjunction": "distractors at the gold's level, true of neither word",

@@ -40,7 +40,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class StatementFamily:
     """A template family.
 
     Attributes:
@@ -62,11 +62,11 @@ _PETS = frozenset(
     {"beagle", "cat", "dog", "greyhound", "horse", "kitten", "pony", "poodle", "puppy", "piglet"}
 )
 
-FAMILIES: Mapping[str, Family] = {
-    "body_part": Family(
+FAMILIES: Mapping[str, StatementFamily] = {
+    "body_part": StatementFamily(
         ("animal",), ("body part",), (Source("HasA"), Source("PartOf", False)), "{} have [MASK]."
     ),
-    "dish": Family(
+    "dish": StatementFamily(
         ("food",),
         ("food",),
         tuple(
@@ -76,20 +76,20 @@ FAMILIES: Mapping[str, Family] = {
         ),
         "A dish with {} contains [MASK].",
     ),
-    "larger": Family(_SIZED, _SIZED, prompt="{} are larger than [MASK]."),
-    "smaller": Family(_SIZED, _SIZED, prompt="{} are smaller than [MASK]."),
-    "diet": Family(
+    "larger": StatementFamily(_SIZED, _SIZED, prompt="{} are larger than [MASK]."),
+    "smaller": StatementFamily(_SIZED, _SIZED, prompt="{} are smaller than [MASK]."),
+    "diet": StatementFamily(
         ("animal",),
         ("eaten", "animal"),
         (Source("CapableOf", verbs=EAT), Source("Desires", verbs=EAT)),
         "{} eat [MASK].",
         _PETS,
     ),
-    "placed": Family(
+    "placed": StatementFamily(
         ("small thing",), ("place",), (Source("AtLocation"),), "{} are placed in [MASK]."
     ),
-    "deed": Family(("animal",), ("deed",), (Source("CapableOf"),)),
-    "quality": Family(("food",), ("quality",), (Source("HasProperty"),), "{} are [MASK]."),
+    "deed": StatementFamily(("animal",), ("deed",), (Source("CapableOf"),)),
+    "quality": StatementFamily(("food",), ("quality",), (Source("HasProperty"),), "{} are [MASK]."),
 }
 """Every family: the six of the paper, and two of which ConceptNet itself says most."""
 
@@ -118,7 +118,7 @@ class Pool:
     """
 
     name: str
-    family: Family
+    family: StatementFamily
     subjects: Terms
     objects: Terms
     said: Said
@@ -168,7 +168,7 @@ def pool(slots: Slots, name: str) -> Pool:
     return Pool(name, family, subjects, objects, _said(slots, family, subjects, objects))
 
 
-def _said(slots: Slots, family: Family, subjects: Terms, objects: Terms) -> Said:
+def _said(slots: Slots, family: StatementFamily, subjects: Terms, objects: Terms) -> Said:
     none = np.empty(0, dtype=np.int64)
     parts = [Said(none, none, none, none.astype(np.bool_), none.astype(np.float64), none, none)]
     verbs_used = sorted({verb for source in family.sources for verb in source.verbs} - {""})

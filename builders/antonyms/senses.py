@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from builders.engine.whole_words import whole_words
 from builders.english.inflection import is_plural
 from builders.english.nouns import Nouns
+from builders.lexicons import RUDE_DOMAINS
 from builders.wordnet.synsets import in_usage_domains, known_synsets
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Ints
@@ -27,7 +28,6 @@ KINDS = ("noun", "verb", "adjective", "adjective", "adverb")
 """Part of speech in words, by the codes of ``WordNet.pos_codes``."""
 
 _WORD = "^[a-z]{3,}$"
-_RUDE = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
 _UNUSUAL = (
     "slang.n.02",
     "archaism.n.01",
@@ -143,7 +143,7 @@ def _defects(
     yield f"a word rarer than Zipf {min_zipf:g}", senses.zipf[rows] < min_zipf
     if tokenizer:
         yield "a word that the tokenizer splits", ~whole_words(words, tokenizer)
-    rude = in_usage_domains(wordnet, _RUDE)
+    rude = in_usage_domains(wordnet, RUDE_DOMAINS)
     rude |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
     notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
     spoilt = sorted({senses.lemma[row].lower() for row in notable})

@@ -101,7 +101,7 @@ def set_names(sets: Ints) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AgePairs:
     """Two ages in each row, and where the row belongs.
 
     Attributes:
@@ -148,7 +148,7 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
     """Is a person of one age younger or older than a person of another?"""
     sets, split = age_sets(options, 2, rng.child("sets"))
     line = np.arange(len(sets), dtype=np.int64)
-    pairs = Pairs(
+    pairs = AgePairs(
         np.concatenate([sets, sets[:, ::-1]]),
         np.tile(split, 2),
         Coded(set_names(sets), np.tile(line, 2)),
@@ -168,7 +168,9 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
     return replace(_pair_plan(pairs, ages, "age"), variants=variants)
 
 
-def _pair_plan(pairs: Pairs, numbers: Ints, form: str, spell: Callable[[int], str] = str) -> Plan:
+def _pair_plan(
+    pairs: AgePairs, numbers: Ints, form: str, spell: Callable[[int], str] = str
+) -> Plan:
     """Ask about numbers that stand for pairs of ages, in one of the template's forms.
 
     Args:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from builders.english.inflection import noun_plural
 from builders.english.word_lists import word_list
-from builders.lexicons import WordNetFirst
+from builders.lexicons import RUDE_DOMAINS, WordNetFirst
 from builders.wordnet.synsets import in_usage_domains
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
@@ -61,8 +61,7 @@ MAIN_SHARE = 0.5
 NOUN_SHARE = 0.5
 """A word is a noun if it is one in this share of its uses in WordNet's tagged texts."""
 
-OFFENSIVE = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
-UNUSUAL = (*OFFENSIVE, "archaism.n.01", "slang.n.02", "trade_name.n.01", "trademark.n.02")
+UNUSUAL = (*RUDE_DOMAINS, "archaism.n.01", "slang.n.02", "trade_name.n.01", "trademark.n.02")
 """Usage domains of senses in which nobody should have to read a word."""
 
 MISLEADING = (
@@ -216,7 +215,7 @@ class Taxonomy(WordNetFirst):
             self._word[listed & (self.wordnet.pos_codes[synset] != 0)], minlength=len(self)
         )
         plain = (noun_uses >= NOUN_SHARE * uses) & ((uses > 0) | (other == 0))
-        plain[self._word[listed & in_usage_domains(self.wordnet, OFFENSIVE)[synset]]] = False
+        plain[self._word[listed & in_usage_domains(self.wordnet, RUDE_DOMAINS)[synset]]] = False
         plain &= ~mask(pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))))
         plain &= (noun_uses > 0) | ~self._also_names
         singular = pc.replace_substring_regex(self.words, r"([^s])s$", r"\1")

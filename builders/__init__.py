@@ -48,23 +48,21 @@ def build(
     """
     from datasets import Dataset, DatasetDict
 
-    from builders.engine.pipeline import build as run
-    from builders.engine.pipeline import prepare, write
+    from builders.engine import pipeline
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
     from kbprobe.format.dataset import dataset_info, load
     from kbprobe.format.items import plain
 
     probe = find_probe(name)
-    parsed = probe.options.parse(options, name)
     file = None if template is None else Path(template)
-    prepared = prepare(Request(probe, parsed, seed, file, audit=audit))
-    prepared.check_config(config)
-    if output is not None and prepared.is_in(Path(output), overwrite):
+    request = Request(probe, probe.options.parse(options, name), seed, file, audit=audit)
+    request.check_config(config)
+    if output is not None and request.is_in(Path(output), overwrite):
         return load(Path(output), config)
-    built = run(prepared)
+    built = pipeline.build(request)
     if output is not None:
-        write(built, Path(output))
+        pipeline.write(built, Path(output))
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
     return DatasetDict({split: Dataset(plain(items.table()), info) for split, items in splits})

@@ -113,6 +113,7 @@ def relation_plan(
         pos="pos",
     )
     line = np.arange(concept.size, dtype=np.int64)
+    concepts = sorted_unique(concept)
     return draw_plan(
         Asking(question, line, concept, gold, np.ones_like(line)),
         source.families,
@@ -120,31 +121,12 @@ def relation_plan(
         choices=source.choices,
         facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
         relation=pa.array(names, pa.string()).take(pa.array(relation)),
-        truth=_truth(source, true, sorted_unique(concept)),
+        truth=Truth.of(concepts, *true.expand(concepts), source.alike, source.near),
         kinds=source.kinds,
         options=options,
         rng=rng,
         dropped=dropped,
     )
-
-
-def _truth(source: NodeSource, true: Graph, concepts: Ints) -> Truth:
-    """The concept, what is true of it, what is near to that, and what is alike to any of these."""
-    owner, member = np.concatenate([[concepts, concepts], _pairs(true, concepts)], axis=1)
-    for graph in (source.near, source.alike):
-        position, node = graph.expand(member)
-        owner = np.concatenate([owner, owner[position]])
-        member = np.concatenate([member, node])
-        owner, member = np.divmod(sorted_unique(owner * len(graph) + member), len(graph))
-    alike = np.repeat(np.arange(len(source.alike)), source.alike.degrees)
-    size = len(source.kinds)
-    return Truth(size, owner * size + member, alike * size + source.alike.indices)
-
-
-def _pairs(graph: Graph, nodes: Ints) -> Ints:
-    """(2, edges) the edges that lead away from some nodes."""
-    position, node = graph.expand(nodes)
-    return np.stack([nodes[position], node])
 
 
 def _given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
@@ -180,14 +162,13 @@ def closure(graph: Graph, hops: int | None = None) -> Graph:
 
 def union(*graphs: Graph) -> Graph:
     """Return the graph of the edges of several."""
-    ends = [(np.repeat(np.arange(len(one)), one.degrees), one.indices) for one in graphs]
-    source, target = (np.concatenate([pair[at] for pair in ends]) for at in (0, 1))
+    source, target = (
+        np.concatenate([getattr(graph, end) for graph in graphs]) for end in ("sources", "indices")
+    )
     return Graph.from_edges(len(graphs[0]), source, target)
 
 
 def then(first: Graph, second: Graph) -> Graph:
     """Return the graph of paths of an edge of the first and an edge of the second."""
-    source = np.repeat(np.arange(len(first), dtype=np.int64), first.degrees)
     position, node = second.expand(first.indices)
-    keys = sorted_unique(source[position] * len(first) + node)
-    return Graph.from_edges(len(first), *np.divmod(keys, len(first)))
+    return Graph.from_edges(len(first), first.sources[position], node)

@@ -64,10 +64,19 @@ class Graph:
         return np.diff(self.indptr)
 
     @cached_property
+    def sources(self) -> Ints:
+        """The node that each edge leaves: parallel to ``indices``."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), self.degrees)
+
+    @property
+    def keys(self) -> Ints:
+        """``source * size + target`` of every edge, ascending."""
+        return self.sources * len(self) + self.indices
+
+    @cached_property
     def reversed(self) -> Graph:
         """The same edges, the other way round."""
-        source = np.repeat(np.arange(len(self), dtype=np.int64), self.degrees)
-        return Graph.from_edges(len(self), self.indices, source)
+        return Graph.from_edges(len(self), self.indices, self.sources)
 
     def neighbours(self, node: int) -> Ints:
         """The neighbours of one node, ascending."""

@@ -10,29 +10,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from builders.engine.audit.report import audit
+from builders.engine.card import card_text
+from builders.engine.draw.families import family_label
 from builders.engine.options import ProbeOptions
+from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
+from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
 from builders.engine.request import Request
 from builders.engine.splits import first_clusters
 from builders.engine.strategies import FromAnnotators
 from kb_cache.base import manifest_entry, source_records
 from kbprobe.arrays import ragged_ranges
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import replacing_folder
 from kbprobe.format.attribution import question_languages
-from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.setups import SPLITS
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, write_annotations, write_configs
+from kbprobe.format.items import SCHEMA_VERSION, Items, plain
+from kbprobe.format.manifest import write_manifest
+from kbprobe.format.setups import SETUPS, SPLITS
 from kbprobe.rng import RandomGenerator
 
-if TYPE_CHECKING:
-    from builders.engine.plan import Plan
-    from builders.engine.render.assemble import Assembled
-    from builders.engine.render.template_file import Template
-    from kbprobe.format.items import Items
+CHECKED_ROWS = 100
+"""Rows of each split that are checked against their setup."""
 
 Progress = Callable[[str], None]
 
@@ -57,86 +62,17 @@ class Built:
         return self.configs[DEFAULT_CONFIG]
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A request with what it needs: its knowledge base and its template."""
-
-    request: Request
-    knowledge: Any
-    template: Template
-
-    def description(self) -> dict[str, Any]:
-        """The request as the manifest records it: enough to build the same bytes again."""
-        request = self.request
-        return {
-            "probe": request.probe.name,
-            "options": request.options.model_dump(mode="json"),
-            "seed": request.seed,
-            "format": request.format,
-            "audit": request.audit,
-            "template_digest": self.template.digest,
-            "knowledge_base": self.knowledge.digest,
-            "kbprobe_version": kbprobe_version(),
-        }
-
-    def check_config(self, config: str) -> None:
-        """Make sure that a config will be there.
-
-        Raises:
-            UsageError: it will not; the message names those that will.
-        """
-        request = self.request
-        known = (DEFAULT_CONFIG, *request.controls, *request.variants, *request.probe.sub_questions)
-        if config not in known:
-            remedy = " Build it with controls=True." * (config in request.probe.controls)
-            remedy += " Build it with variants=True." * (config in request.probe.variants)
-            raise UsageError(
-                f"{self.request.probe.name} has no config {config!r}.{remedy}"
-                f"{did_you_mean(config, known)} It has: {', '.join(known)}."
-            )
-
-    def is_in(self, folder: Path, overwrite: bool) -> bool:
-        """Tell whether a folder holds exactly what is asked for, undamaged.
-
-        Raises:
-            UsageError: it holds something else, and ``overwrite`` is not set or of no avail.
-        """
-        from kbprobe.format.dataset import check_target
-
-        return check_target(folder, self.description(), overwrite)
-
-
-def prepare(request: Request) -> Prepared:
-    """Load what a request needs: its knowledge base and its template.
-
-    Raises:
-        UsageError: the template is at fault.
-        KbprobeError: the knowledge base cannot be loaded.
-    """
-    from builders.engine.render.controls import check_template
-
-    probe = request.probe
-    template = probe.template(request.options, request.template)
-    check_template(template, probe.setup, request.controls)
-    return Prepared(request, probe.open(request.options), template)
-
-
-def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Built:
+def build(request: Request, progress: Progress = lambda _: None) -> Built:
     """Plan, render and audit a probe; nothing is written.
 
     Args:
-        asked: what to build; of a request, knowledge base and template are loaded first.
+        request: what to build; its knowledge base and template are loaded first.
         progress: told the name of each phase.
 
     Raises:
         UsageError: the options leave no question to ask, or a template is at fault.
-        KbprobeError: the knowledge base cannot be loaded.
+        KbprobeError: the knowledge base cannot be loaded, or a row is not sound.
     """
-    from builders.engine.audit.report import audit
-    from builders.engine.render.assemble import assemble, row_identity, variant_of
-    from kbprobe.format.items import SCHEMA_VERSION
-
-    request = asked.request if isinstance(asked, Prepared) else asked
     probe, options = request.probe, request.options
     seconds: dict[str, float] = {}
 
@@ -148,60 +84,55 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
         seconds[name] = time.perf_counter() - start
 
     with phase("knowledge base"):
-        prepared = asked if isinstance(asked, Prepared) else prepare(asked)
-    knowledge, template = prepared.knowledge, prepared.template
+        template, knowledge = request.wordings, request.knowledge
     rng = RandomGenerator.of(request.seed, probe.name)
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
     with phase("render"):
-        identity = row_identity(probe.name, knowledge.name)
-        assembling = rng.child("assemble")
+        identity, rng = row_identity(probe.name, knowledge.name), rng.child("assemble")
         sub_questions = {
             name: assemble(
-                _asked_for(sub_question, plan),
-                probe.shape(),
-                template,
-                identity.child(name),
-                assembling.child(name),
+                _asked_for(some, plan), template, probe.setup, identity.child(name), rng.child(name)
             )
-            for name, sub_question in plan.sub_questions.items()
+            for name, some in plan.sub_questions.items()
         }
         done = assemble(
             plan,
-            probe.shape(),
             template,
+            probe.setup,
             identity,
-            assembling,
-            request.controls,
-            sub_questions.values(),
+            rng,
+            controls=request.controls,
+            sub_questions=sub_questions.values(),
         )
         asked_again = {name: variant_of(plan.variants[name], done) for name in request.variants}
         variants = {
-            name: assemble(variant, probe.shape(name), template, identity, assembling, like=done)
-            for name, variant in asked_again.items()
-            if len(variant)
+            name: assemble(
+                some, template, probe.variants[name].setup or probe.setup, identity, rng, like=done
+            )
+            for name, some in asked_again.items()
+            if len(some)
         }
-    report, reports = None, dict.fromkeys(sub_questions)
+    reports: dict[str, dict[str, Any] | None] = {}
     if request.audit:
         with phase("audit"):
-            if done.plan.known.any():
-                report = audit(done.audit_rows(), request.seed)
             reports = {
-                name: audit(sub_question.audit_rows(), request.seed)
-                for name, sub_question in sub_questions.items()
+                name: audit(rows.audit_rows(probe.arguments_decide), request.seed)
+                for name, rows in {DEFAULT_CONFIG: done, **sub_questions}.items()
+                if rows.plan.known.any()
             }
-    configs = {
-        control or DEFAULT_CONFIG: _split_items(done, control)
-        for control in (None, *request.controls)
-    }
-    others = {**sub_questions, **variants}
-    configs |= {name: _split_items(other) for name, other in others.items()}
+    configs = {DEFAULT_CONFIG: _split_items(done)}
+    configs |= {control: _split_items(done, control) for control in request.controls}
+    for name, rows in {**sub_questions, **variants}.items():
+        configs[name] = _split_items(rows)
+    for name in configs.keys() - set(request.controls):
+        _check_rows(name, configs[name])
     manifest: dict[str, Any] = {
         "probe": probe.name,
         "about": template.about,
         "schema_version": SCHEMA_VERSION,
         "kbprobe_version": kbprobe_version(),
-        "request": prepared.description(),
+        "request": request.description(),
         "knowledge_base": manifest_entry(knowledge),
         "language": question_languages(source_records(knowledge), getattr(options, "language", "")),
         "template": {
@@ -214,9 +145,9 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
             "numpy": version("numpy"),
         },
         "counts": _counts(done),
-        "audit": report,
+        "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
-            name: {"counts": _counts(sub_question), "audit": reports[name]}
+            name: {"counts": _counts(sub_question), "audit": reports.get(name)}
             for name, sub_question in sub_questions.items()
         },
         "variants": {name: _variant_counts(variant, done) for name, variant in variants.items()},
@@ -229,8 +160,22 @@ def build(asked: Request | Prepared, progress: Progress = lambda _: None) -> Bui
     return Built(request, manifest, configs, seconds, lines)
 
 
+def _check_rows(config: str, splits: Mapping[str, Items]) -> None:
+    """Check the first rows of each split against their setup, as a release checks all of them.
+
+    All rows are made alike; masks and repeated choices have been looked for in every one.
+
+    Raises:
+        KbprobeError: a row cannot be asked in its setup.
+    """
+    for split, items in splits.items():
+        for row in plain(items.table(0, CHECKED_ROWS)).to_pylist():
+            if problems := SETUPS[row["setup"]].check(row):
+                raise KbprobeError(f"{config}, {split}, row {row['id']}: {'; '.join(problems)}")
+
+
 def build_all(
-    jobs: Sequence[tuple[Request | Prepared, Path]], progress: Progress = lambda _: None
+    jobs: Sequence[tuple[Request, Path]], progress: Progress = lambda _: None
 ) -> Iterator[tuple[Built, dict[str, Any], Path]]:
     """Build several probes, each written while the next one is planned.
 
@@ -241,8 +186,8 @@ def build_all(
     """
     with ThreadPoolExecutor(max_workers=1) as writer:
         writing: tuple[Built, Future[dict[str, Any]], Path] | None = None
-        for number, (asked, folder) in enumerate(jobs, 1):
-            built = build(asked, progress)
+        for number, (request, folder) in enumerate(jobs, 1):
+            built = build(request, progress)
             if writing is not None:
                 yield writing[0], writing[1].result(), writing[2]
             if number < len(jobs):
@@ -259,11 +204,6 @@ def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
-    from builders.engine.card import card_text
-    from kbprobe.files import replacing_folder
-    from kbprobe.format.dataset import CARD, write_annotations, write_configs
-    from kbprobe.format.manifest import write_manifest
-
     start = time.perf_counter()
     with replacing_folder(folder) as aside:
         files = write_configs(aside, built.configs, built.request.format, workers)
@@ -317,14 +257,14 @@ def _split_items(done: Assembled, control: str | None = None) -> dict[str, Items
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only."""
     if options.train_rows:
-        train = np.flatnonzero(plan.split == 0)
-        together = plan.order.kept_together(plan.cluster.codes)[train]
-        kept = first_clusters(together, options.train_rows, rng.child("train rows"))
-        plan = _dropping(plan, train[~kept], "beyond --train-rows")
+        keep = plan.split != 0
+        together = plan.order.kept_together(plan.cluster.codes)[~keep]
+        keep[~keep] = first_clusters(together, options.train_rows, rng.child("train rows"))
+        plan = plan.keep("beyond --train-rows", keep)
     if options.limit is not None and len(plan) > options.limit:
         together = plan.order.kept_together(plan.cluster.codes)
-        kept = first_clusters(together, options.limit, rng.child("limit"))
-        plan = _dropping(plan, np.flatnonzero(~kept), "beyond --limit")
+        keep = first_clusters(together, options.limit, rng.child("limit"))
+        plan = plan.keep("beyond --limit", keep)
         if len(plan) == 0:
             raise UsageError(
                 f"--limit {options.limit} is less than the rows of any one cluster; raise it"
@@ -332,16 +272,8 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     return plan
 
 
-def _dropping(plan: Plan, rows: np.ndarray[Any, Any], reason: str) -> Plan:
-    keep = np.ones(len(plan), dtype=np.bool_)
-    keep[rows] = False
-    return plan.take(keep).with_dropped(reason, int(rows.size))
-
-
 def _counts(done: Assembled) -> dict[str, Any]:
     """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
-    from builders.engine.draw.families import family_label
-
     plan = done.plan
     if len(plan) == 0:
         raise KbprobeError("no row is left to write")

@@ -319,8 +319,9 @@ class Plan:
             },
         )
 
-    def with_dropped(self, reason: str, count: int) -> Plan:
-        """Return the plan with a note that ``count`` rows were left out."""
-        if count == 0:
+    def keep(self, reason: str, kept: Bools) -> Plan:
+        """Return the plan of the rows that a mask marks; the others are counted as left out."""
+        if kept.all():
             return self
-        return replace(self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count})
+        count = self.dropped.get(reason, 0) + int(np.count_nonzero(~kept))
+        return replace(self.take(kept), dropped={**self.dropped, reason: count})

@@ -11,15 +11,15 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from builders.engine.options import ProbeOptions
-from builders.engine.registry import PROBES, load
-from builders.engine.render.shape import RowShape
+from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.attribution import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
@@ -49,14 +49,12 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Probe:
-    """A probe's declaration.
+class Declaration:
+    """A probe without its planner: the decorator :data:`probe`, which registers one.
 
     Attributes:
         name: as it is called on the command line; also the name of its template file.
-        summary: one line on what it asks: the first line of the planner's docstring.
         options: the model of its options.
-        plan: the function that decides which questions to ask.
         open: loads the knowledge base that the options name.
         question_fields, choice_fields: what its templates may use.
         setup: how it is evaluated ("mc_qa", "mc_mlm", ...).
@@ -76,13 +74,12 @@ class Probe:
     """
 
     name: str
-    summary: str
+    _: KW_ONLY
     options: type[ProbeOptions]
-    plan: Planner
     open: Callable[[Any], Any]
-    question_fields: frozenset[str]
-    choice_fields: frozenset[str]
-    setup: str
+    question_fields: Collection[str]
+    choice_fields: Collection[str]
+    setup: str = "mc_qa"
     controls: tuple[str, ...] = ()
     paper: str = ""
     sub_questions: tuple[str, ...] = ()
@@ -93,10 +90,51 @@ class Probe:
     labelled: bool = True
     quick: Mapping[str, Any] = field(default_factory=dict)
 
-    def shape(self, variant: str | None = None) -> RowShape:
-        """Return how the rows of the probe, or of one of its variants, are asked."""
-        setup = self.variants[variant].setup if variant else ""
-        return RowShape(setup or self.setup, self.choice_fields, self.arguments_decide)
+    def __call__(self, plan: PlannerT) -> PlannerT:
+        """Register a planner.
+
+        Raises:
+            KbprobeError: another planner has that name already, it has no docstring, or there is
+                no such setup, control or paper.
+        """
+        name = self.name
+        if not plan.__doc__:
+            raise KbprobeError(f"the planner of {name} needs a docstring: its first line is shown")
+        words: list[tuple[str, Iterable[str]]] = [
+            (self.setup, SETUPS),
+            (self.paper, ("", *PAPERS)),
+            *((control, CONTROLS) for control in self.controls),
+        ]
+        for word, allowed in words:
+            if word not in allowed:
+                raise KbprobeError(
+                    f"{name}: {word!r} is none of {', '.join(filter(None, allowed))}"
+                )
+        known = _registered[name].plan.__module__ if name in _registered else plan.__module__
+        home = PROBES[name].module if name in PROBES else known
+        if home != plan.__module__:
+            raise KbprobeError(
+                f"two modules register a probe {name!r}: {home} and "
+                f"{plan.__module__}. Rename one of them."
+            )
+        _registered[name] = Probe(**vars(self), plan=plan)
+        return plan
+
+
+probe = Declaration
+
+
+@dataclass(frozen=True)
+class Probe(Declaration):
+    """A probe: its declaration, and the function that decides which questions to ask."""
+
+    _: KW_ONLY
+    plan: Planner
+
+    @property
+    def summary(self) -> str:
+        """One line on what it asks: the first line of the planner's docstring."""
+        return str(self.plan.__doc__).strip().splitlines()[0]
 
     def template(self, options: ProbeOptions, override: Path | None = None) -> Template:
         """Load the probe's wordings.
@@ -141,73 +179,6 @@ class Probe:
 _registered: dict[str, Probe] = {}
 
 
-def probe(
-    name: str,
-    *,
-    options: type[ProbeOptions],
-    open: Callable[[Any], Any],
-    question_fields: Iterable[str],
-    choice_fields: Iterable[str],
-    setup: str = "mc_qa",
-    controls: Iterable[str] = (),
-    paper: str = "",
-    sub_questions: Iterable[str] = (),
-    wordings: Callable[[Any], Template] | None = None,
-    variants: Mapping[str, Variant] | None = None,
-    fit: Callable[[Template, Any], Template] | None = None,
-    arguments_decide: bool = False,
-    labelled: bool = True,
-    quick: Mapping[str, Any] | None = None,
-) -> Callable[[PlannerT], PlannerT]:
-    """Register a planner as a probe.
-
-    Raises:
-        KbprobeError: another planner has that name already, it has no docstring, or there is no
-            such setup, control or paper.
-    """
-    wanted = tuple(controls)
-
-    def register(plan: PlannerT) -> PlannerT:
-        if not plan.__doc__:
-            raise KbprobeError(f"the planner of {name} needs a docstring: its first line is shown")
-        known_words: list[tuple[str, Iterable[str]]] = [(setup, SETUPS), (paper, ("", *PAPERS))]
-        for word, allowed in [*known_words, *((control, CONTROLS) for control in wanted)]:
-            if word not in allowed:
-                raise KbprobeError(
-                    f"{name}: {word!r} is none of {', '.join(filter(None, allowed))}"
-                )
-        known = _registered[name].plan.__module__ if name in _registered else plan.__module__
-        home = PROBES[name].planner.partition(":")[0] if name in PROBES else known
-        if home != plan.__module__:
-            raise KbprobeError(
-                f"two modules register a probe {name!r}: {home} and "
-                f"{plan.__module__}. Rename one of them."
-            )
-        summary = plan.__doc__.strip().splitlines()[0]
-        _registered[name] = Probe(
-            name,
-            summary,
-            options,
-            plan,
-            open,
-            frozenset(question_fields),
-            frozenset(choice_fields),
-            setup,
-            wanted,
-            paper,
-            tuple(sub_questions),
-            wordings,
-            variants or {},
-            fit,
-            arguments_decide,
-            labelled,
-            quick or {},
-        )
-        return plan
-
-    return register
-
-
 def _third_party(name: str | None = None) -> None:
     """Import the probes of other packages; given a name, no more than is needed to find it.
 
@@ -229,7 +200,7 @@ def _third_party(name: str | None = None) -> None:
 def all_probes() -> dict[str, Probe]:
     """Return every probe by name, in alphabetical order; all of their modules are imported."""
     for entry in PROBES.values():
-        load(entry.planner)
+        import_module(entry.module)
     _third_party()
     return dict(sorted(_registered.items()))
 
@@ -294,5 +265,5 @@ def find_probe(name: str) -> Probe:
             "`build-probe list` shows them all."
         )
     if name not in _registered:
-        load(PROBES[name].planner)
+        import_module(PROBES[name].module)
     return _registered[name]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from builders.engine.options import ProbeOptions
 from builders.engine.probe import Probe
-from kbprobe.format.dataset import Format
+from builders.engine.render.controls import check_template
+from builders.engine.render.template_file import Template
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.format.dataset import DEFAULT_CONFIG, Format, check_target
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that a build depends on, beside the knowledge base.
+    """All that a build depends on.
 
     Attributes:
         probe: the probe's declaration.
@@ -30,6 +36,26 @@ class Request:
     format: Format = "parquet"
     audit: bool = True
 
+    @cached_property
+    def wordings(self) -> Template:
+        """The template, checked for what the probe's setup and its controls need.
+
+        Raises:
+            UsageError: the template is at fault.
+        """
+        template = self.probe.template(self.options, self.template)
+        check_template(template, self.probe.setup, self.controls)
+        return template
+
+    @cached_property
+    def knowledge(self) -> Any:
+        """The knowledge base, loaded when first asked for.
+
+        Raises:
+            KbprobeError: it cannot be loaded.
+        """
+        return self.probe.open(self.options)
+
     @property
     def controls(self) -> tuple[str, ...]:
         """The control renderings to make."""
@@ -39,3 +65,40 @@ class Request:
     def variants(self) -> tuple[str, ...]:
         """The variants to make."""
         return tuple(self.probe.variants) if self.options.variants else ()
+
+    def description(self) -> dict[str, Any]:
+        """The request as the manifest records it: enough to build the same bytes again."""
+        return {
+            "probe": self.probe.name,
+            "options": self.options.model_dump(mode="json"),
+            "seed": self.seed,
+            "format": self.format,
+            "audit": self.audit,
+            "template_digest": self.wordings.digest,
+            "knowledge_base": self.knowledge.digest,
+            "kbprobe_version": kbprobe_version(),
+        }
+
+    def check_config(self, config: str) -> None:
+        """Make sure that a config will be there.
+
+        Raises:
+            UsageError: it will not; the message names those that will.
+        """
+        probe = self.probe
+        known = (DEFAULT_CONFIG, *self.controls, *self.variants, *probe.sub_questions)
+        if config not in known:
+            remedy = " Build it with controls=True." * (config in probe.controls)
+            remedy += " Build it with variants=True." * (config in probe.variants)
+            raise UsageError(
+                f"{probe.name} has no config {config!r}.{remedy}"
+                f"{did_you_mean(config, known)} It has: {', '.join(known)}."
+            )
+
+    def is_in(self, folder: Path, overwrite: bool) -> bool:
+        """Tell whether a folder holds exactly what is asked for, undamaged.
+
+        Raises:
+            UsageError: it holds something else, and ``overwrite`` is not set or of no avail.
+        """
+        return check_target(folder, self.description(), overwrite)

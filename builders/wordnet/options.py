@@ -31,7 +31,6 @@ ABSTRACTIONS = (
 """Golds that say next to nothing: true of too much to be asked."""
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
-KIND_NAMES = ("noun", "verb", "adjective", "adverb")
 
 
 class WordNetOptions(DrawOptions):

@@ -1,13 +1,14 @@
-"""WordNetQA: what a word means in its sentence, what it is a kind of, and what is a kind of it.
+"""The WordNet probes: what a word means in its sentence, and what it is related to.
 
-Four probes over WordNet's synsets after Richardson & Sabharwal, "What Does My QA Model Know?"
-(TACL 2020, section 3). Where ours differ, and why: docs/probes/wordnet.md.
+Four probes over synsets after Richardson & Sabharwal, "What Does My QA Model Know?" (TACL 2020,
+section 3), and two over WordNet's other relations. Where ours differ, and why:
+docs/probes/wordnet.md.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,28 +18,41 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
+from builders.relations import QUESTION_FIELDS, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.options import (
     ABSTRACTIONS,
-    KIND_NAMES,
+    AntonymyOptions,
     DefinitionsOptions,
     HypernymyOptions,
     HyponymyOptions,
     IsaOptions,
+    MeronymyOptions,
     SynonymyOptions,
     WordNetOptions,
+)
+from builders.wordnet.source import asked_edges, named_first, synset_source
+from builders.wordnet.synsets import (
+    KINDS,
+    Contexts,
+    alike,
+    contexts_of,
+    generality,
+    gives_away,
+    known_synsets,
+    nodes_of,
+    of_parts_of_speech,
+    path_facts,
+    questions_by_gloss,
+    questions_in_context,
+    text_facts,
 )
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
-from kbprobe.columns import to_numpy
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    from builders.wordnet.synsets import Contexts
-
 
 _load = lru_cache(maxsize=2)(load_wordnet)
 
@@ -48,16 +62,20 @@ def open_wordnet(options: WordNetOptions) -> WordNet:
     return _load(options.wordnet)
 
 
-CHOICE_FIELDS = ("lemma", "others", "lemmas", "pos", "gloss")
-IN_CONTEXT: dict[str, Any] = {
+RELATION: dict[str, Any] = {
     "open": open_wordnet,
-    "question_fields": ("sentence", "word", "gloss", "pos"),
-    "choice_fields": CHOICE_FIELDS,
+    "question_fields": QUESTION_FIELDS,
+    "choice_fields": ("lemma", "others", "lemmas", "pos", "gloss"),
     "controls": (NO_LANGUAGE, PERTURBED),
+}
+IN_CONTEXT: dict[str, Any] = {
+    **RELATION,
+    "question_fields": ("sentence", "word", "gloss", "pos"),
     "paper": "wordnetqa",
     "quick": {"pos": ("verb",)},
 }
 BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
+NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 @probe("wordnet_hypernymy", options=HypernymyOptions, **IN_CONTEXT)
@@ -77,73 +95,63 @@ def wordnet_definitions(
     wordnet: WordNet, options: DefinitionsOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of five definitions fits the word, as used in a sentence?"""
-    from builders.wordnet.synsets import contexts_of, questions_in_context, text_facts
-
-    contexts = contexts_of(wordnet, _asked_about(wordnet, options), options.max_contexts, rng)
-    nodes = sorted_unique(contexts.concept)
-    asking = Asking(
-        np.arange(contexts.concept.size, dtype=np.int64),
-        np.searchsorted(nodes, contexts.concept),
-        contexts.concept,
-        contexts.concept,
-        np.zeros_like(contexts.concept),
-    )
+    asked = of_parts_of_speech(wordnet, options.pos)
+    contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
     questions = questions_in_context(wordnet, contexts)
-    return _self_plan(
-        wordnet, options, rng, "definition", asking, questions, text_facts(wordnet, nodes, False)
-    )
+    return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions)
 
 
 @probe("wordnet_synonymy", options=SynonymyOptions, **BY_GLOSS)
 def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five sets of words fits a definition?"""
-    from builders.wordnet.synsets import questions_by_gloss, text_facts
-
-    asked = _asked_about(wordnet, options)
+    asked = of_parts_of_speech(wordnet, options.pos)
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
     if options.require_example:
         asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
-    line = np.arange(nodes.size, dtype=np.int64)
-    asking = Asking(line, line, nodes, nodes, np.zeros_like(nodes))
-    return _self_plan(
-        wordnet,
-        options,
-        rng,
-        "synonym",
-        asking,
-        questions_by_gloss(wordnet, nodes),
-        text_facts(wordnet, nodes, True),
-    )
+    questions = questions_by_gloss(wordnet, nodes)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions)
 
 
-def _asked_about(wordnet: WordNet, options: WordNetOptions) -> Bools:
-    from builders.wordnet.synsets import KINDS
+@probe("wordnet_meronymy", options=MeronymyOptions, **RELATION)
+def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
+    """Which of five concepts is a part, a member or a substance of another?"""
+    edges = {name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations}
+    kinds = ("part_meronym", "member_meronym", "substance_meronym")
+    parts, isa = closure(wordnet.graph(*kinds)), closure(wordnet.isa)
+    # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.
+    whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
+    true = union(whole, then(whole, wordnet.isa.reversed))
+    source, stop = synset_source(wordnet, options), known_synsets(wordnet, options.stop_concepts)
+    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, stop)
 
-    wanted = [KIND_NAMES.index(name) for name in options.pos]
-    return np.isin(KINDS[wordnet.pos_codes], wanted)
+
+@probe("wordnet_antonymy", options=AntonymyOptions, **RELATION)
+def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGenerator) -> Plan:
+    """Which of five words means the opposite of another, in a given sense?"""
+    source = synset_source(wordnet, options)
+    opposite = wordnet.graph("antonym")
+    # What is opposed to something alike or near may be taken for an opposite; so may what is near.
+    related = union(source.alike, source.near)
+    true = union(opposite, related, then(related, opposite), then(then(related, related), opposite))
+    edges = {"antonym": named_first(wordnet, options, "antonym")}
+    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf)
 
 
 def _isa_plan(
     wordnet: WordNet, options: IsaOptions, rng: RandomGenerator, graph: Graph, relation: str
 ) -> Plan:
-    from builders.wordnet.synsets import (
-        alike,
-        contexts_of,
-        keys_of,
-        path_facts,
-        questions_in_context,
-    )
-
     size = len(wordnet)
-    contexts = contexts_of(wordnet, _asked_about(wordnet, options), options.max_contexts, rng)
+    asked = of_parts_of_speech(wordnet, options.pos)
+    contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
     concepts = sorted_unique(contexts.concept)
     walk = graph.walk(concepts, options.max_hops)
     concept, gold, hops = concepts[walk.source], walk.node, walk.hops
-    look_alike = alike(wordnet)
+    is_true = (wordnet.isa if relation == "hypernym" else wordnet.isa.reversed).walk(concepts)
+    truth = Truth.of(concepts, is_true.source, is_true.node, alike(wordnet))
     dropped = DropLog()
 
-    same_word = contains(keys_of(look_alike), concept * size + gold)
+    same_word = contains(truth.alike, concept * size + gold)
     keep = dropped.drop("gold shares a lemma or gloss with the concept", same_word)
     trivial = np.isin(gold, _stopped(wordnet, options)) | _too_shallow(wordnet, options, gold)
     keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
@@ -155,23 +163,11 @@ def _isa_plan(
         concept, gold, hops = concept[keep], gold[keep], hops[keep]
 
     dropped.require(concept.size)
-    facts = path_facts(
-        graph, concept, gold, hops, relation, wordnet.synsets["name"].combine_chunks()
-    )
+    names = wordnet.synsets["name"].combine_chunks()
+    facts = path_facts(graph, concept, gold, hops, relation, names)
     asking = _in_every_context(contexts, concept, gold, hops)
-    true_nodes = (wordnet.isa if relation == "hypernym" else wordnet.isa.reversed).walk(concepts)
-    truth = _truth(concepts[true_nodes.source], true_nodes.node, concepts, look_alike)
-    return _plan(
-        wordnet,
-        options,
-        rng,
-        relation,
-        asking,
-        questions_in_context(wordnet, contexts),
-        facts,
-        truth,
-        dropped,
-    )
+    questions = questions_in_context(wordnet, contexts)
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
 
 
 def _self_plan(
@@ -179,19 +175,20 @@ def _self_plan(
     options: WordNetOptions,
     rng: RandomGenerator,
     relation: str,
-    asking: Asking,
+    concept: Ints,
     questions: Questions,
-    facts: Facts,
 ) -> Plan:
     """Plan a probe whose gold is the concept itself (its gloss, its lemmas)."""
-    from builders.wordnet.synsets import alike, keys_of
-
+    nodes = sorted_unique(concept)
+    facts = text_facts(wordnet, nodes, lemmas=relation == "synonym")
+    line, fact = np.arange(concept.size, dtype=np.int64), np.searchsorted(nodes, concept)
+    asking = Asking(line, fact, concept, concept, np.zeros_like(concept))
     dropped = DropLog()
-    deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, asking.gold))
-    empty = np.empty(0, dtype=np.int64)
-    truth = Truth(len(wordnet), empty, keys_of(alike(wordnet)))
-    asking = asking.take(deep)
-    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
+    deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
+    truth = Truth(len(wordnet), NONE, alike(wordnet).keys)
+    return _plan(
+        wordnet, options, rng, relation, asking.take(deep), questions, facts, truth, dropped
+    )
 
 
 def _plan(
@@ -206,9 +203,6 @@ def _plan(
     dropped: DropLog,
 ) -> Plan:
     """Filter, split and cap the questions, then ask each with every family."""
-    from builders.wordnet.synsets import KINDS, generality, gives_away, nodes_of
-
-    kinds = KINDS[wordnet.pos_codes]
     choices = nodes_of(wordnet, generality(wordnet))
     if options.min_zipf and choices.frequency:
         golds, local = np.unique(asking.gold, return_inverse=True)
@@ -232,7 +226,7 @@ def _plan(
         facts=facts,
         relation=relation,
         truth=truth,
-        kinds=kinds,
+        kinds=KINDS[wordnet.pos_codes],
         options=options,
         rng=rng,
         dropped=dropped,
@@ -250,26 +244,11 @@ def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints)
     return Asking(question, fact, concept[fact], gold[fact], hops[fact])
 
 
-def _truth(concept: Ints, node: Ints, concepts: Ints, look_alike: Graph) -> Truth:
-    """True are the nodes related to a concept, the concept, and what shares their lemmas."""
-    from builders.wordnet.synsets import keys_of
-
-    size = len(look_alike)
-    owner, member = np.concatenate([concept, concepts]), np.concatenate([node, concepts])
-    position, like = look_alike.expand(member)
-    keys = np.concatenate([owner * size + member, owner[position] * size + like])
-    return Truth(size, sorted_unique(keys), keys_of(look_alike))
-
-
 def _stopped(wordnet: WordNet, options: IsaOptions) -> Ints:
     """Ids of the stop list; the default list's names may be missing in another WordNet."""
-    if options.stop_golds != ABSTRACTIONS:
-        return np.array([wordnet.synset_id(name) for name in options.stop_golds], dtype=np.int64)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    found = pc.index_in(pa.array(list(ABSTRACTIONS)), wordnet.synsets["name"].combine_chunks())
-    return to_numpy(found.drop_null()).astype(np.int64)
+    if options.stop_golds == ABSTRACTIONS:
+        return known_synsets(wordnet, ABSTRACTIONS)
+    return np.array([wordnet.synset_id(name) for name in options.stop_golds], dtype=np.int64)
 
 
 def _too_shallow(wordnet: WordNet, options: WordNetOptions, gold: Ints) -> Bools:

@@ -17,6 +17,7 @@ from builders.wordnet.synsets import (
     generality,
     lemma_texts,
     nodes_of,
+    of_parts_of_speech,
     shown_glosses,
 )
 from kb_cache.graph import Graph
@@ -31,7 +32,7 @@ def synset_source(wordnet: WordNet, options: WordNetOptions) -> NodeSource:
         choices=nodes_of(wordnet, generality(wordnet)),
         words=lemma_texts(wordnet).take(pa.array(wordnet.sense_start[:-1])),
         glosses=shown_glosses(wordnet),
-        pos=pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes)),
+        pos=pa.array(POS_NAMES).take(pa.array(wordnet.pos_codes)),
         kinds=KINDS[wordnet.pos_codes],
         alike=alike(wordnet),
         near=near(wordnet),
@@ -49,7 +50,7 @@ def near(wordnet: WordNet) -> Graph:
 def asked_edges(wordnet: WordNet, options: WordNetOptions, kind: str) -> tuple[Ints, Ints]:
     """Return the pointers of a kind between synsets of the parts of speech asked about."""
     source, target = wordnet.edges(kind)
-    wanted = np.isin(np.array(POS_NAMES)[wordnet.pos_codes[source]], options.pos)
+    wanted = of_parts_of_speech(wordnet, options.pos)[source]
     return source[wanted], target[wanted]
 
 
@@ -63,6 +64,6 @@ def named_first(wordnet: WordNet, options: WordNetOptions, kind: str) -> tuple[I
         for name in ("source", "target", "source_sense", "target_sense")
     )
     wanted = kinds == names.index(kind)
-    wanted &= np.isin(np.array(POS_NAMES)[wordnet.pos_codes[source]], options.pos)
+    wanted &= of_parts_of_speech(wordnet, options.pos)[source]
     wanted &= first[senses[0]] & first[senses[1]]
     return source[wanted], target[wanted]

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from builders.engine.audit.ngrams import shares_a_word, weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
+from builders.relations import union
+from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
@@ -26,6 +28,11 @@ KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
 """Codes that merge adjectives and their satellites."""
 
 OTHER_LEMMAS_SHOWN = 2
+
+
+def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
+    """Mark the synsets of some parts of speech."""
+    return np.isin(POS_NAMES, names)[wordnet.pos_codes]
 
 
 class Contexts(NamedTuple):
@@ -112,49 +119,28 @@ def alike(wordnet: WordNet) -> Graph:
     lemma_id = normalised_lemmas(wordnet)
     label = np.concatenate([lemma_id, gloss_id + lemma_id.max() + 1])
     owner = np.concatenate([synset, np.arange(len(wordnet), dtype=np.int64)])
-    order = np.argsort(label, kind="stable")
-    label, owner = label[order], owner[order]
-    starts = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
-    sizes = np.diff(np.append(starts, label.size))
-    shared = np.repeat(sizes, sizes) > 1
-    lengths = np.repeat(sizes, sizes)[shared]
-    members = ragged_ranges(np.repeat(starts, sizes)[shared], lengths)
-    source, target = np.repeat(owner[shared], lengths), owner[members]
-    different = source != target
-    return Graph.from_edges(len(wordnet), source[different], target[different])
-
-
-def keys_of(graph: Graph) -> Ints:
-    """Return the sorted keys ``source * size + target`` of a graph's edges."""
-    return np.repeat(np.arange(len(graph), dtype=np.int64), graph.degrees) * len(graph) + (
-        graph.indices
-    )
+    sharing = Graph.from_edges(len(wordnet) + int(label.max()) + 1, label, owner)
+    position, other = sharing.expand(label)
+    different = owner[position] != other
+    return Graph.from_edges(len(wordnet), owner[position][different], other[different])
 
 
 def parents_for_levels(wordnet: WordNet) -> Graph:
     """What puts a synset on a level: its (instance) hypernyms; a satellite's head adjective."""
     source, target = wordnet.edges("similar_to")
     satellite = wordnet.pos_codes[source] == POS.index("s")
-    isa_source, isa_target = (
-        np.concatenate(pair)
-        for pair in zip(wordnet.edges("hypernym"), wordnet.edges("instance_hypernym"), strict=True)
-    )
-    return Graph.from_edges(
-        len(wordnet),
-        np.concatenate([isa_source, source[satellite]]),
-        np.concatenate([isa_target, target[satellite]]),
-    )
+    heads = Graph.from_edges(len(wordnet), source[satellite], target[satellite])
+    return union(wordnet.isa, heads)
 
 
 @lru_cache(maxsize=2)
 def generality(wordnet: WordNet) -> Floats:
     """How general each synset is: the logarithm of the number of paths leading down from it."""
-    source = np.repeat(np.arange(len(wordnet), dtype=np.int64), wordnet.isa.degrees)
     reach = np.ones(len(wordnet))
     total = np.zeros(len(wordnet))
     # One edge further at each step; WordNet is about 20 deep, and its cycles end here too.
     for _ in range(24):
-        reach = weighted_counts(wordnet.isa.indices, reach[source], len(wordnet))
+        reach = weighted_counts(wordnet.isa.indices, reach[wordnet.isa.sources], len(wordnet))
         total += reach
     return np.asarray(np.log1p(total))
 
@@ -220,9 +206,9 @@ def path_facts(
     goals, goal = np.unique(gold, return_inverse=True)
     # Distances to each gold, walking back from it: they tell which edges lead closer.
     back = graph.reversed.walk(goals, int(hops.max(initial=1)))
-    key = back.source * size + back.node
+    key = np.concatenate([np.arange(goals.size) * size + goals, back.source * size + back.node])
     order = np.argsort(key)
-    key, distance = key[order], back.hops[order]
+    key, distance = key[order], np.append(np.zeros_like(goals), back.hops)[order]
     line = np.arange(concept.size, dtype=np.int64)
     at, left = concept, hops
     steps: list[tuple[Ints, Ints, Ints]] = []
@@ -231,9 +217,7 @@ def path_facts(
         remaining = left[position] - 1
         wanted = goal[line[position]] * size + node
         found = np.minimum(np.searchsorted(key, wanted), key.size - 1)
-        arrives = (remaining == 0) & (node == goals[goal[line[position]]])
-        onward = (key[found] == wanted) & (distance[found] == remaining) & (remaining > 0)
-        usable = np.flatnonzero(arrives | onward)
+        usable = np.flatnonzero((key[found] == wanted) & (distance[found] == remaining))
         first = usable[np.unique(position[usable], return_index=True)[1]]
         steps.append((line, at, node[first]))
         moving = remaining[first] > 0
@@ -269,25 +253,24 @@ def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
 def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
     """The questions that show an example sentence and the word in it."""
     sentence = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
-    texts = sentence.to_pylist()
-    spans = zip(texts, contexts.start.tolist(), contexts.end.tolist(), strict=True)
-    word = pa.array([text[start:end] for text, start, end in spans], pa.string())
-    fields = {"sentence": sentence, "word": word}
-    return _questions(wordnet, contexts.example, contexts.concept, fields)
+    spans = zip(sentence.to_pylist(), contexts.start.tolist(), contexts.end.tolist(), strict=True)
+    word = [text[start:end] for text, start, end in spans]
+    fields = {"sentence": sentence, "word": word, **_senses(wordnet, contexts.concept)}
+    return Questions.from_columns(
+        contexts.example, fields, pos="pos", context="sentence", surface_form="word"
+    )
 
 
 def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
     """The questions that show a definition and no context."""
-    return _questions(wordnet, nodes, nodes, {})
+    return Questions.from_columns(nodes, _senses(wordnet, nodes), pos="pos")
 
 
-def _questions(
-    wordnet: WordNet, key: Ints, concept: Ints, fields: Mapping[str, pa.Array]
-) -> Questions:
-    pos = pa.array(list(POS_NAMES)).take(pa.array(wordnet.pos_codes[concept]))
-    gloss = shown_glosses(wordnet).take(pa.array(concept))
-    columns = {"pos": "pos", **({"context": "sentence", "surface_form": "word"} if fields else {})}
-    return Questions.from_columns(key, {**fields, "gloss": gloss, "pos": pos}, None, **columns)
+def _senses(wordnet: WordNet, nodes: Ints) -> dict[str, pa.Array]:
+    return {
+        "gloss": shown_glosses(wordnet).take(pa.array(nodes)),
+        "pos": pa.array(POS_NAMES).take(pa.array(wordnet.pos_codes[nodes])),
+    }
 
 
 def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
@@ -313,8 +296,6 @@ def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
         return {name: values[name] for name in wanted}
 
     def frequency(nodes: Ints) -> Floats:
-        from kb_cache.frequency import zipf_frequencies
-
         return zipf_frequencies(lemmas.take(pa.array(wordnet.sense_start[nodes])).to_pylist())
 
     return Nodes(wordnet.synsets["name"].combine_chunks(), fields, general, frequency)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from builders.comparisons.numbers import drawn_sets
-from builders.engine.pipeline import Built, build, prepare, write
+from builders.engine.pipeline import Built, build, write
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -213,9 +213,9 @@ def test_variants_follow_the_rows_that_a_limit_leaves_and_can_be_left_out() -> N
     without = made(AGE, (("variants", False),))
     assert without.configs.keys() == {"default", "no_language", "perturbed"}
     probe = find_probe(AGE)
-    prepared = prepare(Request(probe, probe.options.parse({"variants": False}, AGE)))
+    request = Request(probe, probe.options.parse({"variants": False}, AGE))
     with pytest.raises(UsageError, match=r"no config 'birth_year'. Build it with variants=True"):
-        prepared.check_config("birth_year")
+        request.check_config("birth_year")
 
 
 def test_a_question_with_several_rows_has_no_variants() -> None:

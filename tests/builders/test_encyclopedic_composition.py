@@ -17,7 +17,7 @@ import builders.compositions.probes  # noqa: F401
 from builders.compositions.chains import share_a_word
 from builders.compositions.facts import UNKNOWN, Collected, collect, entity_of, year_of
 from builders.compositions.paths import load_paths
-from builders.engine.pipeline import Built, build, prepare, write
+from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kb_cache.fetching import fetch
@@ -287,7 +287,7 @@ def test_server_store_and_cache_give_the_same_bytes(
     patient = CachedEndpoint(Endpoint(oxigraph_server, limits=Limits(pause=0.0)))
     server = collect(patient, load_paths(only=PAPERS), min_sitelinks=20, max_listed=500)
     offline = {"endpoint": oxigraph_server, "offline": True, "only_paths": PAPERS}
-    cache = prepare(Request(find_probe(NAME), find_probe(NAME).options.parse(offline, NAME)))
+    cache = Request(find_probe(NAME), find_probe(NAME).options.parse(offline, NAME))
     assert store.digest == server.digest == cache.knowledge.digest
     assert [q["query"] for q in server.queries] == [q["query"] for q in cache.knowledge.queries]
     written = {}

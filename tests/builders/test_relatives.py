@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.draw.families import Pool
-from builders.wordnet.relatives import at_distance, level_below, level_with, sisters
+from builders.wordnet.families import at_distance, level_below, level_with, sisters
 from kb_cache.graph import Graph
 from kbprobe.arrays import Ints
 

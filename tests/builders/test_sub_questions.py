@@ -14,7 +14,7 @@ import pytest
 import kbprobe
 from builders.engine import probe as registry
 from builders.engine.options import ProbeOptions
-from builders.engine.pipeline import build, prepare, write
+from builders.engine.pipeline import build, write
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import Probe
 from builders.engine.render.template_file import Template, Wording
@@ -73,7 +73,6 @@ def toy_composition(knowledge: Ring, options: ProbeOptions, rng: RandomGenerator
 
 PROBE = Probe(
     name=NAME,
-    summary="Which number comes two after another?",
     options=ProbeOptions,
     plan=toy_composition,
     open=lambda options: Ring(),
@@ -129,8 +128,9 @@ def test_questions_use_the_wordings_that_fit_them() -> None:
 
 def test_a_template_file_is_refused_where_the_probe_makes_its_own(tmp_path: Path) -> None:
     options = ProbeOptions.parse({}, NAME)
+    request = Request(PROBE, options, template=tmp_path / "mine.yaml")
     with pytest.raises(UsageError, match=f"{NAME}: --template does not apply"):
-        prepare(Request(PROBE, options, template=tmp_path / "mine.yaml"))
+        _ = request.wordings
 
 
 def test_folder_card_and_manifest_tell_of_both(tmp_path: Path) -> None:

@@ -101,14 +101,13 @@ def toy_cloze(knowledge: Words, options: ToyOptions, rng: RandomGenerator) -> Pl
 
 TOY = Probe(
     NAME,
-    "Is a word the opposite of another?",
-    ToyOptions,
-    toy_cloze,
-    lambda _: Words(),
-    frozenset({"first", "second", "pos", "strong"}),
-    frozenset({"word"}),
-    "mc_mlm",
-    ("no_language", "perturbed"),
+    plan=toy_cloze,
+    options=ToyOptions,
+    open=lambda _: Words(),
+    question_fields=("first", "second", "pos", "strong"),
+    choice_fields=("word",),
+    setup="mc_mlm",
+    controls=("no_language", "perturbed"),
 )
 
 

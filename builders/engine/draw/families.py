@@ -25,7 +25,7 @@ from builders.engine.draw.balanced import (
 )
 from builders.engine.options import RANDOM
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 CHUNK_ROWS = 1 << 16
@@ -130,6 +130,27 @@ class Truth:
     size: int
     true_of: Ints
     alike: Ints
+
+    @classmethod
+    def of(cls, concepts: Ints, position: Ints, node: Ints, alike: Graph, *near: Graph) -> Truth:
+        """Take as true the concepts, what is true of them, and all that is near or alike to these.
+
+        Args:
+            concepts: the nodes asked about.
+            position: indices into ``concepts``.
+            node: what is true of the concept at each ``position``.
+            alike: nodes that share a name or a text.
+            near: edges to what may be true as well; each graph is followed once.
+        """
+        size = len(alike)
+        owner = np.concatenate([concepts, concepts[position]])
+        member = np.concatenate([concepts, node])
+        keys = owner * size + member
+        for graph in (*near, alike):
+            at, other = graph.expand(member)
+            keys = sorted_unique(np.concatenate([keys, owner[at] * size + other]))
+            owner, member = np.divmod(keys, size)
+        return cls(size, keys, alike.keys)
 
     @cached_property
     def _has_likes(self) -> Bools:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,10 @@ from builders.engine.audit.partial_input import PartialInput, has_constant_choic
 from builders.engine.audit.report import AuditRows
 from builders.engine.plan import Plan
 from builders.engine.render.controls import render_controls
-from builders.engine.render.jinja import check_source, render_batch
+from builders.engine.render.jinja import fields_of, render_batch
 from builders.engine.render.questions import QuestionBatch
 from builders.engine.render.rewrites import BlankArguments
-from builders.engine.render.shape import RowShape
+from builders.engine.render.template_file import Template
 from kbprobe.arrays import Bools, Ints, UInts, ragged_ranges
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
@@ -29,8 +29,7 @@ from kbprobe.format.items import LABELS, SCHEMA_VERSION, UNKNOWN, Coded, Items, 
 from kbprobe.format.setups import CLOZE
 from kbprobe.rng import RandomGenerator
 
-if TYPE_CHECKING:
-    from builders.engine.render.template_file import Template
+REPEATED = "two choices read the same"
 
 
 @dataclass(frozen=True)
@@ -63,44 +62,32 @@ class Assembled:
         columns = self.columns if control is None else {**self.columns, **self.controls[control]}
         return Items(rows.size, {name: _taken(column, rows) for name, column in columns.items()})
 
-    def _of(self, rows: Ints) -> Assembled:
-        """Return some of the rows, for the audit."""
-        partial = self.partial
-        return replace(
-            self,
-            plan=self.plan.take(rows),
-            columns={},
-            choices=_taken(self.choices, rows),
-            answer=self.answer[rows],
-            questions=_taken(self.questions, rows),
-            template=self.template[rows],
-            controls={},
-            partial=None
-            if partial is None
-            else replace(partial, carrier=partial.carrier[rows], question=partial.question[rows]),
-        )
+    def audit_rows(self, arguments_decide: bool = False) -> AuditRows:
+        """Return what the audit looks at: all rows that have an answer.
 
-    def audit_rows(self) -> AuditRows:
-        """Return what the audit looks at: all rows that have an answer, if there are any."""
-        if not self.plan.known.all():
-            return self._of(np.flatnonzero(self.plan.known)).audit_rows()
-        nodes = self.plan.choices
-        general = None if nodes.generality is None else nodes.generality[self.shown]
+        ``arguments_decide`` is that of the probe's declaration.
+        """
+        plan, nodes, part = self.plan, self.plan.choices, self.partial
+        known = np.flatnonzero(plan.known)
         return AuditRows(
             texts=self.choices.values,
-            choices=self.choices.codes,
-            answer=self.answer,
+            choices=self.choices.codes[known],
+            answer=self.answer[known],
             questions=self.questions.values,
-            question=self.questions.codes,
-            split=self.plan.split,
-            family=self.plan.family.codes,
-            family_names=tuple(self.plan.family.values.to_pylist()),
-            template=self.template,
-            concept=self.plan.cluster.codes,
-            gold=self.plan.nodes[:, 0],
+            question=self.questions.codes[known],
+            split=plan.split[known],
+            family=plan.family.codes[known],
+            family_names=tuple(plan.family.values.to_pylist()),
+            template=self.template[known],
+            concept=plan.cluster.codes[known],
+            gold=plan.nodes[known, 0],
             frequency=None if nodes.frequency is None else nodes.frequency(self.shown),
-            generality=general,
-            partial=self.partial,
+            generality=None if nodes.generality is None else nodes.generality[self.shown],
+            partial=None
+            if part is None
+            else PartialInput(
+                part.carrier[known], part.question[known], part.arguments, arguments_decide
+            ),
         )
 
 
@@ -120,10 +107,11 @@ def row_ids(plan: Plan, identity: RandomGenerator) -> UInts:
 
 def assemble(
     plan: Plan,
-    shape: RowShape,
     template: Template,
+    setup: str,
     identity: RandomGenerator,
     rng: RandomGenerator,
+    *,
     controls: Collection[str] = (),
     sub_questions: Iterable[Assembled] = (),
     like: Assembled | None = None,
@@ -132,8 +120,8 @@ def assemble(
 
     Args:
         plan: what to ask.
-        shape: how the rows are asked.
         template: the wordings.
+        setup: the name of the rows' setup.
         identity: the generator of row ids: the same for every seed.
         rng: draws the order of rows and choices, for wordings and controls.
         controls: the control renderings to make.
@@ -145,13 +133,18 @@ def assemble(
         TemplateError: the template fails on its data, or a cloze question shows no mask, or two.
     """
     if like is None:
-        plan, ids = _distinct(plan, row_ids(plan, identity))
+        # Rows that ask the same of the same choices: families may draw alike.
+        ids = row_ids(plan, identity)
+        first = np.zeros(ids.size, dtype=np.bool_)
+        first[np.unique(ids, return_index=True)[1]] = True
+        plan, ids = plan.keep("same question with the same choices", first), ids[first]
     else:
         ids = row_ids(like.plan, identity)
         ids = ids[_rows_of(like.plan, plan.question_keys)[0]]
     shown, node_codes = _compact(plan.nodes, len(plan.choices.names))
-    texts = _choice_texts(plan, template, shape.choice_fields, shown)
-    plan, ids, node_codes = _without_repeats(plan, ids, node_codes, texts)
+    texts = _choice_texts(plan, template, shown)
+    clean = _differ(texts, node_codes)
+    plan, ids, node_codes = plan.keep(REPEATED, clean), ids[clean], node_codes[clean]
     order = _row_order(plan, ids, rng.child("order"))
     plan, ids, node_codes = plan.take(order), ids[order], node_codes[order]
 
@@ -175,7 +168,7 @@ def assemble(
     choices = Coded(texts, node_codes[line, shuffle])
     batch = QuestionBatch(template, plan.questions.fields, used, wording)
     question_texts = batch.render()
-    if shape.setup == CLOZE:
+    if setup == CLOZE:
         batch.check_masks(question_texts, "text")
     questions = Coded(question_texts, question)
     origin = plan.provenance
@@ -187,7 +180,7 @@ def assemble(
         "choice_text": choices,
         "answer": answer,
         "answerKey": Coded(pa.array([*LABELS, ""]), np.where(plan.known, gold, len(LABELS))),
-        "setup": shape.setup,
+        "setup": setup,
         "cluster": plan.cluster,
         "concept": origin.concept,
         "relation": origin.relation
@@ -210,41 +203,34 @@ def assemble(
         "fact_ids": _fact_ids(plan, sub_questions),
         "schema_version": SCHEMA_VERSION,
     }
-    columns = {name: _compacted(column) for name, column in columns.items()}
-    done = Assembled(plan, columns, choices, answer, questions, wording[question], shown)
-    return replace(
-        done,
-        controls=_controls(done, controls, batch, shape.setup, rng.child("controls")),
-        partial=_partial_input(batch, question, shape.arguments_decide)
-        if like is None and has_constant_choices(choices.codes)
-        else None,
+    keys, chance = plan.questions.key[used], rng.child("controls")
+    has_partial = like is None and has_constant_choices(choices.codes)
+    return Assembled(
+        plan,
+        {name: _compacted(column) for name, column in columns.items()},
+        choices,
+        answer,
+        questions,
+        wording[question],
+        shown,
+        controls={
+            name: {
+                "question": _compacted(Coded(asked, question)),
+                "choice_text": _compacted(answers),
+            }
+            for name, asked, answers in render_controls(
+                controls, batch, keys, choices, setup, chance
+            )
+        },
+        partial=_partial_input(batch, question) if has_partial else None,
     )
 
 
-def _controls(
-    done: Assembled,
-    controls: Collection[str],
-    batch: QuestionBatch,
-    setup: str,
-    rng: RandomGenerator,
-) -> dict[str, dict[str, Any]]:
-    """Render the controls as the columns in which they differ from the rest."""
-    keys = done.plan.questions.key[batch.used]
-    rendered = render_controls(tuple(controls), batch, keys, done.choices, setup, rng)
-    return {
-        name: {
-            "question": _compacted(Coded(made.questions, done.questions.codes)),
-            "choice_text": _compacted(made.choices),
-        }
-        for name, made in rendered.items()
-    }
-
-
-def _partial_input(batch: QuestionBatch, question: Ints, decided: bool) -> PartialInput:
+def _partial_input(batch: QuestionBatch, question: Ints) -> PartialInput:
     blank = BlankArguments(frozenset(batch.template.arguments))
     carriers = batch.render(lambda _: blank).dictionary_encode().indices
     carrier = to_numpy(carriers).astype(np.int64)[question]
-    return PartialInput(carrier, question, batch.arguments(), decided)
+    return PartialInput(carrier, question, batch.arguments())
 
 
 def _fact_ids(plan: Plan, sub_questions: Iterable[Assembled]) -> Ragged:
@@ -261,16 +247,6 @@ def _fact_ids(plan: Plan, sub_questions: Iterable[Assembled]) -> Ragged:
     found = np.append(known, -1)[at] == sub_question
     code = np.where(found, np.append(first, 0)[at], keys.size)
     return Ragged(plan.provenance.fact, plan.provenance.facts.indptr, {"": Coded(ids, code)})
-
-
-def _distinct(plan: Plan, ids: UInts) -> tuple[Plan, UInts]:
-    """Drop rows that ask the same of the same choices (families may draw alike)."""
-    _, first = np.unique(ids, return_index=True)
-    if first.size == ids.size:
-        return plan, ids
-    first.sort()
-    dropped = ids.size - first.size
-    return plan.take(first).with_dropped("same question with the same choices", dropped), ids[first]
 
 
 def variant_of(variant: Plan, done: Assembled) -> Plan:
@@ -293,18 +269,11 @@ def _rows_of(plan: Plan, keys: Ints) -> tuple[Ints, Bools]:
     return order[at], known[at] == keys
 
 
-def _without_repeats(
-    plan: Plan, ids: UInts, codes: Ints, texts: pa.Array
-) -> tuple[Plan, UInts, Ints]:
-    """Drop rows in which two choices read the same but for case."""
+def _differ(texts: pa.Array, codes: Ints) -> Bools:
+    """Mark the rows in which no two choices read the same but for case."""
     text = to_numpy(pc.utf8_lower(texts).dictionary_encode().indices)
     ordered = np.sort(text[codes], axis=1)
-    clean: Bools = ~(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-    if clean.all():
-        return plan, ids, codes
-    dropped = int((~clean).sum())
-    kept = plan.take(clean).with_dropped("two choices read the same", dropped)
-    return kept, ids[clean], codes[clean]
+    return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1))
 
 
 def _row_order(plan: Plan, ids: UInts, rng: RandomGenerator) -> Ints:
@@ -355,10 +324,8 @@ def _taken(column: Any, rows: Ints) -> Any:
     return column if isinstance(column, str) else column.take(pa.array(rows))
 
 
-def _choice_texts(
-    plan: Plan, template: Template, allowed: Collection[str], shown: Ints
-) -> pa.Array:
-    fields = plan.choices.fields(shown, check_source(template.choice, allowed).fields)
+def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:
+    fields = plan.choices.fields(shown, fields_of(template.choice))
     return pa.array(render_batch(template.choice, fields, f"{template.probe}: choice"), pa.string())
 
 

@@ -7,8 +7,7 @@ the questions differ and, where the answers are a few fixed words, the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +25,6 @@ from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 NONSENSE = ("blah", "ya", "foo", "snap", "woo", "boo", "da", "wee", "foe", "fee")
-
-
-@dataclass(frozen=True)
-class Rendering:
-    """What a control shows instead: questions, one for each question in use, and choices."""
-
-    questions: pa.Array
-    choices: Coded
 
 
 def check_template(template: Template, setup: str, controls: Iterable[str]) -> None:
@@ -64,14 +55,14 @@ def check_template(template: Template, setup: str, controls: Iterable[str]) -> N
 
 
 def render_controls(
-    controls: Sequence[str],
+    controls: Iterable[str],
     questions: QuestionBatch,
     keys: Ints,
     choices: Coded,
     setup: str,
     rng: RandomGenerator,
-) -> dict[str, Rendering]:
-    """Render controls of a build.
+) -> Iterator[tuple[str, pa.Array, Coded]]:
+    """Yield each control's name, its texts of the questions in use, and its choices.
 
     Args:
         controls: names among :data:`kbprobe.format.setups.CONTROLS`.
@@ -81,16 +72,14 @@ def render_controls(
         setup: a cloze probe's questions are checked for their mask.
         rng: the random generator.
     """
-    done = {}
     for name in controls:
         if name == NO_LANGUAGE:
-            answers = nonsense_answers(choices, rng.child(name))
-            done[name] = Rendering(without_language(questions), answers)
+            texts, answers = without_language(questions), nonsense_answers(choices, rng.child(name))
         else:
-            done[name] = Rendering(perturbed(questions, keys, rng.child(name)), choices)
+            texts, answers = perturbed(questions, keys, rng.child(name)), choices
         if setup == CLOZE:
-            questions.check_masks(done[name].questions, name)
-    return done
+            questions.check_masks(texts, name)
+        yield name, texts, answers
 
 
 def without_language(questions: QuestionBatch) -> pa.Array:

@@ -238,6 +238,13 @@ def check_source(source: str, fields: Collection[str]) -> Checked:
     return _parse(source, fields)[1]
 
 
+def fields_of(source: str) -> set[str]:
+    """Return the fields that a template uses, given its text, which has been checked before."""
+    from jinja2.meta import find_undeclared_variables
+
+    return find_undeclared_variables(_environment().parse(source))
+
+
 Rewrite = Callable[["nodes.Template"], None]
 """Changes a checked syntax tree in place. Hashable: trees are compiled once for each."""
 

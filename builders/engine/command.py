@@ -1,0 +1,215 @@
+"""What ``build-probe`` does when it builds: from names, from a recipe, or from a manifest.
+
+A recipe is a YAML file that declares a set of probes:
+
+.. code-block:: yaml
+
+    output: probes            # the parent of all folders (default: probes)
+    seed: 0                   # for the probes that give none of their own
+    probes:
+      - probe: wordnet_hypernymy
+        options: {max_hops: 4}
+      - probe: wordnet_hypernymy
+        output: hypernymy-published
+        options: {families: [paper], sampling: uniform}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from rich.console import Console
+
+from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
+from builders.engine.summary import show
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.manifest import jsonable, read_manifest
+from kbprobe.options import explain, option_name, parsed
+
+PROGRAM = "build-probe"
+DEFAULT_PARENT = Path("probes")
+
+Job = tuple[Request, Path]
+"""What to build, and the folder where to put it."""
+
+
+class Entry(BaseModel):
+    """One probe of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    probe: str
+    output: str | None = None
+    seed: int | None = None
+    template: Path | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Recipe(BaseModel):
+    """A declared set of probes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    output: Path = Path("probes")
+    seed: int = 0
+    probes: tuple[Entry, ...] = Field(min_length=1)
+
+
+def recipe_jobs(path: Path, output: Path | None, values: Mapping[str, Any]) -> list[Job]:
+    """Read a recipe; template files are looked for beside it.
+
+    Args:
+        path: the YAML file.
+        output: the parent of all folders, if not the recipe's.
+        values: what is the same for all probes: template, format and audit.
+
+    Raises:
+        UsageError: the file cannot be read or is no recipe; the message names file and key.
+    """
+    try:
+        recipe = Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}. Name a recipe file.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not YAML: {error}") from None
+    except ValidationError as error:
+        raise UsageError(f"{path}: {'; '.join(explain(p) for p in error.errors())}") from None
+    folders = [entry.output or entry.probe for entry in recipe.probes]
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise UsageError(
+                f"{path}: two probes would go to {folder!r}; give one of them its own 'output'"
+            )
+    jobs = []
+    for entry, folder in zip(recipe.probes, folders, strict=True):
+        probe = find_probe(entry.probe)
+        request = Request(
+            probe,
+            probe.options.parse(entry.options, f"{path}: {entry.probe}"),
+            recipe.seed if entry.seed is None else entry.seed,
+            path.parent / entry.template if entry.template else values["template"],
+            values["format"],
+            values["audit"],
+        )
+        jobs.append((request, (output or recipe.output) / folder))
+    return jobs
+
+
+def named_jobs(
+    names: Iterable[str], given: Mapping[str, Any], output: Path | None, values: Mapping[str, Any]
+) -> list[Job]:
+    """Return the jobs of some probes; options that one of them lacks are said to be left out.
+
+    Args:
+        names: the probes.
+        given: the options of probes that the command line gives, as texts.
+        output: the probe's folder; of several probes, the parent of all.
+        values: seed, template, format and audit.
+    """
+    probes = [find_probe(name) for name in dict.fromkeys(names)]
+    jobs = []
+    for probe in probes:
+        fields = probe.options.model_fields
+        for name in given.keys() - fields.keys():
+            click.echo(f"{PROGRAM}: {probe.name} has no {option_name(name)}", err=True)
+        options = {
+            name: parsed(fields[name], value) for name, value in given.items() if name in fields
+        }
+        is_folder = output is not None and len(probes) == 1
+        folder = output if is_folder else (output or DEFAULT_PARENT) / probe.name
+        jobs.append((Request(probe, probe.options.parse(options, probe.name), **values), folder))
+    return jobs
+
+
+def run_jobs(jobs: Iterable[Job], overwrite: bool, as_json: bool) -> None:
+    """Build what is not there yet, and report each build."""
+    waiting = []
+    for request, folder in jobs:
+        if request.is_in(folder, overwrite):
+            manifest = read_manifest(folder)
+            rows = manifest["counts"]["rows"]
+            click.echo(f"{folder} already holds exactly this ({rows:,} rows).", err=as_json)
+            _report(manifest, None, folder, as_json)
+        else:
+            waiting.append((request, folder))
+    with _progress() as progress:
+        for built, manifest, folder in build_all(waiting, progress):
+            progress("")
+            _report(manifest, built, folder, as_json)
+
+
+def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
+    elif built is not None:
+        show(manifest, built, folder)
+
+
+def rebuild(
+    path: Path, output: Path | None, template: Path | None, overwrite: bool, as_json: bool
+) -> None:
+    """Build what a manifest records, and compare the files' checksums.
+
+    Raises:
+        KbprobeError: knowledge base, template or rows are not those of the manifest.
+    """
+    old = read_manifest(path)
+    request = request_of(old, template)
+    asked = request.description()
+    remedies = {
+        "knowledge_base": "fetch the version that the manifest names (kb-cache fetch)",
+        "template_digest": f"give the template with --template ({old['template']['sources'][-1]})",
+    }
+    for name, remedy in remedies.items():
+        if asked[name] != old["request"][name]:
+            raise KbprobeError(
+                f"{path} was built with another {name.split('_digest')[0].replace('_', ' ')} "
+                f"({old['request'][name][:12]}; here {asked[name][:12]}): {remedy}"
+            )
+    if kbprobe_version() != old["kbprobe_version"]:
+        click.echo(
+            f"{PROGRAM}: built by kbprobe {old['kbprobe_version']}, this is {kbprobe_version()}",
+            err=True,
+        )
+    if output is not None and request.is_in(output, overwrite):
+        click.echo(f"{output} already holds exactly this.", err=as_json)
+        return
+    with TemporaryDirectory(prefix="kbprobe-") as scratch, _progress() as progress:
+        built = build(request, progress)
+        folder = output or Path(scratch) / "probe"
+        new = write(built, folder)
+    if as_json:
+        _report(new, built, folder, as_json)
+    differences = same_rows(old, new)
+    if any(not difference.endswith("now)") for difference in differences):
+        raise KbprobeError("the rebuilt probe differs: " + "; ".join(differences))
+    if not as_json:
+        rows = new["counts"]["rows"]
+        click.echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show the current phase on stderr, where that is a terminal; an empty one hides it."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with Console(stderr=True).status("") as status:
+
+        def show(phase: str) -> None:
+            status.update(phase)
+            (status.start if phase else status.stop)()
+
+        yield show

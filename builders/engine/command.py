@@ -127,8 +127,9 @@ def named_jobs(
         options = {
             name: parsed(fields[name], value) for name, value in given.items() if name in fields
         }
-        is_folder = output is not None and len(probes) == 1
-        folder = output if is_folder else (output or DEFAULT_PARENT) / probe.name
+        folder = (output or DEFAULT_PARENT) / probe.name
+        if output is not None and len(probes) == 1:
+            folder = output
         jobs.append((Request(probe, probe.options.parse(options, probe.name), **values), folder))
     return jobs
 

@@ -319,9 +319,13 @@ class Plan:
             },
         )
 
+    def with_dropped(self, reason: str, count: int) -> Plan:
+        """Return the plan with a note that ``count`` rows were left out."""
+        if count == 0:
+            return self
+        return replace(self, dropped={**self.dropped, reason: self.dropped.get(reason, 0) + count})
+
     def keep(self, reason: str, kept: Bools) -> Plan:
         """Return the plan of the rows that a mask marks; the others are counted as left out."""
-        if kept.all():
-            return self
-        count = self.dropped.get(reason, 0) + int(np.count_nonzero(~kept))
-        return replace(self.take(kept), dropped={**self.dropped, reason: count})
+        dropped = int(kept.size - np.count_nonzero(kept))
+        return self.take(kept).with_dropped(reason, dropped) if dropped else self

@@ -18,7 +18,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.relations import QUESTION_FIELDS, closure, relation_plan, then, union
+from builders.relations import QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.options import (
     ABSTRACTIONS,
@@ -116,7 +116,9 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
 @probe("wordnet_meronymy", options=MeronymyOptions, **RELATION)
 def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a part, a member or a substance of another?"""
-    edges = {name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations}
+    edges: dict[str, Edges] = {
+        name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
+    }
     kinds = ("part_meronym", "member_meronym", "substance_meronym")
     parts, isa = closure(wordnet.graph(*kinds)), closure(wordnet.isa)
     # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.

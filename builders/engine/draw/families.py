@@ -7,10 +7,10 @@ Asking the same question again with distractors of another family, or of another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -145,12 +145,10 @@ class Truth:
         size = len(alike)
         owner = np.concatenate([concepts, concepts[position]])
         member = np.concatenate([concepts, node])
-        keys = owner * size + member
         for graph in (*near, alike):
             at, other = graph.expand(member)
-            keys = sorted_unique(np.concatenate([keys, owner[at] * size + other]))
-            owner, member = np.divmod(keys, size)
-        return cls(size, keys, alike.keys)
+            owner, member = np.append(owner, owner[at]), np.append(member, other)
+        return cls(size, sorted_unique(owner * size + member), alike.keys)
 
     @cached_property
     def _has_likes(self) -> Bools:
@@ -219,72 +217,51 @@ def perturb(
         repeats: rows for each question, family and distance.
         rng: the random generator.
     """
-    anywhere = Pool.from_pairs(
-        int(node_kind.max(initial=0)) + 1,
-        node_kind[node_kind >= 0],
-        np.flatnonzero(node_kind >= 0),
-    )
-    jobs = _balanced_jobs if sampling == "balanced" else _uniform_jobs
-    draws = [
-        job
+    balanced = sampling == "balanced"
+    kinds, drawable = int(node_kind.max(initial=0)) + 1, np.flatnonzero(node_kind >= 0)
+    anywhere = Pool.from_pairs(kinds, node_kind[drawable], drawable)
+    if balanced:
+        # A split at a time, from that split's golds.
+        batches = [
+            ("split", int(x), np.flatnonzero(asked.split == x)) for x in sorted_unique(asked.split)
+        ]
+    else:
+        lines = np.arange(asked.gold.size, dtype=np.int64)
+        batches = [
+            ("rows", at, lines[at : at + CHUNK_ROWS]) for at in range(0, lines.size, CHUNK_ROWS)
+        ]
+
+    def draw(job: tuple[Family, Ints, RandomGenerator]) -> Perturbation:
+        family, rows, chance = job
+        some = asked.take(rows)
+        # Balanced, random distractors are golds of the split, each as often as it is gold.
+        at_random = Pool.from_pairs(kinds, some.kind, some.gold) if balanced else anywhere
+        sample = BALANCED_POOL_SAMPLE if balanced else POOL_SAMPLE
+        if family.name == RANDOM:
+            pool, key = at_random, some.kind
+            sample = 4 * distractors if balanced else sample
+        else:
+            pool, key = family.pool, family.key[rows]
+            if balanced:
+                pool = pool.restricted(np.bincount(some.gold, minlength=truth.size) > 0)
+        found = _false_only(pool.candidates(key, sample, chance), some, truth)
+        if balanced:
+            drawn = draw_balanced(found, some.gold, truth.size, distractors, max_fill, chance)
+        else:
+            drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
+        drawn, filled = _fill(drawn, some, at_random, truth, max_fill, chance.child("fill"))
+        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+
+    jobs = [
+        (family, rows, rng.child(family.name, family.distance, repeat).child(what, first))
         for family in families
         for repeat in range(repeats)
-        for job in jobs(asked, family, anywhere, rng.child(family.name, family.distance, repeat))
+        for what, first, rows in batches
     ]
     # Draws depend on nothing but their rng, so they may run side by side: NumPy sorts and
     # gathers without holding the interpreter's lock.
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
-        yield from pool.map(lambda draw: draw(truth, distractors, max_fill), draws)
-
-
-Job = Callable[[Truth, int, int], Perturbation]
-
-
-def _uniform_jobs(
-    asked: QuestionBatch, family: Family, anywhere: Pool, rng: RandomGenerator
-) -> Iterator[Job]:
-    """Draw for a bounded number of rows at a time, from all of the knowledge base."""
-    pool, key = (anywhere, asked.kind) if family.name == RANDOM else (family.pool, family.key)
-
-    def draw(
-        rows: Ints, chance: RandomGenerator, truth: Truth, count: int, max_fill: int
-    ) -> Perturbation:
-        some = asked.take(rows)
-        found = _false_only(pool.candidates(key[rows], POOL_SAMPLE, chance), some, truth)
-        drawn = draw_uniform(found, np.arange(rows.size, dtype=np.int64), count, chance)
-        drawn, filled = _fill(drawn, some, anywhere, truth, max_fill, chance.child("fill"))
-        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
-
-    for start in range(0, asked.gold.size, CHUNK_ROWS):
-        rows = np.arange(start, min(start + CHUNK_ROWS, asked.gold.size), dtype=np.int64)
-        yield partial(draw, rows, rng.child("rows", start))
-
-
-def _balanced_jobs(
-    asked: QuestionBatch, family: Family, anywhere: Pool, rng: RandomGenerator
-) -> Iterator[Job]:
-    """Draw for a split at a time, from that split's golds."""
-
-    def draw(
-        rows: Ints, chance: RandomGenerator, truth: Truth, count: int, max_fill: int
-    ) -> Perturbation:
-        some = asked.take(rows)
-        golds = np.bincount(some.gold, minlength=truth.size)
-        # Random distractors are drawn from the golds of the split, each as often as it is gold.
-        payable = Pool.from_pairs(anywhere.indptr.size - 1, some.kind, some.gold)
-        if family.name == RANDOM:
-            pool, key, sample = payable, some.kind, 4 * count
-        else:
-            pool, key = family.pool.restricted(golds > 0), family.key[rows]
-            sample = BALANCED_POOL_SAMPLE
-        found = _false_only(pool.candidates(key, sample, chance), some, truth)
-        drawn = draw_balanced(found, some.gold, truth.size, count, max_fill, chance)
-        drawn, filled = _fill(drawn, some, payable, truth, max_fill, chance.child("fill"))
-        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
-
-    for split in np.unique(asked.split):
-        rows = np.flatnonzero(asked.split == split)
-        yield partial(draw, rows, rng.child("split", int(split)))
+        yield from pool.map(draw, jobs)
 
 
 def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:

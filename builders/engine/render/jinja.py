@@ -81,12 +81,12 @@ def _environment() -> Environment:
     return environment
 
 
-def _refuse(problem: str, node: nodes.Node) -> NoReturn:
-    raise TemplateError(problem, line=node.lineno)
-
-
 def _list(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
+
+
+def _refuse(problem: str, node: nodes.Node) -> NoReturn:
+    raise TemplateError(problem, line=node.lineno)
 
 
 class _Checker:

@@ -7,71 +7,61 @@ for one of the wording, and conditions go on holding.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from jinja2 import nodes
 
 from kbprobe.format.setups import MASK
 
-if TYPE_CHECKING:
-    from jinja2 import nodes
-
 SEPARATOR = "\x1f"
-"""ASCII's unit separator: stands between the parts that `KeepArguments` keeps."""
+"""ASCII's unit separator: stands on both sides of each part that `KeepArguments` keeps."""
 
 BLANK = "_"
 
 
-@dataclass(frozen=True)
-class KeepArguments:
-    """Keep the mask and the arguments, bare of filters, wherever they stand; drop the rest.
-
-    Attributes:
-        arguments: names of the fields to keep.
-    """
-
-    arguments: frozenset[str]
-
-    def __call__(self, tree: nodes.Template) -> None:
-        """Change the tree in place; what is kept is surrounded by separators."""
-        from jinja2.nodes import TemplateData
-
-        gap = TemplateData(SEPARATOR)
-        for output in _outputs(tree):
-            kept: list[nodes.Expr] = [gap]
-            for part in output.nodes:
-                if isinstance(part, TemplateData):
-                    masks = part.data.count(MASK)
-                    kept += [TemplateData(MASK + SEPARATOR) for _ in range(masks)]
-                else:
-                    for argument in _mentions(part, self.arguments):
-                        kept += [argument, gap]
-            output.nodes = kept
-
-
-@dataclass(frozen=True)
-class BlankArguments:
-    """Put a blank for everything that shows an argument; what is left is the carrier sentence.
-
-    Attributes:
-        arguments: names of the fields to blank out.
-    """
-
-    arguments: frozenset[str]
+class _OfParts:
+    """A rewrite of each part of each output: literal text, or an expression."""
 
     def __call__(self, tree: nodes.Template) -> None:
         """Change the tree in place."""
-        from jinja2.nodes import TemplateData
+        for output in list(tree.find_all(nodes.Output)):
+            output.nodes = [new for part in output.nodes for new in self.rewritten(part)]
 
-        for output in _outputs(tree):
-            output.nodes = [
-                TemplateData(BLANK) if any(_mentions(part, self.arguments)) else part
-                for part in output.nodes
-            ]
+    def rewritten(self, part: nodes.Expr) -> Iterable[nodes.Expr]:
+        """Return what stands in place of a part."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class ReplaceWords:
+class KeepArguments(_OfParts):
+    """Keep the mask and the arguments, bare of filters, wherever they stand; drop the rest."""
+
+    arguments: frozenset[str]
+
+    def rewritten(self, part: nodes.Expr) -> Iterator[nodes.Expr]:
+        """Yield the masks of a text, or the arguments that an expression shows."""
+        kept: Iterable[nodes.Expr] = _mentions(part, self.arguments)
+        if isinstance(part, nodes.TemplateData):
+            kept = [nodes.TemplateData(MASK)] * part.data.count(MASK)
+        gap = nodes.TemplateData(SEPARATOR)
+        for one in kept:
+            yield from (gap, one, gap)
+
+
+@dataclass(frozen=True)
+class BlankArguments(_OfParts):
+    """Put a blank for everything that shows an argument; what is left is the carrier sentence."""
+
+    arguments: frozenset[str]
+
+    def rewritten(self, part: nodes.Expr) -> list[nodes.Expr]:
+        """Return the part, or a blank."""
+        return [nodes.TemplateData(BLANK) if any(_mentions(part, self.arguments)) else part]
+
+
+@dataclass(frozen=True)
+class ReplaceWords(_OfParts):
     """Replace key words, word by word, with fields that hold other words.
 
     Attributes:
@@ -82,68 +72,40 @@ class ReplaceWords:
     key_words: tuple[str, ...]
     fields: tuple[tuple[str, str], ...]
 
-    def __call__(self, tree: nodes.Template) -> None:
-        """Change the tree in place."""
-        from jinja2.nodes import TemplateData
-
-        for output in _outputs(tree):
-            replaced: list[nodes.Expr] = []
-            for part in output.nodes:
-                replaced += self._split(part.data) if isinstance(part, TemplateData) else [part]
-            output.nodes = replaced
-
-    def _split(self, text: str) -> Iterator[nodes.Expr]:
-        from jinja2.nodes import Name, TemplateData
-
-        field_of = dict(self.fields)
-        end = 0
-        for match in _whole_words(self.key_words).finditer(text):
-            yield TemplateData(text[end : match.start()])
+    def rewritten(self, part: nodes.Expr) -> Iterator[nodes.Expr]:
+        """Yield a text in pieces, with a field in place of each key word."""
+        if not isinstance(part, nodes.TemplateData):
+            yield part
+            return
+        # The longest phrase first: "a kind of" before "kind".
+        phrases = sorted(self.key_words, key=lambda phrase: (-len(phrase), phrase))
+        whole = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)")
+        field_of, end = dict(self.fields), 0
+        for match in whole.finditer(part.data):
+            yield nodes.TemplateData(part.data[end : match.start()])
             for number, word in enumerate(match[0].split()):
                 if number:
-                    yield TemplateData(" ")
-                yield Name(field_of[word.lower()], "load")
+                    yield nodes.TemplateData(" ")
+                yield nodes.Name(field_of[word.lower()], "load")
             end = match.end()
-        yield TemplateData(text[end:])
-
-
-def _whole_words(phrases: Sequence[str]) -> re.Pattern[str]:
-    """Match any of the phrases as whole words, the longest first."""
-    ordered = sorted(phrases, key=lambda phrase: (-len(phrase), phrase))
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
-
-
-def _outputs(tree: nodes.Template) -> list[nodes.Output]:
-    from jinja2.nodes import Output
-
-    return list(tree.find_all(Output))
+        yield nodes.TemplateData(part.data[end:])
 
 
 def _mentions(part: nodes.Node, arguments: frozenset[str]) -> Iterator[nodes.Expr]:
     """Yield the arguments that an expression shows, in order; a condition shows nothing."""
-    from jinja2 import nodes
-
     if isinstance(part, nodes.Name):
         if part.name in arguments:
             yield part
     elif isinstance(part, nodes.CondExpr):
-        yield from _mentions_of_either(part, arguments)
+        either = (part.expr1, part.expr2)
+        branches = [list(_mentions(branch, arguments)) if branch else [] for branch in either]
+        if any(branches):
+            gap = nodes.Const(SEPARATOR)
+            first, second = (
+                nodes.Concat([piece for one in some for piece in (one, gap)] or [nodes.Const("")])
+                for some in branches
+            )
+            yield nodes.CondExpr(part.test, first, second)
     elif not isinstance(part, nodes.Compare | nodes.Test | nodes.Not):
         for child in part.iter_child_nodes():
             yield from _mentions(child, arguments)
-
-
-def _mentions_of_either(part: nodes.CondExpr, arguments: frozenset[str]) -> Iterator[nodes.Expr]:
-    from jinja2 import nodes
-
-    branches = [
-        [] if branch is None else list(_mentions(branch, arguments))
-        for branch in (part.expr1, part.expr2)
-    ]
-    if any(branches):
-        gap = nodes.Const(SEPARATOR)
-        first, second = (
-            nodes.Concat([piece for shown in branch for piece in (shown, gap)] or [nodes.Const("")])
-            for branch in branches
-        )
-        yield nodes.CondExpr(part.test, first, second)

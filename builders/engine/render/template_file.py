@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -103,19 +103,16 @@ def load_template(
         raise TemplateError(f"no template for a probe named {probe!r}.{hint}")
     source = f"templates/{probe}.yaml" if builtin is None else str(builtin)
     path = Path(str(resources.files("templates"))) / f"{probe}.yaml"
-    reader = _Reader(source, question_fields, choice_fields)
-    base = reader.read(builtin or path)
+    base = _Reader(source, question_fields, choice_fields).read(builtin or path, probe)
     for key in ("probe", "about", "question", "arguments", *(["choice"] if choice_fields else [])):
         if key not in base:
             raise TemplateError(f"the key {key!r} is missing", where=f"{source}:1")
     sources: tuple[str, ...] = (source,)
-    reader.check_probe(base, probe)
     if override is not None:
-        reader = _Reader(str(override), question_fields, choice_fields)
-        given = reader.read(override)
-        reader.check_probe(given, probe)
+        given = _Reader(str(override), question_fields, choice_fields).read(override, probe)
         if given.get("extends") and "question" in given:
-            given["question"] = _merge(base["question"], given["question"])
+            both = (*base["question"], *given["question"])
+            given["question"] = tuple({wording.id: wording for wording in both}.values())
         base |= given
         sources = (*sources, str(override))
     template = Template(
@@ -128,12 +125,6 @@ def load_template(
         sources=sources,
     )
     return dataclasses.replace(template, digest=_digest(template))
-
-
-def _merge(old: Iterable[Wording], new: Iterable[Wording]) -> tuple[Wording, ...]:
-    by_id = {wording.id: wording for wording in old}
-    by_id |= {wording.id: wording for wording in new}
-    return tuple(by_id.values())
 
 
 def _digest(template: Template) -> str:
@@ -155,30 +146,27 @@ class _Reader:
         self.question_fields = question_fields
         self.choice_fields = choice_fields
         self.text = ""
-        self.lines: dict[str, int] = {}
 
     def error(self, problem: str, line: int, key: str = "") -> TemplateError:
         where = f"{self.source}:{line}" + (f": {key}" if key else "")
         return TemplateError(problem, where=where, line=line)
 
-    def read(self, path: Path) -> dict[str, Any]:
+    def read(self, path: Path, probe: str) -> dict[str, Any]:
         self.text, root = read_nodes(path, self.source, "a template file")
         given = self._mapping(root, "", _KEYS)
-        readers = {
+        readers: dict[str, Callable[[yaml.Node, str], Any]] = {
             "about": self._string,
             "arguments": self._arguments,
-            "choice": self._choice,
+            "choice": lambda node, key: self._jinja(node, key, self.choice_fields)[0],
             "extends": self._boolean,
             "probe": self._string,
             "question": self._questions,
         }
-        self.lines = {key: _line(node) for key, node in given.items()}
-        return {key: readers[key](node, key) for key, node in given.items()}
-
-    def check_probe(self, content: Mapping[str, Any], probe: str) -> None:
+        content = {key: readers[key](node, key) for key, node in given.items()}
         if content.get("probe", probe) != probe:
             problem = f"this file is for the probe {content['probe']!r}, not for {probe!r}"
-            raise self.error(problem, self.lines["probe"], "probe")
+            raise self.error(problem, _line(given["probe"]), "probe")
+        return content
 
     def _mapping(self, node: yaml.Node, key: str, known: Collection[str]) -> dict[str, yaml.Node]:
         import yaml
@@ -246,9 +234,6 @@ class _Reader:
         except TemplateError as error:
             return start + max(error.line - 1, 0)
         return start
-
-    def _choice(self, node: yaml.Node, key: str) -> str:
-        return self._jinja(node, key, self.choice_fields)[0]
 
     def _arguments(self, node: yaml.Node, key: str) -> tuple[str, ...]:
         arguments = self._strings(node, key, "question fields")

@@ -75,13 +75,9 @@ class Questions:
         wordings: AnyWording | None = None,
         **columns: str,
     ) -> Questions:
-        """Make questions from columns of values.
+        """Make questions from columns of values; ``columns`` name the field of each item column.
 
-        Args:
-            key: (questions,) what identifies each; see :func:`text_keys`.
-            fields: template field -> values.
-            wordings: how wordings are chosen; None: any fits any question.
-            **columns: item column -> the field that it shows (``pos="pos"``).
+        Of ``pos="pos"`` the first is the item's column, the second the template's field.
         """
         arrays = {name: arrow_column(values, key.size) for name, values in fields.items()}
         shown = {name: arrays[source] for name, source in columns.items()}
@@ -121,15 +117,9 @@ class Nodes:
         frequency: Callable[[Ints], Floats] | None = None,
         key: Ints | None = None,
     ) -> Nodes:
-        """Make nodes from their names, or from a table with a column for each template field.
+        """Make nodes from their names and the values of each template field.
 
-        Args:
-            names: the public name of each node.
-            columns: template field -> its value for each node.
-            field: instead of ``columns``, the one field that shows the name.
-            generality: see :class:`Nodes`.
-            frequency: see :class:`Nodes`.
-            key: see :class:`Nodes`.
+        Instead of ``columns``, ``field`` is the one field, which shows the name.
 
         >>> nodes = Nodes.from_columns(["not", "really"], field="word")
         >>> nodes.fields(np.array([1, 0]), ["word"])
@@ -175,16 +165,9 @@ class Facts:
         lengths: int | Ints = 1,
         sub_question: Ints | None = None,
     ) -> Facts:
-        """Make facts from triples of integers, those of each fact in one run.
+        """Make facts from triples of indices into ``terms`` and ``relations``.
 
-        Args:
-            subject: (triples,) index into ``terms``.
-            relation: (triples,) index into ``relations``, or one for all.
-            object: (triples,) index into ``terms``.
-            terms: the names of subjects and objects.
-            relations: the names of relations.
-            lengths: (facts,) how many triples each fact has, or one number for all.
-            sub_question: see :class:`Facts`.
+        The triples of each fact stand in one run; ``lengths`` tells how many they are.
         """
         if isinstance(lengths, int):
             indptr = np.arange(subject.size // lengths + 1, dtype=np.int64) * lengths
@@ -198,15 +181,9 @@ class Facts:
 
     @classmethod
     def from_triples(
-        cls,
-        facts: Iterable[Iterable[tuple[str, str, str]]],
-        sub_question: Ints | None = None,
+        cls, facts: Iterable[Iterable[tuple[str, str, str]]], sub_question: Ints | None = None
     ) -> Facts:
-        """Make facts from the texts of their triples.
-
-        Args:
-            facts: for each fact its triples: subject, relation, object.
-            sub_question: see :class:`Facts`.
+        """Make facts from the texts of their triples: subject, relation, object.
 
         >>> one, other = ("a", "IsA", "b"), ("b", "IsA", "c")
         >>> facts = Facts.from_triples([[one, other], [("a", "IsA", "c")]])

@@ -38,22 +38,14 @@ class Request:
 
     @cached_property
     def wordings(self) -> Template:
-        """The template, checked for what the probe's setup and its controls need.
-
-        Raises:
-            UsageError: the template is at fault.
-        """
+        """The template, checked for what the probe's setup and its controls need."""
         template = self.probe.template(self.options, self.template)
         check_template(template, self.probe.setup, self.controls)
         return template
 
     @cached_property
     def knowledge(self) -> Any:
-        """The knowledge base, loaded when first asked for.
-
-        Raises:
-            KbprobeError: it cannot be loaded.
-        """
+        """The knowledge base, loaded when first asked for."""
         return self.probe.open(self.options)
 
     @property
@@ -80,11 +72,7 @@ class Request:
         }
 
     def check_config(self, config: str) -> None:
-        """Make sure that a config will be there.
-
-        Raises:
-            UsageError: it will not; the message names those that will.
-        """
+        """Raise a UsageError that names the configs there will be, if this is none of them."""
         probe = self.probe
         known = (DEFAULT_CONFIG, *self.controls, *self.variants, *probe.sub_questions)
         if config not in known:
@@ -96,9 +84,5 @@ class Request:
             )
 
     def is_in(self, folder: Path, overwrite: bool) -> bool:
-        """Tell whether a folder holds exactly what is asked for, undamaged.
-
-        Raises:
-            UsageError: it holds something else, and ``overwrite`` is not set or of no avail.
-        """
+        """Tell whether a folder holds exactly this, as :func:`check_target` does."""
         return check_target(folder, self.description(), overwrite)

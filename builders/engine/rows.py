@@ -47,29 +47,11 @@ def plan_rows(
 ) -> Plan:
     """Make a plan from arrays; what is the same in all rows may be one number.
 
-    Args:
-        questions: the distinct questions.
-        choices: the table of nodes.
-        nodes: (rows, K) indices into ``choices``, the gold first.
-        split: (rows,) index into SPLITS.
-        families: the names of the distractor families.
-        concept: (rows,) the node asked about, an index into ``concepts``.
-        facts: the triples that make golds true.
-        relation: see :class:`builders.engine.plan.Provenance`.
-        question: (rows,) index into ``questions``; None: row ``i`` asks question ``i``.
-        fact: (rows,) index into ``facts``; None: row ``i`` rests on fact ``i``.
-        family: index into ``(GOLD, *families)``: 1 is the first.
-        hops: edges between concept and gold.
-        distance: the distractors' distance within their family.
-        choice_family: (rows, K) the family of each choice; None: the row's.
-        choice_hops: distance of each choice; as one number, that of the distractors.
-        concepts: the names of concepts; None: those of ``choices``.
-        cluster: (rows,) semantic cluster; None: rows of one concept form a cluster.
-        order: how choices are ordered; None: shuffled.
-        answers: where answers come from; None: from the knowledge base.
-        sub_questions: see :class:`builders.engine.plan.Plan`.
-        variants: see :class:`builders.engine.plan.Plan`.
-        dropped: what was left out.
+    The arguments are those of :class:`builders.engine.plan.Plan` and its ``Provenance``. Beside
+    them, ``families`` names the distractor families, of which ``family`` 1 is the first, and
+    ``concepts`` the concepts, if they are not choices. By default row ``i`` asks question ``i`` and
+    rests on fact ``i``, its choices are of the row's family, and rows of one concept form a
+    cluster. ``choice_hops`` as one number is that of the distractors.
     """
     rows = np.arange(len(nodes), dtype=np.int64)
     code, gold_hops = np.zeros_like(rows) + family, np.zeros_like(rows) + hops
@@ -116,12 +98,7 @@ def named_clusters(labels: Sequence[str]) -> Coded:
 class Asking(NamedTuple):
     """Questions before distractors: parallel arrays, a line for each (question, gold).
 
-    Attributes:
-        question: index into the plan's questions.
-        fact: index into the plan's facts.
-        concept: the node asked about.
-        gold: the right answer.
-        hops: edges between the two.
+    ``question`` and ``fact`` point into the plan's; ``hops`` are the edges from concept to gold.
     """
 
     question: Ints
@@ -151,34 +128,19 @@ def draw_plan(
 ) -> Plan:
     """Split and cap the questions, then ask each with the distractors of every family.
 
-    Args:
-        asking: the questions; concepts and golds are indices into ``choices``.
-        families: makes the distractor families of the questions that are asked.
-        questions: what ``asking`` points to.
-        choices: what it points to.
-        facts: what it points to.
-        relation: the name of the relation between concept and gold; where facts differ in it, an
-            array of one for each.
-        truth: which nodes are true of which concept: never a distractor.
-        kinds: (nodes,) distractors are of the gold's kind (a part of speech).
-        options: how many choices, how they are drawn, and the shares of the splits.
-        rng: the random generator.
-        dropped: what was left out so far; what is left out here is added.
+    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``families`` makes the families
+    of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
+    gold's kind (``kinds``: a part of speech for each node). What is left out is added to
+    ``dropped``.
 
     Raises:
         UsageError: nothing is left to ask.
     """
     split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
     if options.cap_per_gold:
-        keep = dropped.keep(
-            "beyond --cap-per-gold",
-            first_of_each(
-                asking.gold * 3 + split,
-                options.cap_per_gold,
-                rng.child("cap"),
-                asking.question * 64 + asking.hops,
-            ),
-        )
+        cell, identity = asking.gold * 3 + split, asking.question * 64 + asking.hops
+        first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
+        keep = dropped.keep("beyond --cap-per-gold", first)
         asking, split = asking.take(keep), split[keep]
     dropped.require(asking.gold.size)
     wanted = list(families(asking))

@@ -32,13 +32,10 @@ class Shuffled:
         return cluster
 
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
-        """Return for each row and position, (rows, K), which of the plan's choices stands there.
+        """Return (rows, K) which of the plan's choices stands at each position.
 
-        Args:
-            ids: (rows,) the rows' ids.
-            nodes: (rows, K) the choices, gold first.
-            keys: (rows, K) their identities in the knowledge base.
-            rng: the random generator.
+        ``ids`` are the rows'; ``nodes`` (rows, K) the choices, gold first; ``keys`` (rows, K) their
+        identities in the knowledge base.
         """
         cell = np.arange(nodes.shape[1], dtype=np.int64)
         return np.argsort(rng.bits(ids[:, None], cell[None, :]), axis=1)
@@ -57,10 +54,7 @@ class FixedScale(Shuffled):
 class ByChoiceGroup(Shuffled):
     """Rows of one group have the same choices in the same order, each of them gold once.
 
-    Each position then holds the gold equally often.
-
-    Attributes:
-        group: (rows,) the number of each row's group.
+    Each position then holds the gold equally often. ``group`` is the number of each row's group.
     """
 
     group: Ints
@@ -83,14 +77,10 @@ class AnyWording:
     """Every wording of the template fits every question; one is drawn for each."""
 
     def choose(self, used: Ints, key: Ints, gold: Golds, count: int, rng: RandomGenerator) -> Ints:
-        """Return the index of each question's wording.
+        """Return the index of each question's wording, one of ``count``.
 
-        Args:
-            used: (questions,) lines of the plan's questions.
-            key: (questions,) their identities.
-            gold: returns a gold of each, (questions,).
-            count: how many wordings the template has.
-            rng: the random generator.
+        ``used`` are lines of the plan's questions, ``key`` their identities, and ``gold()`` returns
+        a gold of each.
         """
         return rng.below(count, key)
 
@@ -99,8 +89,7 @@ class AnyWording:
 class WordingRange(AnyWording):
     """Each question has wordings of its own among the template's.
 
-    Attributes:
-        bounds: (questions, 2) the first wording that fits, and the one after the last.
+    ``bounds`` (questions, 2) are the first wording that fits, and the one after the last.
     """
 
     bounds: Ints
@@ -115,11 +104,8 @@ class WordingRange(AnyWording):
 class BalancedWordings(AnyWording):
     """Questions with one carrier sentence and gold use all wordings equally often.
 
-    The wording then says nothing about the gold.
-
-    Attributes:
-        carrier: (questions,) number of all that a question shows beside its arguments (a part of
-            speech, an article).
+    The wording then says nothing about the gold. ``carrier`` numbers all that a question shows
+    beside its arguments (a part of speech, an article).
     """
 
     carrier: Ints

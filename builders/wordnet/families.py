@@ -67,16 +67,12 @@ def sisters(parents: Graph, nodes: Ints, depth: int) -> Graph:
 
 
 def level_with(parents: Graph, nodes: Ints, reach: int) -> tuple[Pool, Ints]:
-    """Pools of what is level with each node: its siblings (reach 1) or its cousins (reach 2).
+    """Pools of what is level with each node, keyed by ancestor, and each node's key.
 
     The pool of a node is what stands ``reach`` edges below an ancestor ``reach`` edges above
     it: itself, siblings and, for reach 2, cousins. Siblings stay in on purpose. Gold and
     distractors are then drawn from one and the same set, and no choice is the odd one out for
-    having no sibling among the others.
-
-    Returns:
-        The pools, keyed by ancestor, and each node's key. Of several ancestors the one with
-        most below it is taken; nodes without any have an empty pool.
+    having no sibling among the others. Of several ancestors the one with most below it is taken.
     """
     ancestor = _widest_ancestor(parents, nodes, reach)
     tops = sorted_unique(ancestor[ancestor >= 0])
@@ -85,21 +81,12 @@ def level_with(parents: Graph, nodes: Ints, reach: int) -> tuple[Pool, Ints]:
 
 
 def level_below(parents: Graph, concepts: Ints, hops: Ints, reach: int) -> tuple[Pool, Ints]:
-    """Pools of what is level with the hyponyms of a concept, on other branches.
+    """Pools of what is level with the hyponyms of a concept, on other branches; each row's key.
 
     The pool of (concept, hops) is what stands ``hops`` edges below the concept's siblings
     (reach 1) or cousins (reach 2). Each node's group is the sibling or cousin it hangs on:
     at most one is to be drawn from each, since the gold too hangs alone on its branch.
     The concept's own branch is in the pools; its members are true answers and go as such.
-
-    Args:
-        parents: the graph of hypernyms.
-        concepts: (rows,) nodes.
-        hops: (rows,) distance of each row's gold below its concept.
-        reach: edges up to the common ancestor.
-
-    Returns:
-        The pools, and each row's key.
     """
     size, children = len(parents), parents.reversed
     ancestor = _widest_ancestor(parents, concepts, reach)

@@ -190,17 +190,10 @@ def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
 def path_facts(
     graph: Graph, concept: Ints, gold: Ints, hops: Ints, relation: str, names: pa.Array
 ) -> Facts:
-    """Spell out a shortest path from each concept to its gold, an edge a triple.
+    """Spell out a shortest path of ``hops`` edges from each concept to its gold, an edge a triple.
 
-    Of several shortest paths the one through the lowest ids is taken.
-
-    Args:
-        graph: the graph walked.
-        concept: (facts,) where each path begins.
-        gold: (facts,) where it ends.
-        hops: (facts,) its length in edges.
-        relation: the name of the graph's edges.
-        names: the name of every node.
+    Of several shortest paths the one through the lowest ids is taken. ``relation`` names the
+    graph's edges, ``names`` its nodes.
     """
     size = len(graph)
     goals, goal = np.unique(gold, return_inverse=True)

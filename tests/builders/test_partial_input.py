@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from builders.engine.audit.characters import character_features, numbers, shared_ends
 from builders.engine.audit.partial_input import (
     PartialInput,
+    character_features,
     has_constant_choices,
+    numbers,
     partial_baselines,
+    shared_ends,
 )
 from builders.engine.audit.report import Estimate
 from builders.engine.pipeline import build

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbprobe.arrays import Bools, Floats, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from scipy.sparse import csr_array
 
 
@@ -44,9 +45,6 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
 
     A word is a run of letters and digits in any script; the rest separates.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     spaced = pc.replace_substring_regex(
         pc.utf8_lower(pa.concat_arrays([text.cast(pa.string()) for text in texts])),
         r"[^\pL\pN]+",
@@ -61,15 +59,12 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     if empty >= 0:
         kept = np.concatenate([[0], np.cumsum(ids != empty)])
         ids, offsets = ids[ids != empty], kept[offsets]
-    result = []
-    at = 0
-    for text in texts:
-        indptr = offsets[at : at + len(text) + 1]
-        result.append(
-            Tokens(indptr - indptr[0], ids[indptr[0] : indptr[-1]], len(encoded.dictionary))
-        )
-        at += len(text)
-    return tuple(result)
+    ends = np.cumsum([len(text) for text in texts])
+    bounds = [offsets[end - len(text) : end + 1] for text, end in zip(texts, ends, strict=True)]
+    return tuple(
+        Tokens(indptr - indptr[0], ids[indptr[0] : indptr[-1]], len(encoded.dictionary))
+        for indptr in bounds
+    )
 
 
 def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
@@ -96,8 +91,6 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters
     on, unless they are function words, and are compared without endings.
     """
-    import pyarrow as pa
-
     words = pa.array([FUNCTION_WORDS])
     ignored, lefts, rights = tokenise(_stems(words), _stems(left), _stems(right))
     width = ignored.vocabulary
@@ -118,8 +111,6 @@ def _stems(texts: pa.Array) -> pa.Array:
     Crude on purpose: "contaminated" is to meet "contamination". Words that meet by chance cost
     a question; words that fail to meet leave an answer given away.
     """
-    import pyarrow.compute as pc
-
     cut = pc.replace_substring_regex(
         pc.utf8_lower(texts), r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
     )

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.engine.audit.choice_model import fit_choice_model
 from builders.engine.audit.ngrams import Tokens, ngram_features, tokenise, weighted_counts
@@ -31,9 +33,6 @@ from kbprobe.arrays import Floats, Ints, contains, sorted_unique
 from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 AUDITED_ROWS = 20_000
 """Rows of the test split looked at, whole clusters at a time: enough for half a point."""
@@ -240,8 +239,6 @@ def _of_choices(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[st
         score = (features @ weights)[local]
         yield "choice-only model", score
         yield "choice-only model, inverted", -score
-    import pyarrow.compute as pc
-
     length = to_numpy(pc.utf8_length(texts)).astype(np.float64)[local]
     yield "longest choice", length
     yield "shortest choice", -length

@@ -131,16 +131,9 @@ def _as_matrix(candidates: Candidates, chosen: Ints, rows: Ints, count: int) -> 
 
 
 def draw_uniform(candidates: Candidates, rows: Ints, count: int, rng: RandomGenerator) -> Draw:
-    """Choose ``count`` distinct distractors for each row, every candidate alike.
+    """Choose ``count`` distinct distractors for each of ``rows`` (ascending), all candidates alike.
 
-    Args:
-        candidates: each (row, node) at most once.
-        rows: the rows to draw for, ascending.
-        count: distractors for each row.
-        rng: the random generator.
-
-    Returns:
-        A draw of all ``rows``; lines are filled up with -1 where candidates run short.
+    Each (row, node) is a candidate at most once; lines are filled up with -1 where they run short.
     """
     race = rng.uniform(candidates.row, candidates.node)
     chosen = _choose(candidates, race, count)
@@ -204,10 +197,7 @@ def draw_balanced(
 def _supported(
     candidates: Candidates, label: Ints, alive: Ints, gold: Ints, size: int, needed: int
 ) -> tuple[Ints | None, Ints]:
-    """Drop candidates that are gold nowhere, and rows that have too few, until all agree.
-
-    Returns the positions of the candidates kept (None: all) and the rows kept.
-    """
+    """Drop candidates that are gold nowhere (None: none is), and rows with too few, in turn."""
     kept: Ints | None = None
     row, group = candidates.row, candidates.group
     while True:

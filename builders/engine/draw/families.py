@@ -135,12 +135,7 @@ class Truth:
     def of(cls, concepts: Ints, position: Ints, node: Ints, alike: Graph, *near: Graph) -> Truth:
         """Take as true the concepts, what is true of them, and all that is near or alike to these.
 
-        Args:
-            concepts: the nodes asked about.
-            position: indices into ``concepts``.
-            node: what is true of the concept at each ``position``.
-            alike: nodes that share a name or a text.
-            near: edges to what may be true as well; each graph is followed once.
+        ``node`` is true of the concept at ``position``; each graph is followed once.
         """
         size = len(alike)
         owner = np.concatenate([concepts, concepts[position]])
@@ -207,8 +202,7 @@ def perturb(
 
     Args:
         asked: the questions.
-        families: the families to draw from; a pool of kind-wide random nodes is made here for
-            a family whose name is ``random``.
+        families: the families to draw from; one whose name is ``random`` needs no pool.
         truth: which nodes are wrong answers to which question.
         node_kind: part of speech of every node; -1 for nodes never to be drawn at random.
         distractors: how many each row needs.

@@ -67,15 +67,10 @@ class GroupRules(Protocol):
 
 
 def search_groups(rules: GroupRules, size: int, rng: RandomGenerator) -> list[ChoiceGroup]:
-    """Put rows of different golds together, ``size`` in each group.
+    """Put rows of one split and of different golds together, ``size`` in each group.
 
     Golds with the most rows left come first, for they need the most partners; the pool of a level
     is exhausted before the next is looked at.
-
-    Args:
-        rules: which rows, all of one split, may stand together.
-        size: rows of a group: the number of choices.
-        rng: the random generator.
     """
     rows = _rows_by_gold(rules, rng)
     left = np.array([len(some) for some in rows], dtype=np.int64)
@@ -198,17 +193,10 @@ def _filling(
 def draw_left_over(
     rules: GroupRules, row: int, count: int, used: Ints, rng: RandomGenerator
 ) -> list[tuple[int, int]]:
-    """Choose distractors for a row that found no group: the golds least used so far.
+    """Choose ``count`` distractors, or fewer, for a row that found no group: each with its level.
 
-    Args:
-        rules: what may stand together.
-        row: the row.
-        count: distractors wanted.
-        used: (golds,) how often each has been a distractor so far.
-        rng: decides between equals.
-
-    Returns:
-        Each distractor with its level; fewer than ``count`` where there are not enough.
+    They are the golds least used so far; ``used`` (golds,) tells how often each has been a
+    distractor.
     """
     own = rules.gold[row]
     taken = [own]

@@ -41,14 +41,9 @@ Cell = tuple[int, int]
 def select_equally(
     stratum: Ints, label: Ints, labels: int, share: float, tie: npt.NDArray[np.generic]
 ) -> Bools:
-    """Mark as many rows of each label in every stratum.
+    """Mark as many rows of each of ``labels`` labels in every stratum, those of least ``tie``.
 
-    Args:
-        stratum: (rows,) small integers.
-        label: (rows,) 0 .. ``labels`` - 1.
-        labels: how many labels there are.
-        share: of the rows of a stratum, how many to take at most.
-        tie: (rows,) rows with the least come first.
+    ``share`` of a stratum's rows are taken at most.
     """
     cell = stratum * labels + label
     held = np.bincount(cell, minlength=labels * (int(stratum.max(initial=-1)) + 1))
@@ -89,13 +84,8 @@ def select_matching(
 ) -> tuple[list[int], list[int]]:
     """Select rows for each part and cell, those that bring the features nearest to their targets.
 
-    Args:
-        rows: what there is, and the targets.
-        need: (part, cell) -> how many rows to select.
-        most: rows selected with one key.
-
-    Returns:
-        The rows selected, and the part of each; fewer than needed where not enough are allowed.
+    Returns the rows selected, at most ``most`` with one key, and the part of each: as many as
+    ``need`` says, or as many as are allowed.
     """
     search = _Search(rows, most)
     left = {key: count for key, count in need.items() if count > 0}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import yaml
+from jinja2 import Environment, StrictUndefined
 
 from builders.engine.audit.report import missing_baselines
+from builders.engine.request import Request
 from kbprobe.errors import how_to_install
 from kbprobe.format.attribution import (
     attributions_of,
@@ -22,15 +26,9 @@ from kbprobe.format.attribution import (
 from kbprobe.format.canary import canary_of
 from kbprobe.format.card import Configs, front_matter
 from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.items import COLUMNS, Coded, arrow_schema, plain
+from kbprobe.format.items import COLUMNS, Coded, Items, arrow_schema, plain
 from kbprobe.format.setups import CLOZE, CONTROLS
 from kbprobe.options import option_name, spelled
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from builders.engine.request import Request
-    from kbprobe.format.items import Items
 
 
 class ClusterSizes(NamedTuple):
@@ -42,16 +40,10 @@ class ClusterSizes(NamedTuple):
 
 
 def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -> str:
-    """Render ``README.md`` of a built probe, front matter included.
+    """Render ``README.md`` of a built probe, front matter included; ``manifest`` lists its files.
 
-    Args:
-        manifest: with its files.
-        request: what was built.
-        configs: items of each config and split; the first row of each config is shown.
+    The first row of each config is shown.
     """
-    import yaml
-    from jinja2 import Environment, StrictUndefined
-
     terms = terms_of(manifest["knowledge_base"]["licence"])
     front = front_matter(manifest, request.probe.setup, terms.front_matter, configs)
     environment = Environment(
@@ -67,7 +59,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         "missing_baselines": missing_baselines,
     }
     source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
-    rows = {name: _first_row(splits) for name, splits in configs.items()}
+    rows = {name: first_row(splits) for name, splits in configs.items()}
     sample = rows.pop(DEFAULT_CONFIG)
     cells = manifest["counts"]["cells"]
     sources = sources_of(manifest["knowledge_base"])
@@ -184,7 +176,8 @@ def command_of(request: Request) -> str:
     return " ".join(words)
 
 
-def _first_row(splits: Mapping[str, Items]) -> dict[str, Any]:
+def first_row(splits: Mapping[str, Items]) -> dict[str, Any]:
+    """Return the first row of a config."""
     row: dict[str, Any] = plain(next(iter(splits.values())).table(0, 1)).to_pylist()[0]
     return row
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
 from builders.engine.audit.report import missing_baselines
+from builders.engine.card import first_row
 from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import plain
 from kbprobe.options import option_name, spelled
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from builders.engine.pipeline import Built
     from builders.engine.probe import Probe
 
 SAMPLES = 3
 NEAR = 50
 """Rows looked through for a sample of another family."""
+COLOURS = {"high": "red", "low": "red", "few rows": "dim"}
 
 
 def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     """Print counts, cells, audit, samples, and how to load the probe."""
-    from rich.console import Console
-
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = 240  # It would be 80, whatever the reader; tables need more.
@@ -38,70 +41,59 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs on "
         f"{counts['concepts']:,} concepts, {counts['mean_cluster']} rows a cluster\n"
     )
-    console.print(_cells(counts["cells"]))
+    cells = counts["cells"]
+    families = list(dict.fromkeys(name for row in cells.values() for name in row))
+    table = _table("rows: hops x distractor family", "hops", families, "right")
+    for hops, row in cells.items():
+        table.add_row(hops, *(f"{row.get(family, 0):,}" for family in families))
+    console.print(table)
     if manifest["audit"]:
         _print_audit(console, manifest["audit"])
-    for row in _samples(built):
-        _print_row(console, row)
-    _controls(console, built)
+    for sample in _samples(built):
+        _print_row(console, sample)
+    for config, items in built.configs.items():
+        if config != DEFAULT_CONFIG:
+            row = first_row(items)
+            texts = _shortened(" / ".join(row["choices"]["text"]))
+            console.print(f"[dim]{config}:[/] {escape(row['question'])}  [dim]{texts}[/]")
     seconds = ", ".join(f"{name} {taken:.1f}" for name, taken in built.seconds.items())
     console.print(f"\nIn {folder} ({sum(built.seconds.values()):.1f} s: {seconds}). Load it with:")
     console.print(f'  datasets.load_dataset("{folder}")\n')
 
 
-def _cells(cells: dict[str, dict[str, int]]) -> Table:
-    from rich.table import Table
-
-    columns = list(dict.fromkeys(name for row in cells.values() for name in row))
-    table = Table(title="rows: hops x distractor family", title_justify="left", box=None)
-    table.add_column("hops", justify="right")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for hops, row in cells.items():
-        table.add_row(hops, *(f"{row.get(column, 0):,}" for column in columns))
+def _table(title: str, first: str, families: Iterable[str], justify: Any = "left") -> Table:
+    """Return an empty table of a name and of numbers by family."""
+    table = Table(title=title, title_justify="left", box=None)
+    table.add_column(first, justify=justify)
+    for family in families:
+        table.add_column(family, justify="right")
     return table
 
 
-def _print_audit(console: Any, report: dict[str, Any]) -> None:
+def _shortened(text: str) -> str:
+    return escape(textwrap.shorten(text, 110, placeholder="..."))
+
+
+def _print_audit(console: Console, report: dict[str, Any]) -> None:
     if missing := missing_baselines(report):
         console.print(f"[red]{missing}[/]\n")
         return
-    console.print(_audit(report))
-    _flags(console, report)
-
-
-def _audit(report: dict[str, Any]) -> Table:
-    from rich.table import Table
-
-    families = list(next(iter(report["baselines"].values())))
-    table = Table(
-        title=f"audit: accuracy in % without knowing anything (chance {report['chance']:.1%})",
-        title_justify="left",
-        box=None,
-    )
-    table.add_column("baseline")
-    for family in families:
-        table.add_column(family, justify="right")
+    title = f"audit: accuracy in % without knowing anything (chance {report['chance']:.1%})"
+    table = _table(title, "baseline", next(iter(report["baselines"].values())))
     for name, cells in report["baselines"].items():
         shown = []
-        for family in families:
-            cell = cells[family]
+        for cell in cells.values():
             margin = 50 * (cell["high"] - cell["low"])
-            colour = {"high": "red", "low": "red", "few rows": "dim"}.get(cell["verdict"], "")
             text = f"{100 * cell['accuracy']:.1f} ±{margin:.1f}"
+            colour = COLOURS.get(cell["verdict"])
             shown.append(f"[{colour}]{text}[/]" if colour else text)
         table.add_row(name, *shown)
-    return table
-
-
-def _flags(console: Any, report: dict[str, Any]) -> None:
+    console.print(table)
     if not report["flags"]:
         console.print(f"No baseline is off chance by more than {report['bar']}.\n")
         return
     console.print(f"[red]Off chance by more than {report['bar']}:[/]")
-    for flag in report["flags"]:
-        console.print(f"  {flag}")
-    console.print()
+    console.print("".join(f"  {flag}\n" for flag in report["flags"]))
 
 
 def _samples(built: Built) -> list[dict[str, Any]]:
@@ -117,34 +109,17 @@ def _samples(built: Built) -> list[dict[str, Any]]:
     return rows
 
 
-def _controls(console: Any, built: Built) -> None:
-    """Print what each control makes of the first row."""
-    from rich.markup import escape
-
-    for config, splits in built.configs.items():
-        if config != DEFAULT_CONFIG:
-            row = plain(next(iter(splits.values())).table(0, 1)).to_pylist()[0]
-            texts = textwrap.shorten(" / ".join(row["choices"]["text"]), 110, placeholder="...")
-            console.print(f"[dim]{config}:[/] {escape(row['question'])}  [dim]{escape(texts)}[/]")
-
-
-def _print_row(console: Any, row: dict[str, Any]) -> None:
-    from rich.markup import escape
-
+def _print_row(console: Console, row: dict[str, Any]) -> None:
     hops = f", {row['hops']} hop{'s' * (row['hops'] != 1)}" if row["hops"] else ""
     console.print(escape(row["question"]) + f"  [dim]({row['distractor_family']}{hops})[/]")
     texts = zip(row["choices"]["label"], row["choices"]["text"], strict=True)
     for at, (label, text) in enumerate(texts):
         mark = "[green]*[/]" if at == row["answer"] else " "
-        console.print(f"  {mark} {label}. {escape(textwrap.shorten(text, 110, placeholder='...'))}")
+        console.print(f"  {mark} {label}. {_shortened(text)}")
 
 
 def show_probe(probe: Probe) -> None:
     """Print a probe's summary, wordings and options."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     template = probe.template(probe.options())
     console = Console(highlight=False)
     console.print(f"[bold]{probe.name}[/]\n{probe.summary}\n\nWordings:")
@@ -159,10 +134,6 @@ def show_probe(probe: Probe) -> None:
     for column in ("option", "default", "what it does"):
         table.add_column(column, overflow="fold")
     for name, info in probe.options.model_fields.items():
-        text = spelled(info.default)
-        table.add_row(
-            option_name(name),
-            escape(textwrap.shorten(text, 40)),
-            escape(info.description or ""),
-        )
+        default = escape(textwrap.shorten(spelled(info.default), 40))
+        table.add_row(option_name(name), default, escape(info.description or ""))
     console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -31,6 +32,7 @@ ABSTRACTIONS = (
 """Golds that say next to nothing: true of too much to be asked."""
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
+_POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 
 
 class WordNetOptions(DrawOptions):
@@ -40,9 +42,7 @@ class WordNetOptions(DrawOptions):
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
     wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
-    pos: tuple[PartOfSpeech, ...] = Field(
-        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
-    )
+    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb"))
     families: tuple[str, ...] = Field(
         ("level",),
         min_length=1,
@@ -106,9 +106,7 @@ class SynonymyOptions(WordNetOptions):
 class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
 
-    pos: tuple[Literal["noun", "verb"], ...] = Field(
-        ("noun", "verb"), min_length=1, description="Parts of speech to ask about."
-    )
+    pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
     max_hops: int = Field(4, ge=1, le=20, description="Farthest gold, in hops.")
     stop_golds: tuple[str, ...] = Field(
         ABSTRACTIONS, description="Synsets never asked for, being true of too much."
@@ -135,9 +133,7 @@ class HyponymyOptions(IsaOptions):
 class MeronymyOptions(WordNetOptions):
     """Options of wordnet_meronymy."""
 
-    pos: tuple[Literal["noun"], ...] = Field(
-        ("noun",), min_length=1, description="Parts of speech to ask about."
-    )
+    pos: tuple[Literal["noun"], ...] = _POS(("noun",))
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
     )
@@ -153,11 +149,7 @@ class MeronymyOptions(WordNetOptions):
 class AntonymyOptions(WordNetOptions):
     """Options of wordnet_antonymy."""
 
-    pos: tuple[PartOfSpeech, ...] = Field(
-        ("noun", "verb", "adjective", "adverb"),
-        min_length=1,
-        description="Parts of speech to ask about.",
-    )
+    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     families: tuple[str, ...] = Field(
         (RANDOM,), min_length=1, description="Distractor families (see wordnet_hypernymy)."
     )

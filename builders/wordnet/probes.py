@@ -18,7 +18,7 @@ from builders.engine.drops import DropLog
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.relations import QUESTION_FIELDS, Edges, closure, relation_plan, then, union
+from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.options import (
     ABSTRACTIONS,
@@ -75,7 +75,6 @@ IN_CONTEXT: dict[str, Any] = {
     "quick": {"pos": ("verb",)},
 }
 BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
-NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 @probe("wordnet_hypernymy", options=HypernymyOptions, **IN_CONTEXT)

@@ -1,0 +1,1 @@
+"""Adversaries: models that see everything of a probe but what they should need."""

@@ -1,0 +1,150 @@
+"""The deep audit: every adversary on every config that has questions of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kbprobe.errors import require
+from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.manifest import MANIFEST, read_manifest
+from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcome
+from release.checks.findings import Finding
+from release.checks.manifest import read_layout
+
+NAME = "adversaries"
+REMEDIES = {
+    "surface": "Draw distractors that are like golds in form: --sampling balanced, --families.",
+    "meaning": "Draw distractors from where golds come from: --sampling balanced, --families.",
+    "argument": "Ask about each argument with each answer equally often, in every split.",
+    "recurrence": "Ask each concept once (--max-contexts 1, one of --families), or keep in mind "
+    "that a model must never see several of its rows.",
+    "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
+}
+STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow"}
+
+
+@dataclass(frozen=True)
+class DeepAudit:
+    """What came of every adversary.
+
+    Attributes:
+        outcomes: one for each config and adversary.
+        unscored: configs without labelled rows outside train, none of whose adversaries ran.
+        untrained: configs without labelled rows in train: what is trained did not run.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    unscored: tuple[str, ...]
+    untrained: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no adversary exceeds chance."""
+        return all(one.verdict != "exceeds" for one in self.outcomes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the audit in a form that JSON can represent."""
+        outcomes = [one._asdict() for one in self.outcomes]
+        return {**vars(self), "passed": self.passed, "outcomes": outcomes}
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each adversary that exceeds chance, and for what did not run."""
+        for one in self.outcomes:
+            if one.verdict == "exceeds":
+                what = f"{one.adversary}: {_percent(one)} right, chance is {one.chance:.1%}"
+                yield Finding(NAME, "failed", what, one.config, one.remedy)
+        for config in self.unscored:
+            what = "none ran: no labelled rows in test or validation"
+            yield Finding(NAME, "warning", what, config, "Build it larger (--limit).")
+        for config in self.untrained:
+            what = "none was trained: no labelled rows in train"
+            yield Finding(NAME, "warning", what, config, "Build it larger (--limit).")
+        few = sum(one.verdict == "few rows" for one in self.outcomes)
+        if few:
+            what = f"too few rows for a verdict on {few} of {len(self.outcomes)}"
+            yield Finding(NAME, "warning", what, "", "Build it larger (--limit).")
+        if self.passed and self.outcomes and not few:
+            what = f"none of {len(self.outcomes)} exceeds chance by more than {MARGIN:.0%}"
+            yield Finding(NAME, "ok", what.replace("%", " points"))
+
+    def show(self) -> None:
+        """Print a table of all adversaries."""
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("adversary", box=None, pad_edge=False)
+        for title in ("accuracy", "chance", "rows"):
+            table.add_column(title, justify="right")
+        table.add_column("verdict")
+        for one in self.outcomes:
+            table.add_row(
+                Text(
+                    one.adversary
+                    if one.config == DEFAULT_CONFIG
+                    else f"{one.adversary} ({one.config})"
+                ),
+                _percent(one),
+                f"{one.chance:.1%}",
+                f"{one.rows:,}",
+                Text(one.verdict, style=STYLES[one.verdict]),
+            )
+        console = Console(highlight=False)
+        console.print(Text("\nAdversaries: accuracy, with a 95% interval by cluster"))
+        console.print(table)
+
+
+def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
+    """Set every adversary on a built probe: its default config, and its sub-question configs.
+
+    Args:
+        folder: the probe, as ``build-probe`` wrote it.
+        encoder: a model of transformers, folder or id, for vectors of the choices; "": none.
+        seed: chooses the rows where there are more than are trained on or scored.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+        UsageError: the folder holds no probe, or not of this version, or ``encoder`` does not load.
+        KbprobeError: a file is missing or damaged.
+    """
+    require("sklearn", "release", "the deep audit")
+    from release.adversaries.reading import read
+
+    path = Path(folder)
+    layout = read_layout(read_manifest(path), path / MANIFEST)
+    outcomes: list[Outcome] = []
+    unscored, untrained = [], []
+    for config in (DEFAULT_CONFIG, *layout.sub_questions):
+        rows = read(path, layout, config, seed)
+        if rows is None:
+            unscored.append(config)
+            continue
+        if not rows.train.size:
+            untrained.append(config)
+        for guesses in _guesses(rows, encoder):
+            remedy = REMEDIES[guesses.name.partition(":")[0]]
+            outcomes.append(outcome(config, guesses, rows, remedy))
+    return DeepAudit(tuple(outcomes), tuple(unscored), tuple(untrained))
+
+
+def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
+    from release.adversaries.arguments import arguments
+    from release.adversaries.meaning import meaning
+    from release.adversaries.order import order
+    from release.adversaries.recurrence import recurrence
+    from release.adversaries.surface import surface
+
+    if rows.train.size:
+        yield surface(rows)
+        yield meaning(rows, encoder)
+        yield from arguments(rows)
+    yield from recurrence(rows)
+    if rows.train.size:
+        yield from order(rows)
+
+
+def _percent(one: Outcome) -> str:
+    return f"{one.accuracy:.1%} ({one.low:.1%}\N{EN DASH}{one.high:.1%})"

@@ -1,0 +1,137 @@
+"""Reading what adversaries see from a probe on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.format.setups import SPLITS
+from release.adversaries.types import Rows
+from release.rows import read_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from release.checks.manifest import DataFile, KnowledgeBase, Layout
+
+TRAINED_ROWS = 3_000
+SCORED_ROWS = 20_000
+COLUMNS = (
+    "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "choice_nodes",
+    "arguments",
+)  # fmt: skip
+
+
+def read(folder: Path, layout: Layout, config: str, seed: int) -> Rows | None:
+    """Read the train split of a config and the one to score: test, or else validation.
+
+    At most ``TRAINED_ROWS`` rows are trained on and ``SCORED_ROWS`` scored, whole clusters at a
+    time. Rows without an answer are left out.
+
+    Returns:
+        None where neither test nor validation has labelled rows.
+
+    Raises:
+        KbprobeError: a file is missing or damaged.
+    """
+    files = {entry.split: entry for entry in layout.configs[config]}
+    for split in (SPLITS[2], SPLITS[1]):
+        scored = _labelled(folder, files.get(split))
+        if scored is not None:
+            train = _labelled(folder, files.get(SPLITS[0]))
+            return _rows([scored[:0] if train is None else train, scored], layout, seed)
+    return None
+
+
+def _labelled(folder: Path, entry: DataFile | None) -> pa.Table | None:
+    """Return a split's rows whose answer is one of several choices; None if there are none."""
+    import pyarrow.compute as pc
+
+    if entry is None:
+        return None
+    table = read_rows(folder, entry.model_dump()).select(list(COLUMNS))
+    width = pc.list_value_length(pc.struct_field(table["choices"], "text"))
+    sound = pc.and_(pc.greater(width, 1), pc.greater_equal(table["answer"], 0))
+    table = table.filter(pc.and_(sound, pc.less(table["answer"], width)))
+    return table if table.num_rows else None
+
+
+def _rows(tables: Sequence[pa.Table], layout: Layout, seed: int) -> Rows:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sizes = [table.num_rows for table in tables]
+    table = pa.concat_tables(tables).combine_chunks()
+    texts = pc.struct_field(table["choices"], "text")
+    width = to_numpy(pc.list_value_length(texts))
+    shown = np.arange(width.max()) < width[:, None]
+    coded = pc.list_flatten(texts).combine_chunks().dictionary_encode()
+    choices = np.full(shown.shape, -1)
+    choices[shown] = to_numpy(coded.indices)
+    nodes = np.full(shown.shape, "", dtype=object)
+    known = to_numpy(pc.fill_null(pc.list_value_length(table["choice_nodes"]), 0)) == width
+    nodes[shown & known[:, None]] = pc.list_flatten(
+        table["choice_nodes"].filter(pa.array(known))
+    ).to_pylist()
+    asked = pc.binary_join_element_wise(
+        *(pc.fill_null(table[name], "") for name in ("question", "premise", "hypothesis")), "\x1f"
+    )
+    cluster = _codes(table["cluster"])
+    rng = np.random.default_rng(seed)
+    ends = np.cumsum(sizes)
+    train, scored = np.arange(ends[0]), np.arange(ends[0], ends[1])
+    return Rows(
+        texts=coded.dictionary.to_pylist(),
+        choices=choices,
+        answer=to_numpy(table["answer"]).astype(np.int64),
+        nodes=nodes.astype(np.str_),
+        question=_codes(asked),
+        cluster=cluster,
+        arguments=_arguments(table["arguments"].to_pylist()),
+        ids=table["id"].to_pylist(),
+        place=np.concatenate([np.arange(size) for size in sizes]),
+        is_train=np.arange(ends[1]) < ends[0],
+        train=_whole_clusters(train, cluster, TRAINED_ROWS, rng),
+        scored=_whole_clusters(scored, cluster, SCORED_ROWS, rng),
+        word_list=_word_list(layout.language),
+        wordnet=_wordnet(layout.knowledge_base),
+    )
+
+
+def _codes(column: Any) -> Ints:
+    coded = column.combine_chunks().dictionary_encode()
+    return to_numpy(coded.indices.fill_null(-1)).astype(np.int64)
+
+
+def _arguments(column: Sequence[list[dict[str, str]] | None]) -> dict[str, list[str]]:
+    given = [{one["name"]: one["value"] or "" for one in row or ()} for row in column]
+    names = sorted({name for row in given for name in row})
+    return {name: [row.get(name, "") for row in given] for name in names}
+
+
+def _whole_clusters(rows: Ints, cluster: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """Return the rows of random clusters, about as many as allowed and at least one cluster."""
+    if rows.size <= most:
+        return rows
+    clusters, local, sizes = np.unique(cluster[rows], return_inverse=True, return_counts=True)
+    order = rng.permutation(clusters.size)
+    kept = np.zeros(clusters.size, dtype=np.bool_)
+    kept[order[: max(1, np.searchsorted(np.cumsum(sizes[order]), most, side="right"))]] = True
+    return rows[kept[local]]
+
+
+def _word_list(languages: Sequence[str]) -> str:
+    """Return the first language that there are word frequencies of, or else English."""
+    from wordfreq import available_languages
+
+    return next((one for one in languages if one in available_languages()), "en")
+
+
+def _wordnet(base: KnowledgeBase) -> str:
+    sources = (base.model_extra or {}).get("sources") or [base.model_dump()]
+    return next((one["name"] for one in sources if one["name"].startswith("wordnet-")), "")

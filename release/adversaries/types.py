@@ -1,0 +1,166 @@
+"""What an adversary sees, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from kbprobe.arrays import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+MARGIN = 0.05
+"""How far above chance an adversary may be."""
+
+FEWEST_ROWS = 100
+"""Under this many rows no verdict is given."""
+
+Verdict = Literal["exceeds", "ok", "few rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that adversaries are trained on and those that they are scored on.
+
+    Row arrays hold the whole train split first and the whole scored split after it.
+
+    Attributes:
+        texts: the distinct texts of choices.
+        choices: (rows, K) index into ``texts``; -1 where a row has fewer than K choices.
+        answer: (rows,) the gold's column.
+        nodes: (rows, K) what stands in ``choice_nodes``; "" where there is nothing.
+        question, cluster: (rows,) integer labels.
+        arguments: name -> (rows,) texts, "" where a row has no such argument.
+        ids: (rows,) the rows' ids.
+        place: (rows,) the row's number within its split.
+        is_train: (rows,) whether it is a row of the train split.
+        train, scored: rows to train on and to score; without a train split, none to train on.
+        word_list: the language of the texts, as wordfreq names it.
+        wordnet: the WordNet that nodes are of, as ``kb-cache list`` names it; "" for none.
+    """
+
+    texts: list[str]
+    choices: Ints
+    answer: Ints
+    nodes: np.ndarray[tuple[int, int], np.dtype[np.str_]]
+    question: Ints
+    cluster: Ints
+    arguments: Mapping[str, list[str]]
+    ids: list[str]
+    place: Ints
+    is_train: Bools
+    train: Ints
+    scored: Ints
+    word_list: str
+    wordnet: str
+
+    @cached_property
+    def shown(self) -> Bools:
+        """(rows, K) whether there is a choice."""
+        return self.choices >= 0
+
+    @cached_property
+    def is_gold(self) -> Bools:
+        """(rows, K) whether the choice is the gold."""
+        return np.arange(self.choices.shape[1]) == self.answer[:, None]
+
+    @cached_property
+    def gold(self) -> Ints:
+        """(rows,) index of the gold's text."""
+        return self.choices[np.arange(self.answer.size), self.answer]
+
+    @cached_property
+    def used(self) -> Ints:
+        """The rows to train on, then those to score."""
+        return np.concatenate([self.train, self.scored])
+
+    @cached_property
+    def used_choices(self) -> tuple[list[str], Ints]:
+        """The distinct texts that the used rows show, and (used rows, K) index into them or -1."""
+        codes = self.choices[self.used]
+        found, local = np.unique(codes[codes >= 0], return_inverse=True)
+        local_codes = np.full(codes.shape, -1)
+        local_codes[codes >= 0] = local
+        return [self.texts[code] for code in found], local_codes
+
+    @cached_property
+    def character_ngrams(self) -> csr_matrix:
+        """TF-IDF of two to four characters within words, of the texts of `used_choices`."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        return TfidfVectorizer(
+            analyzer="char_wb", ngram_range=(2, 4), max_features=30_000, dtype=np.float32
+        ).fit_transform(self.used_choices[0])
+
+
+class Guesses(NamedTuple):
+    """An adversary's scores of every choice of the scored rows, (scored rows, K); the best wins."""
+
+    name: str
+    scores: Floats
+
+
+class Outcome(NamedTuple):
+    """How often an adversary was right on a config.
+
+    ``low`` and ``high`` bound a 95% interval whose units are clusters.
+    """
+
+    config: str
+    adversary: str
+    accuracy: float
+    low: float
+    high: float
+    chance: float
+    rows: int
+    verdict: Verdict
+    remedy: str
+
+
+def outcome(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Outcome:
+    """Score an adversary; n choices that tie for the best count 1 / n."""
+    shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
+    scores = np.where(shown, guesses.scores, -np.inf)
+    best = scores >= scores.max(axis=1, keepdims=True)
+    credit = (best & is_gold).sum(axis=1) / best.sum(axis=1)
+    chance = float((1 / shown.sum(axis=1)).mean())
+    accuracy, reach = clustered_mean(credit, rows.cluster[rows.scored])
+    exceeds = accuracy - reach > chance and accuracy > chance + MARGIN
+    few = credit.size < FEWEST_ROWS
+    return Outcome(
+        config,
+        guesses.name,
+        accuracy,
+        max(accuracy - reach, 0.0),
+        min(accuracy + reach, 1.0),
+        chance,
+        credit.size,
+        "few rows" if few else "exceeds" if exceeds else "ok",
+        remedy if exceeds and not few else "",
+    )
+
+
+def clustered_mean(values: Floats, cluster: Ints) -> tuple[float, float]:
+    """Return the mean and how far its 95% interval reaches to either side.
+
+    Student's t over the clusters' totals (linearised variance of a ratio, Cochran, 1977, chapter
+    6): unlike a bootstrap's, the interval is wide enough for a handful of clusters too.
+
+    >>> mean, reach = clustered_mean(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
+    >>> mean, reach > 1
+    (0.5, True)
+    """
+    from scipy.special import stdtrit
+
+    mean = float(values.mean())
+    _, local = np.unique(cluster, return_inverse=True)
+    totals = np.bincount(local, weights=values - mean)
+    if totals.size == 1:
+        return mean, 1.0
+    error = np.sqrt((totals**2).sum() * totals.size / (totals.size - 1)) / values.size
+    return mean, float(stdtrit(totals.size - 1, 0.975) * error)

@@ -19,14 +19,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from release.adversaries.auditing import audit
     from release.checks.checking import check
     from release.exports.exporting import export
     from release.hub.publishing import publish
     from release.hub.verification import verify
 
-__all__ = ["check", "export", "publish", "verify"]
+__all__ = ["audit", "check", "export", "publish", "verify"]
 
 _MODULES = {
+    "audit": "release.adversaries.auditing",
     "check": "release.checks.checking",
     "export": "release.exports.exporting",
     "publish": "release.hub.publishing",

@@ -133,12 +133,25 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
 @click.argument("folder", type=_PATH, metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--deep", is_flag=True, help="Set adversaries on it: models without the question.")
+@click.option(
+    "--encoder",
+    default="",
+    metavar="MODEL",
+    help="With --deep: a transformers model, folder or id, that tells what choices mean.",
+)
 @debug_option
-def check(folder: Path, as_json: bool, strict: bool) -> int:
+def check(folder: Path, as_json: bool, strict: bool, deep: bool, encoder: str) -> int:
     """Print what was found: what failed, where, and what to do about it."""
     from release.checks.checking import check as run_check
 
+    if encoder and not deep:
+        raise UsageError("--encoder is of no use without --deep.")
     report = run_check(folder)
+    if deep:
+        from release.adversaries.auditing import deepened
+
+        report = deepened(report, encoder)
     counts = f"{len(report.failed)} failed, {len(report.warnings)} warnings"
     ready = "ready" if report.passed else "NOT ready"
     report.show(f"{report.folder}: {counts}. It is {ready} to be released.", as_json)

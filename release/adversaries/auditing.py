@@ -11,7 +11,7 @@ from kbprobe.errors import require
 from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcome
-from release.checks.findings import Finding
+from release.checks.findings import REBUILD, Finding, Report
 from release.checks.manifest import read_layout
 
 NAME = "adversaries"
@@ -23,6 +23,9 @@ REMEDIES = {
     "that a model must never see several of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
+UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
+"""Findings after which rows are not read."""
+
 STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow"}
 
 
@@ -128,6 +131,36 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
             remedy = REMEDIES[guesses.name.partition(":")[0]]
             outcomes.append(outcome(config, guesses, rows, remedy))
     return DeepAudit(tuple(outcomes), tuple(unscored), tuple(untrained))
+
+
+@dataclass(frozen=True)
+class DeepReport(Report):
+    """The findings in one built probe, with those of the adversaries among them."""
+
+    deep: DeepAudit
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return findings and outcomes in a form that JSON can represent."""
+        return {**super().as_dict(), "deep": self.deep.as_dict()}
+
+    def show(self, summary: str, as_json: bool) -> None:
+        """Print everything as JSON, or for people the findings, then every adversary."""
+        super().show(summary, as_json)
+        if not as_json:
+            self.deep.show()
+
+
+def deepened(report: Report, encoder: str = "") -> Report:
+    """Add the adversaries' findings to those of a check, unless files failed it.
+
+    Raises:
+        MissingDependencyError, UsageError: see :func:`audit`.
+    """
+    if any(one.name in UNREADABLE for one in report.failed):
+        what = "none ran: they need undamaged files"
+        return Report((*report.findings, Finding(NAME, "failed", what, "", REBUILD)), report.folder)
+    done = audit(report.folder, encoder)
+    return DeepReport((*report.findings, *done.findings()), report.folder, done)
 
 
 def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:

@@ -21,7 +21,6 @@ FITTED_TEXTS = 10_000
 """Texts that the dimensions are found from."""
 
 
-@threadpool_limits.wrap(limits=1)
 def boosted(
     features: npt.NDArray[Any], target: npt.NDArray[Any], iterations: int
 ) -> tuple[npt.NDArray[Any], Floats]:
@@ -48,8 +47,10 @@ def boosted(
         l2_regularization=1.0,
         early_stopping=False,
         random_state=SEED,
-    ).fit(features[: target.size, known], target)
-    return model.classes_, model.predict_proba(features[target.size :, known])
+    )
+    with threadpool_limits(1):
+        model.fit(features[: target.size, known], target)
+        return model.classes_, model.predict_proba(features[target.size :, known])
 
 
 def gold_scores(rows: Rows, features: npt.NDArray[Any]) -> Floats:
@@ -67,7 +68,6 @@ def gold_scores(rows: Rows, features: npt.NDArray[Any]) -> Floats:
     return scores
 
 
-@threadpool_limits.wrap(limits=1)
 def reduced(matrix: Any) -> npt.NDArray[np.float32]:
     """Reduce the columns of a matrix, dense or sparse, to ``DIMENSIONS`` or fewer."""
     from sklearn.decomposition import TruncatedSVD
@@ -76,8 +76,9 @@ def reduced(matrix: Any) -> npt.NDArray[np.float32]:
     if size < 1:
         return np.zeros((matrix.shape[0], 1), dtype=np.float32)
     some = np.random.default_rng(SEED).permutation(matrix.shape[0])[:FITTED_TEXTS]
-    svd = TruncatedSVD(min(size, some.size), random_state=SEED).fit(matrix[some])
-    return np.asarray(svd.transform(matrix), dtype=np.float32)
+    svd = TruncatedSVD(min(size, some.size), random_state=SEED)
+    with threadpool_limits(1):
+        return np.asarray(svd.fit(matrix[some]).transform(matrix), dtype=np.float32)
 
 
 def others_mean(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Floats, Ints
 from release.adversaries.types import Guesses, Rows
 
 
@@ -18,14 +18,14 @@ def recurrence(rows: Rows) -> Iterator[Guesses]:
     """
     for name, group in (("question", rows.question), ("cluster", rows.cluster)):
         times = _times_shown(rows, group)
-        yield Guesses(f"recurrence:{name}:most", times)
-        yield Guesses(f"recurrence:{name}:least", -times)
+        yield Guesses(f"recurrence:{name}:most", times, trained=False)
+        yield Guesses(f"recurrence:{name}:least", -times, trained=False)
 
 
-def _times_shown(rows: Rows, group: Ints) -> Ints:
+def _times_shown(rows: Rows, group: Ints) -> Floats:
     """Count the rows of the scored split and of the same group that show a choice."""
     keys = group[:, None] * (len(rows.texts) + 1) + rows.choices
     seen = keys[~rows.is_train]
     found, times = np.unique(seen[rows.shown[~rows.is_train]], return_counts=True)
     at = np.searchsorted(found, keys[rows.scored])
-    return times[np.minimum(at, found.size - 1)]
+    return np.asarray(times[np.minimum(at, found.size - 1)], dtype=np.float64)

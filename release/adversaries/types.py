@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints
 
@@ -18,7 +19,7 @@ MARGIN = 0.05
 """How far above chance an adversary may be."""
 
 FEWEST_ROWS = 100
-"""Under this many rows no verdict is given."""
+"""Trained on fewer rows, or scored on fewer, an adversary gets no verdict."""
 
 Verdict = Literal["exceeds", "ok", "few rows"]
 
@@ -47,7 +48,7 @@ class Rows:
     texts: list[str]
     choices: Ints
     answer: Ints
-    nodes: np.ndarray[tuple[int, int], np.dtype[np.str_]]
+    nodes: npt.NDArray[np.str_]
     question: Ints
     cluster: Ints
     arguments: Mapping[str, list[str]]
@@ -67,7 +68,7 @@ class Rows:
     @cached_property
     def is_gold(self) -> Bools:
         """(rows, K) whether the choice is the gold."""
-        return np.arange(self.choices.shape[1]) == self.answer[:, None]
+        return np.asarray(np.arange(self.choices.shape[1]) == self.answer[:, None])
 
     @cached_property
     def gold(self) -> Ints:
@@ -103,6 +104,7 @@ class Guesses(NamedTuple):
 
     name: str
     scores: Floats
+    trained: bool = True
 
 
 class Outcome(NamedTuple):
@@ -131,7 +133,8 @@ def outcome(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Outcome:
     chance = float((1 / shown.sum(axis=1)).mean())
     accuracy, reach = clustered_mean(credit, rows.cluster[rows.scored])
     exceeds = accuracy - reach > chance and accuracy > chance + MARGIN
-    few = credit.size < FEWEST_ROWS
+    fewest = min(credit.size, rows.train.size) if guesses.trained else credit.size
+    few = fewest < FEWEST_ROWS
     return Outcome(
         config,
         guesses.name,

@@ -1,4 +1,4 @@
-"""The choices' form alone: length, frequency, likeness, recurrence, and place in WordNet."""
+"""The choices' form alone: length, frequency, likeness, and place in WordNet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ def surface(rows: Rows) -> Guesses:
     columns = [_laid_out(values, codes) for values in _of_texts(texts, rows.word_list)]
     columns += _likeness(rows.character_ngrams, codes)
     columns += _of_nodes(rows)
-    # Only compared: it depends on the size of the split.
-    times = _times_shown(rows)
     features = [one for x in columns for one in (x, x - others_mean(x), ranks(x))]
-    features += [times - others_mean(times), ranks(times)]
     return Guesses("surface", gold_scores(rows, np.stack(features, axis=2)))
 
 
@@ -63,16 +60,6 @@ def _likeness(vectors: csr_matrix, codes: Ints) -> list[Floats]:
     mean = np.where(known, cosine, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
     greatest = np.where(known, cosine, -1).max(axis=2)
     return [np.where(codes >= 0, part, np.nan) for part in (mean, greatest)]
-
-
-def _times_shown(rows: Rows) -> Floats:
-    """Return the logarithm of how many rows of its split show each choice."""
-    times = np.zeros(rows.choices.shape)
-    for split in (rows.is_train, ~rows.is_train):
-        codes = rows.choices[split]
-        counts = np.bincount(codes[codes >= 0], minlength=len(rows.texts))
-        times[split] = np.log(np.maximum(counts[codes], 1))
-    return np.where(rows.shown, times, np.nan)[rows.used]
 
 
 def _of_nodes(rows: Rows) -> list[Floats]:

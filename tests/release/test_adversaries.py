@@ -77,6 +77,12 @@ def recurring_distractors(row: Row, number: int, generator: random.Random) -> No
     row["position"] = generator.randrange(len(row["distractors"]) + 1)
 
 
+def shared_distractors(row: Row, number: int, generator: random.Random) -> None:
+    others = row["rows"][number - 5 : number] or [row]
+    row["distractors"] = [generator.choice(others)["distractors"][at] for at in (0, 1)]
+    row["position"] = generator.randrange(3)
+
+
 def first_positions(row: Row, number: int, generator: random.Random) -> None:
     row["position"] *= generator.random() < 0.7
 
@@ -103,6 +109,7 @@ LEAKS: list[tuple[Leak, str]] = [
     (frequent_arguments, "argument:x"),
     (recurring_golds, "recurrence:question:most"),
     (recurring_distractors, "recurrence:cluster:least"),
+    (shared_distractors, "recurrence:split"),
     (first_positions, "order:position"),
     (cyclic_positions, "order:number"),
     (numbered_ids, "order:id"),

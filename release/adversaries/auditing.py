@@ -19,8 +19,8 @@ REMEDIES = {
     "surface": "Draw distractors that are like golds in form: --sampling balanced, --families.",
     "meaning": "Draw distractors from where golds come from: --sampling balanced, --families.",
     "argument": "Ask about each argument with each answer equally often, in every split.",
-    "recurrence": "Ask each concept once (--max-contexts 1, one of --families), or keep in mind "
-    "that a model must never see several of its rows.",
+    "recurrence": "Ask each concept once (--max-contexts 1, one of --families), build without "
+    "--limit, or show no model several of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")

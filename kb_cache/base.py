@@ -20,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -52,19 +52,41 @@ _ENDINGS = re.compile(
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
+class KnowledgeBase(Protocol):
+    """What a probe is built from: its identity, and whom to credit for it."""
+
+    @property
+    def name(self) -> str:
+        """In the cache ("wordnet-3.0")."""
+
+    @property
+    def version(self) -> str:
+        """Of its data ("3.0")."""
+
+    @property
+    def digest(self) -> str:
+        """The sha256 (hex) of its content."""
+
+    @property
+    def licence(self) -> str:
+        """SPDX expression of the licence of its data."""
+
+    @property
+    def attribution(self) -> str:
+        """The text in which its authors ask to be credited; "" if they ask for none."""
+
+    @property
+    def citation(self) -> str:
+        """BibTeX entry of the work to cite; "" for none."""
+
+    @property
+    def language(self) -> str:
+        """BCP 47 code; several are joined by "+", "mul" stands for very many."""
+
+
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Base of knowledge bases that are loaded from a snapshot: identity, and whom to credit.
-
-    Attributes:
-        name: in the cache ("wordnet-3.0").
-        version: of its data ("3.0").
-        digest: sha256 (hex) of its content.
-        licence: SPDX expression of the licence of its data.
-        attribution: the text in which its authors ask to be credited; "" if they ask for none.
-        citation: BibTeX entry of the work to cite; "" for none.
-        language: BCP 47 code; several are joined by "+", "mul" stands for very many.
-    """
+    """Base of knowledge bases that are loaded from a snapshot; see `KnowledgeBase`."""
 
     name: str
     version: str
@@ -94,9 +116,6 @@ class Combined:
     attribution = property(lambda self: self._joined("attribution", "\n\n"))
     citation = property(lambda self: self._joined("citation", "\n\n"))
     language = property(lambda self: self._joined("language", "+"))
-
-
-KnowledgeBase = Loaded | Combined
 
 
 def source_records(knowledge: Any) -> list[SourceRecord]:

@@ -111,13 +111,13 @@ def test_card_summary_and_evaluation_read_the_report(tmp_path: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     assert baselines_of(manifest)["second alone"] == 1.0
 
-    from builders.engine.summary import show
+    from builders.engine import summary
 
     output = StringIO()
     with pytest.MonkeyPatch.context() as patch:
         console = rich.console.Console(file=output, width=200)
-        patch.setattr(rich.console, "Console", lambda **_: console)
-        show(manifest, build(request(leak="prefix")), folder)
+        patch.setattr(summary, "Console", lambda **_: console)
+        summary.show(manifest, build(request(leak="prefix")), folder)
     assert "second alone is high on all: 100.0%" in output.getvalue()
 
 

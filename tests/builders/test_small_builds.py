@@ -12,11 +12,11 @@ import rich.console
 import yaml
 
 import builders
+from builders.engine import summary
 from builders.engine.audit.report import missing_baselines
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.engine.summary import show
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from release.checks.audits import _findings
@@ -43,8 +43,8 @@ def shown(manifest: dict[str, Any], built: Built, folder: Path) -> str:
     output = StringIO()
     with pytest.MonkeyPatch.context() as patch:
         console = rich.console.Console(file=output, width=300)
-        patch.setattr(rich.console, "Console", lambda **_: console)
-        show(manifest, built, folder)
+        patch.setattr(summary, "Console", lambda **_: console)
+        summary.show(manifest, built, folder)
     return output.getvalue()
 
 

@@ -27,7 +27,9 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
         require(package, "eval", "--encoder")
     import torch
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModel.from_pretrained(name).eval()

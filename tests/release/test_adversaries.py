@@ -29,7 +29,9 @@ def longer_golds(row: Row, number: int, generator: random.Random) -> None:
 
 
 def frequent_golds(row: Row, number: int, generator: random.Random) -> None:
-    row["gold"] = generator.choice(COMMON)
+    # Of each list equally often: golds recur no more than distractors do.
+    row["gold"] = generator.choice(COMMON[:100])
+    row["distractors"] = generator.sample(RARE[:290], len(row["distractors"]))
 
 
 def deeper_golds(row: Row, number: int, generator: random.Random) -> None:

@@ -21,7 +21,9 @@ INNER = 5
 _LABELS = re.compile(
     r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
 )
-_LEFT_HANGING = re.compile(r"[.:,;]\s*(?:[Hh]ence|[Ff]ig|[Ss]pecif(?:ically)?|[Aa]lso)[.:,;\s]*$")
+_LEFT_HANGING = re.compile(
+    r"(?<=[.:,;])\s*(?:[Hh]ence|[Ff]ig|[Ss]pecif(?:ically)?|[Aa]lso)[.:,;\s]*$"
+)
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_ENDS = re.compile(r"[;:.,()]")
 _LEADING = re.compile(r"^(?:(?:also|hence|or|and|esp|especially|the|an?|to)\s+)+")
@@ -39,7 +41,7 @@ def shown_definition(definition: str) -> str:
     >>> shown_definition("Hence, a descendant; an heir. Hence:")
     'A descendant; an heir.'
     """
-    bare = _LEFT_HANGING.sub("", _LABELS.sub("", definition)) or definition
+    bare = _LEFT_HANGING.sub("", _LABELS.sub("", definition)).rstrip(" ,:;") or definition
     return bare[:1].upper() + bare[1:]
 
 

@@ -24,7 +24,7 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.antonyms.options import AntonymOptions
 
-LARGEST_BLOCK = 30
+LARGEST_BLOCK = 60
 """Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
 of all could only go to one split."""
 
@@ -33,10 +33,20 @@ NEGATIVE_PREFIXES = ("anti", "dis", "il", "im", "in", "ir", "mis", "non", "un")
 Feature = tuple[str, Hashable]
 """What is alike (a "length"), and how (six letters)."""
 
-WEIGHTS: Mapping[str, int] = {"frequency": 40, "frequencies": 20, "beginning": 6, "ending": 6}
+WEIGHTS: Mapping[str, int] = {
+    "word": 100,
+    "opposed": 600,
+    "senses": 60,
+    "synonyms": 60,
+    "frequency": 40,
+    "frequencies": 20,
+    "beginning": 6,
+    "ending": 6,
+}
 OTHER_WEIGHT = 10
-"""How much it counts that antonyms and synonyms have a thing in common. Frequency, which antonyms
-have most of, counts most; single beginnings and endings least, there being so many."""
+"""How much it counts that antonyms and synonyms have a thing in common. Most of all, that words
+have antonyms in WordNet at all: few synonyms have. Then the words themselves, and their frequency.
+Single beginnings and endings count least, there being so many."""
 
 
 def match(
@@ -55,7 +65,12 @@ def match(
     """
     found = [pair for pair in pairs if pair.antonym]
     synonyms = [pair for pair in pairs if not pair.antonym]
-    antonyms = _capped(found, options.pairs_per_word, rng)
+    agreeing = {word for pair in synonyms for word in pair.words}
+    # A word without synonyms tells that the answer is "not". Only adjectives can do without them.
+    both = [
+        pair for pair in found if pair.pos != "adjective" or not agreeing.isdisjoint(pair.words)
+    ]
+    antonyms = _capped(both, options.pairs_per_word, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
     split = _assign(blocks, options.split_shares, rng)
@@ -65,18 +80,14 @@ def match(
     matched, where = _level(kept, where, chosen, part)
     dropped.update(
         {
-            "antonyms: beyond --pairs-per-word": len(found) - len(antonyms),
+            "antonyms: no synonyms of either word": len(found) - len(both),
+            "antonyms: beyond --pairs-per-word": len(both) - len(antonyms),
             "antonyms: cut to keep words in one split": len(cut),
             "antonyms: no synonyms left to match them": len(kept) - len(matched),
             "synonyms: more than there are antonyms": len(synonyms) - len(chosen),
         }
     )
     return [*matched, *chosen], [*where, *part]
-
-
-def cell(pair: Pair) -> tuple[str, ...]:
-    """Return what a template shows of a pair beside its words, in whatever order they come."""
-    return (pair.carrier[0], *sorted(pair.carrier[1:]))
 
 
 def _capped(pairs: Sequence[Pair], per_word: int, rng: RandomGenerator) -> list[Pair]:
@@ -142,12 +153,12 @@ def _assign(
     blocks: Sequence[Sequence[Pair]], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> list[int]:
     """Return each block's split: large blocks first, each to where its cells lack most."""
-    total = Counter(cell(pair) for block in blocks for pair in block)
+    total = Counter(pair.carrier for block in blocks for pair in block)
     room = [{shown: share * count for shown, count in total.items()} for share in shares]
     tie = rng.child("blocks").bits(np.arange(len(blocks)))
     split = [0] * len(blocks)
     for at in sorted(range(len(blocks)), key=lambda i: (-len(blocks[i]), int(tie[i]))):
-        held = Counter(cell(pair) for pair in blocks[at])
+        held = Counter(pair.carrier for pair in blocks[at])
 
         def lacking(part: int, held: Mapping[tuple[str, ...], int] = held) -> float:
             return sum(n * room[part][c] / (shares[part] * total[c]) for c, n in held.items())
@@ -165,7 +176,10 @@ def _matching(
     words = sorted({word for pair in chain(antonyms, synonyms) for word in pair.words})
     zipf = dict(zip(words, zipf_frequencies(words).tolist(), strict=True))
     of_word = {word: i for i, word in enumerate(words)}
-    cells = {shown: i for i, shown in enumerate(sorted(set(map(cell, chain(antonyms, synonyms)))))}
+    cells = {
+        shown: i
+        for i, shown in enumerate(sorted(set(pair.carrier for pair in chain(antonyms, synonyms))))
+    }
     number: dict[Feature, int] = {}
 
     def numbers(pairs: Sequence[Pair]) -> list[list[int]]:
@@ -183,7 +197,7 @@ def _matching(
     keys = [[of_word[word] for word in pair.words] for pair in synonyms]
     width = len(features[0]) if features else 0
     rows = Matching(
-        cell=np.array([cells[cell(pair)] for pair in synonyms], dtype=np.int64),
+        cell=np.array([cells[pair.carrier] for pair in synonyms], dtype=np.int64),
         features=np.array(features, dtype=np.int64).reshape(len(synonyms), width),
         keys=np.array(keys, dtype=np.int64).reshape(-1, 2),
         target=target,
@@ -191,16 +205,19 @@ def _matching(
         owner=owner,
         tie=rng.child("synonyms").bits(np.arange(len(synonyms))) >> np.uint64(48),
     )
-    return rows, Counter(zip(split, (cells[cell(pair)] for pair in antonyms), strict=True))
+    return rows, Counter(zip(split, (cells[pair.carrier] for pair in antonyms), strict=True))
 
 
 def _features(pair: Pair, zipf: Mapping[str, float]) -> list[Feature]:
     """List what of a pair may give its label away: the same things of each."""
     one, other = pair.words
     features: list[Feature] = []
-    for word in pair.words:
+    for word, (opposed, senses, synonyms) in zip(pair.words, pair.known, strict=True):
         features += [
             ("word", word),
+            ("opposed", opposed),
+            ("senses", min(senses, 9).bit_length()),
+            ("synonyms", min(synonyms, 4)),
             ("frequency", int(2 * zipf[word])),
             ("length", min(len(word), 11)),
             ("negative", word.startswith(NEGATIVE_PREFIXES)),
@@ -209,6 +226,7 @@ def _features(pair: Pair, zipf: Mapping[str, float]) -> list[Feature]:
             ("ending", word[-3:]),
         ]
     features += [
+        ("opposed", sum(opposed for opposed, _, _ in pair.known)),
         ("frequencies", tuple(sorted(int(2 * zipf[word]) for word in pair.words))),
         ("negatives", sum(word.startswith(NEGATIVE_PREFIXES) for word in pair.words)),
         ("difference in frequency", int(2 * abs(zipf[one] - zipf[other]))),
@@ -225,11 +243,11 @@ def _level(
     antonyms: Sequence[Pair], split: Sequence[int], synonyms: Iterable[Pair], part: Sequence[int]
 ) -> tuple[list[Pair], list[int]]:
     """Drop antonyms, the worst fit first, where there were fewer synonyms."""
-    room = Counter(zip(part, map(cell, synonyms), strict=True))
+    room = Counter(zip(part, (pair.carrier for pair in synonyms), strict=True))
     kept: list[Pair] = []
     where: list[int] = []
     for at in sorted(range(len(antonyms)), key=lambda i: (-antonyms[i].fit, antonyms[i].words)):
-        key = split[at], cell(antonyms[at])
+        key = split[at], antonyms[at].carrier
         if room[key] > 0:
             room[key] -= 1
             kept.append(antonyms[at])

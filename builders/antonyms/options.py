@@ -37,8 +37,8 @@ class AntonymOptions(ProbeOptions):
         2.9, ge=0, le=8, description="Least frequency of either word (Zipf scale)."
     )
     indirect: bool = Field(
-        False,
-        description="Add antonyms of similar adjectives (moist and dry, by way of wet).",
+        True,
+        description="Add similar adjectives and their antonyms (moist, by way of wet, and dry).",
     )
     look_alikes: bool = Field(
         False,
@@ -46,7 +46,7 @@ class AntonymOptions(ProbeOptions):
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
     pairs_per_word: int = Field(
-        4, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
+        8, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
     )
     tokenizer: str = Field(
         "",

@@ -9,9 +9,9 @@ tagged texts).
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, combinations, takewhile
+from itertools import chain, combinations, product, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.antonyms.senses import Carriers, Senses
+from builders.antonyms.similar import close_satellites
+from kb_cache.wordnet.types import POS
 from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
 
@@ -28,23 +30,30 @@ if TYPE_CHECKING:
     from kb_cache.conceptnet.types import ConceptNet
     from kb_cache.wordnet.types import WordNet
 
-ANTONYM_FITS = (0.03, 0.17, 0.33)
+ANTONYM_FITS = (0.1, 0.4, 0.5)
 """Least fit of a pair of antonyms one, two and three edges apart. A stated antonym brings its own
 sense to mind (*light* beside *heavy*); one by way of synonyms does not."""
 
-SYNONYM_FIT, FIT_PER_ZIPF = 0.42, 0.14
-OPPOSED_FIT = 0.2
+SIMILAR_FIT, LEAST_SHARE = 0.45, 0.4
+"""Least fit of a pair by way of similar adjectives, and least share of either sense unless the pair
+is stated to be antonyms: one rare sense spoils a pair, however common the other is."""
+
+SYNONYM_FIT, FIT_PER_ZIPF = 0.6, 0.1
+OPPOSED_FIT = 0.45
 """Least fit of a pair of synonyms: of words of Zipf 3, less for more frequent ones (they have more
 senses, and are as common among antonyms as they are rare among synonyms); and of one whose words
 both have antonyms: those are wanted most, since they can be asked about with both answers."""
 
-LEAST_USE, LEAST_STATED_USE = 0.2, 0.1
+LEAST_USE = 0.4
 """Least share of a word's uses in which it has the part of speech asked about (*brave* is a noun as
-well, in principle); and the same for what is stated to be antonyms. Adjectives that are need none:
-they are known as such (*kind*, *unkind*)."""
+well, in principle). Adjectives that are stated to be antonyms need none: they are known as such
+(*kind*, *unkind*)."""
 
 _KIND_OF = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective"}
 """ConceptNet's parts of speech."""
+
+
+Known = tuple[bool, int, int]
 
 
 class Pair(NamedTuple):
@@ -56,9 +65,12 @@ class Pair(NamedTuple):
         antonym: antonyms, or else synonyms.
         fit: 0 to 1, see the module's description.
         carrier: the part of speech and whatever else the carrier sentence shows of the two words:
-            ``("noun", "counted", "")`` where the second has no article, ``("verb", "it")``.
+            ``("noun", "counted")`` where they have articles, ``("verb", "it")``.
         path: the knowledge base's names of the senses from the first word to the second.
         relations: the edges between them; one less.
+        known: what WordNet has of each word, for `matching`: whether one of its senses has an
+            antonym, and the numbers of its senses and of its synonyms.
+        narrower: the word that is only similar to another (*colossal*), where just one is; else "".
     """
 
     words: tuple[str, str]
@@ -68,6 +80,8 @@ class Pair(NamedTuple):
     carrier: tuple[str, ...]
     path: tuple[str, ...]
     relations: tuple[str, ...]
+    known: tuple[Known, Known] = ((False, 1, 1), (False, 1, 1))
+    narrower: str = ""
 
 
 class _Link(NamedTuple):
@@ -131,6 +145,7 @@ def find_pairs(
     best = _best_links(senses, links)
     labels = Counter(words for words, _ in {(words, antonym) for antonym, words, _ in best})
     names, carriers = sense_names(wordnet), Carriers(senses)
+    entries = _entries(senses)
     pairs: dict[tuple[str, str], Pair] = {}
     opposed: set[str] = set()
     # Antonyms first: whether a pair of synonyms will do depends on them.
@@ -153,8 +168,49 @@ def find_pairs(
         if antonym:
             opposed.update(words)
         path = link.names or tuple(names[sense].as_py() for sense in link.senses)
-        pairs[words] = Pair(words, kind, antonym, fit, carrier, path, link.relations)
+        similar = _satellites(senses, link)
+        pairs[words] = Pair(
+            words,
+            kind,
+            antonym,
+            fit,
+            carrier,
+            path,
+            link.relations,
+            known=(entries[words[0], kind], entries[words[1], kind]),
+            narrower=similar[0] if len(similar) == 1 else "",
+        )
     return list(pairs.values())
+
+
+def _satellites(senses: Senses, link: _Link) -> list[str]:
+    """Return the ends of a link that are linked as similar to another adjective."""
+    if "similar to" not in link.relations:
+        return []
+    ends = zip(link.ends, (link.relations[0], link.relations[-1]), strict=True)
+    satellite = POS.index("s")
+    return [
+        senses.lemma[end]
+        for end, relation in ends
+        if relation == "similar to" and senses.wordnet.pos_codes[senses.synset[end]] == satellite
+    ]
+
+
+def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
+    """Return what WordNet has of each word and part of speech, see `Pair.known`."""
+    wordnet = senses.wordnet
+    kind, kinds = codes(wordnet.pointers["kind"])
+    ends = single_chunk(wordnet.pointers["source_sense"]).filter(kind == kinds.index("antonym"))
+    opposed = {senses.lemma[end] for end in ends.to_pylist()}
+    count = Counter(senses.lemma)
+    size = np.bincount(senses.synset)
+    rows = sorted(chain.from_iterable(senses.members.values()), key=lambda row: -senses.share[row])
+    entries: dict[tuple[str, str], Known] = {}
+    for row in rows:
+        word = senses.lemma[row]
+        synonyms = int(size[senses.synset[row]])
+        entries.setdefault((word, senses.kind[row]), (word in opposed, count[word], synonyms))
+    return entries
 
 
 def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
@@ -180,21 +236,27 @@ def _best_links(senses: Senses, links: Iterable[_Link]) -> dict[_Key, _Best]:
 def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
     """Tell why readers might not take the words for what they are; empty if they do."""
     one, other = link.ends
-    if why := senses.defect[one] or senses.defect[other]:
-        return why
-    if fit < _least_fit(min(senses.zipf[one], senses.zipf[other]), link, opposed):
-        return "in rare senses of the words alone"
+    # A similar adjective is opposed to what its head is, if readers know that.
+    for sense in link.senses if "similar to" in link.relations else link.ends:
+        if senses.defect[sense]:
+            return senses.defect[sense]
     stated = link.relations == ("antonym",)
-    least = LEAST_USE
-    if stated:
-        least = 0.0 if senses.kind[one] == "adjective" else LEAST_STATED_USE
-    if min(senses.used_as[one], senses.used_as[other]) < least:
+    likely = stated or bool(link.names)
+    rare = not likely and min(senses.share[one], senses.share[other]) < LEAST_SHARE
+    if rare or fit < _least_fit(min(senses.zipf[one], senses.zipf[other]), link, opposed):
+        return "in rare senses of the words alone"
+    if not likely and (senses.doubtful[one] or senses.doubtful[other]):
+        return "a sense that is in no tagged text, or a participle rather than an adjective"
+    known = stated and senses.kind[one] == "adjective"
+    if not known and min(senses.used_as[one], senses.used_as[other]) < LEAST_USE:
         return "a word seldom used as that part of speech"
     return ""
 
 
 def _least_fit(zipf: float, link: _Link, opposed: bool) -> float:
     """Return the fit that a pair must have; ``zipf`` is the rarer word's frequency."""
+    if "similar to" in link.relations:
+        return SIMILAR_FIT
     if link.antonym:
         return ANTONYM_FITS[len(link.relations) - 1]
     least = SYNONYM_FIT - FIT_PER_ZIPF * max(zipf - 3, 0)
@@ -242,12 +304,13 @@ def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
     for members in senses.members.values():
         for pair in combinations(members, 2):
             yield _Link(pair, ("synonym",))
-    satellites: dict[int, list[int]] = defaultdict(list)
-    if indirect:
-        for source, target in zip(
-            *map(np.ndarray.tolist, wordnet.edges("similar_to")), strict=True
-        ):
-            satellites[target] += senses.members.get(source, ())
+    satellites = {
+        head: list(chain.from_iterable(senses.members.get(one, ()) for one in close))
+        for head, close in (close_satellites(senses) if indirect else {}).items()
+    }
+    for head, close in satellites.items():
+        for similar in product(close, senses.members.get(head, ())):
+            yield _Link(similar, ("similar to",))
     kind, kinds = codes(wordnet.pointers["kind"])
     stated = np.flatnonzero(kind == kinds.index("antonym"))
     ends = (
@@ -261,9 +324,11 @@ def _wordnet_links(senses: Senses, indirect: bool) -> Iterator[_Link]:
                 path = tuple(dict.fromkeys((left, one, other, right)))
                 before, after = ("synonym",) * (left != one), ("synonym",) * (right != other)
                 yield _Link(path, (*before, "antonym", *after))
-        if other in rights:
-            for left in satellites[source]:
-                yield _Link((left, one, other), ("similar to", "antonym"))
+        for left, right in product(satellites.get(source, ()), rights):
+            path = tuple(dict.fromkeys((left, one, other, right)))
+            yield _Link(path, ("similar to", "antonym", "synonym")[: len(path) - 1])
+        for left, right in product(satellites.get(source, ()), satellites.get(target, ())):
+            yield _Link((left, one, other, right), ("similar to", "antonym", "similar to"))
 
 
 def _conceptnet_links(conceptnet: ConceptNet, senses: Senses) -> Iterator[_Link]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from builders.antonyms.matching import cell, match
+from builders.antonyms.matching import match
 from builders.antonyms.options import AntonymOptions
 from builders.engine.drops import DropLog
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions, text_keys
@@ -41,7 +41,7 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     "antonym_negation",
     options=AntonymOptions,
     open=open_lexicon,
-    question_fields=("x", "y", "pos", "object", "x_counted", "y_counted", "intensifier"),
+    question_fields=("x", "y", "pos", "object", "x_counted", "y_counted", "person", "intensifier"),
     choice_fields=("word",),
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
@@ -67,9 +67,12 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
 
 
 def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) -> list[bool]:
-    """Decide by lot which word of each pair comes first, its more frequent one in half of them.
+    """Decide which pairs are asked the other way round.
 
-    Half of the antonyms and half of the synonyms, in each split and part of speech.
+    A similar adjective comes second, to be what the first is judged by: *colossal* says that
+    something is large, *large* not that it is colossal. Of other pairs it is decided by lot, so
+    that the more frequent word comes first in half of the antonyms and half of the synonyms of each
+    split and part of speech.
     """
     from kb_cache.frequency import zipf_frequencies
 
@@ -78,6 +81,9 @@ def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) 
     groups: dict[tuple[int, str, bool], int] = {}
     swap = [False] * len(pairs)
     for at in np.argsort(lot, kind="stable").tolist():
+        if pairs[at].narrower:
+            swap[at] = pairs[at].narrower == pairs[at].words[0]
+            continue
         group = split[at], pairs[at].pos, pairs[at].antonym
         groups[group] = groups.get(group, 0) + 1
         swap[at] = rarer_first[at] ^ (groups[group] % 2 == 0)
@@ -87,7 +93,6 @@ def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) 
 def _turned(pair: Pair) -> Pair:
     return pair._replace(
         words=(pair.words[1], pair.words[0]),
-        carrier=(pair.carrier[0], *pair.carrier[:0:-1]),
         path=pair.path[::-1],
         relations=pair.relations[::-1],
     )
@@ -127,7 +132,7 @@ def _plan(pairs: Sequence[Pair], split: Ints, intensifier: str, dropped: DropLog
 
 
 def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Questions:
-    shown = [(part, *cell(pair)) for part, pair in zip(split.tolist(), pairs, strict=True)]
+    shown = [(part, *pair.carrier) for part, pair in zip(split.tolist(), pairs, strict=True)]
     number = {one: i for i, one in enumerate(sorted(set(shown)))}
     fields: dict[str, Column] = {
         "x": [pair.words[0] for pair in pairs],
@@ -136,7 +141,8 @@ def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Question
         "intensifier": intensifier,
         "pos": [pair.pos for pair in pairs],
     }
-    for at, name in ((1, "x_counted"), (2, "y_counted")):
-        fields[name] = [pair.carrier[at] if pair.pos == "noun" else "" for pair in pairs]
+    counted = ["counted" if pair.carrier[-1] in ("counted", "person") else "" for pair in pairs]
+    fields |= {"x_counted": counted, "y_counted": counted}
+    fields["person"] = ["person" if pair.carrier[-1] == "person" else "" for pair in pairs]
     carrier = np.array([number[one] for one in shown], dtype=np.int64)
     return Questions.from_columns(_keys(pairs), fields, BalancedWordings(carrier), pos="pos")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from builders.engine.whole_words import whole_words
 from builders.english.inflection import is_plural
 from builders.english.nouns import Nouns
+from builders.english.word_lists import word_list
 from builders.lexicons import RUDE_DOMAINS
 from builders.wordnet.synsets import in_usage_domains, known_synsets
 from kb_cache.frequency import zipf_frequencies
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 KINDS = ("noun", "verb", "adjective", "adjective", "adverb")
 """Part of speech in words, by the codes of ``WordNet.pos_codes``."""
+
+ADJECTIVE = KINDS.index("adjective")
 
 _WORD = "^[a-z]{3,}$"
 _UNUSUAL = (
@@ -45,13 +48,19 @@ _OFFENSIVE = r"\(ethnic slur\)|(?:obscene|offensive|derogatory|disparaging) (?:n
 _NOTABLE = 0.2
 """Share of a word's uses from which an offensive sense spoils the word in all its senses."""
 
+UNTAGGED_SHARE = 0.6
+"""Least share of a word's uses for a sense that is in no tagged text."""
+
 _INCOMPLETE = ("able", "due", "like", "other", "same", "unable", "unlike", "worth")
 """Adjectives that say nothing without what follows them."""
 
-_SINGLE_THINGS = ("noun.animal", "noun.event", "noun.location", "noun.person")
+_SINGLE_THINGS = ("noun.animal", "noun.event", "noun.location")
 """Kinds of nouns that have an article, even where nobody needs their plural (*a demise*)."""
 
-_NUMERALS = ("cardinal.a.01", "ordinal.a.01")
+_NOT_ASKED = ("noun.body", "noun.quantity")
+"""Kinds of nouns that make no question: "it was a dozen"."""
+
+_NUMERALS = ("cardinal.a.02", "ordinal.a.02")
 
 _OBJECTS: Mapping[int, str] = {2: "", 8: "it", 9: "them"}
 """WordNet's frame -> the object with which "ready to VERB" is a whole sentence."""
@@ -69,6 +78,8 @@ class Senses:
         used_as: the share of the word's uses in which it is that part of speech.
         zipf: the word's frequency; 0 for what is not one word of a part of speech asked about.
         defect: why not to ask about it; empty for most.
+        doubtful: whether it looks like a participle that tagged texts hardly use as an adjective,
+            or is one of several senses, none of which is in tagged texts, and not most likely.
         members: synset -> those of its senses that are one word each.
         first: (word, part of speech) -> its commonest sense.
     """
@@ -81,6 +92,7 @@ class Senses:
     used_as: Floats
     zipf: Floats
     defect: Sequence[str]
+    doubtful: Bools
     members: Mapping[int, Sequence[int]]
     first: Mapping[tuple[str, str], int]
 
@@ -115,7 +127,12 @@ class Senses:
         firsts = rows[to_numpy(wordnet.senses["number"])[rows] == 1].tolist()
         first = {(lemma[row], kind[row]): row for row in firsts}
         defect = [""] * len(lemma)
-        senses = cls(wordnet, lemma, synset, kind, share, used_as, zipf, defect, members, first)
+        participle = mask(pc.match_substring_regex(column, "(?:ed|ing)$")) & (code == ADJECTIVE)
+        count = to_numpy(wordnet.senses["count"])
+        doubtful = (participle & (count < 2)) | ((count == 0) & (share < UNTAGGED_SHARE))
+        senses = cls(
+            wordnet, lemma, synset, kind, share, used_as, zipf, defect, doubtful, members, first
+        )
         for reason, faulty in _defects(senses, rows, min_zipf, tokenizer):
             for row in rows[faulty].tolist():
                 defect[row] = defect[row] or reason
@@ -146,15 +163,19 @@ def _defects(
     rude = in_usage_domains(wordnet, RUDE_DOMAINS)
     rude |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
     notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
-    spoilt = sorted({senses.lemma[row].lower() for row in notable})
+    spoilt = {senses.lemma[row].lower() for row in notable}
     unusual = in_usage_domains(wordnet, _UNUSUAL)
     yield (
         "a word or sense that is rude, slang, archaic, a plural, a superlative ...",
-        (rude | unusual)[synset[rows]] | np.isin(words, spoilt),
+        (rude | unusual)[synset[rows]] | np.isin(words, sorted(word_list("coarse") | spoilt)),
     )
+    yield "a word known in another sense", np.isin(words, sorted(word_list("unfamiliar_senses")))
     attributive = _is_one_of(wordnet.senses["syntactic_marker"], ("(a)", "(ip)"))
     relational = _is_one_of(wordnet.synsets["lexname"], ("adj.pert",))
-    yield "a part of the body", _is_one_of(wordnet.synsets["lexname"], ("noun.body",))[synset[rows]]
+    yield (
+        "a part of the body, or a quantity",
+        _is_one_of(wordnet.synsets["lexname"], _NOT_ASKED)[synset[rows]],
+    )
     number = np.zeros(len(wordnet), dtype=np.bool_)
     source, target = wordnet.edges("similar_to")
     number[source[np.isin(target, known_synsets(wordnet, _NUMERALS))]] = True
@@ -175,15 +196,13 @@ class Carriers:
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
-        self._single = _is_one_of(senses.wordnet.synsets["lexname"], _SINGLE_THINGS)
-        self._stuff = _is_one_of(senses.wordnet.synsets["lexname"], ("noun.substance",))
+        kind_of_noun = senses.wordnet.synsets["lexname"]
+        self._person = _is_one_of(kind_of_noun, ("noun.person",))
+        self._single = _is_one_of(kind_of_noun, _SINGLE_THINGS)
+        self._stuff = _is_one_of(kind_of_noun, ("noun.substance",))
         self._forms = Nouns(senses.wordnet, sorted(self._nouns))
         self._number: dict[str, str | None] = {}
         self._objects = _objects(senses.wordnet)
-        self._any_object: dict[str, frozenset[str]] = defaultdict(frozenset)
-        for members in senses.members.values():
-            for sense in members:
-                self._any_object[senses.lemma[sense]] |= self._objects[sense]
 
     def of(self, one: int, other: int) -> tuple[str, ...] | None:
         """Return the carrier of two senses (see `Pair`); None where they fit in none."""
@@ -191,23 +210,24 @@ class Carriers:
         if kind == "noun":
             first, second = self._noun(one), self._noun(other)
             # One with an article beside one without ("a birth", "dying") is seldom English.
-            return None if first is None or first != second else (kind, first, first)
+            return None if first is None or first != second else (kind, first)
         if kind == "verb":
             common = self._objects[one] & self._objects[other]
-            if not common:  # "Something contracts", but people do as well, if in another sense.
-                words = self._senses.lemma[one], self._senses.lemma[other]
-                common = self._any_object[words[0]] & self._any_object[words[1]]
             return (kind, min(common, key=len)) if common else None
         return (kind,)
 
     def _noun(self, sense: int) -> str | None:
-        """Return "counted" for a noun with an article, "" without one, None for a plural."""
+        """Return "person", "counted" for others with an article, "", or None for a plural."""
         noun, synset = self._senses.lemma[sense], self._senses.synset[sense]
         if noun not in self._number:
             counted = "counted" if self._forms.is_counted(noun) else ""
             self._number[noun] = None if is_plural(noun) else counted
         if self._number[noun] is None:
             return None
+        if self._person[synset]:
+            return "person"
+        if noun.endswith("ing") and not self._number[noun]:
+            return None  # "It was waking", as if it were a verb.
         if self._single[synset] or self._stuff[synset]:
             return "counted" if self._single[synset] else ""
         return self._number[noun]

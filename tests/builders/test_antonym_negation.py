@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.antonyms.matching import LARGEST_BLOCK, cell, match
+from builders.antonyms.matching import LARGEST_BLOCK, match
 from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
 from builders.antonyms.senses import Senses
@@ -111,11 +111,28 @@ def test_half_of_every_carrier_of_every_split_is_denied(rows: Rows) -> None:
         assert golds.total() == golds["not"] + golds["really"]
 
 
-def test_the_more_frequent_word_comes_first_in_half_of_the_rows(rows: Rows) -> None:
+def test_the_order_of_the_words_says_nothing(rows: Rows) -> None:
+    """The more frequent word comes first in half of the rows, or similar adjectives second."""
     zipf = np.stack([zipf_frequencies([row[name] for row in rows]) for name in "xy"])
+    similar = np.array(
+        ["similar to" in (row["triples"][0]["relation"], row["triples"][-1]["relation"])
+         for row in rows]
+    )  # fmt: skip
     for gold in ("not", "really"):
         some = np.array([row["gold"] == gold for row in rows])
-        assert abs(float((zipf[0] > zipf[1])[some].mean()) - 0.5) < 0.02
+        assert abs(float((zipf[0] > zipf[1])[some & ~similar].mean()) - 0.5) < 0.02
+    for row in rows:
+        path = row["triples"]
+        if path[0]["relation"] == "similar to" and len(path) == 2:
+            pytest.fail(f"{row['x']} comes first")
+
+
+def test_every_word_is_about_as_often_denied_as_affirmed(rows: Rows) -> None:
+    """A word whose senses have antonyms does not tell the answer, as it does without matching."""
+    uses = Counter((row["gold"], row[name]) for row in rows for name in "xy")
+    words = {word for _, word in uses}
+    shared = sum(min(uses["not", word], uses["really", word]) for word in words)
+    assert shared > 0.35 * len(rows)
 
 
 def test_words_and_clusters_keep_to_one_split(rows: Rows) -> None:
@@ -131,7 +148,7 @@ def test_any_two_words_are_asked_about_once(rows: Rows) -> None:
     assert set(pairs.values()) == {1}
     assert all(len(pair) == 2 for pair in pairs)
     per_word = Counter((row["gold"], word) for row in rows for word in (row["x"], row["y"]))
-    assert max(per_word.values()) <= 4
+    assert max(per_word.values()) <= 8
 
 
 def test_words_are_frequent_single_and_unlike(rows: Rows) -> None:
@@ -150,6 +167,8 @@ def test_every_path_is_made_of_wordnets_edges(rows: Rows, wordnet: WordNet) -> N
     )
     antonyms = {(names[one], names[other]) for one, other in zip(*ends, strict=True)}
     synset = dict(zip(names, to_numpy(wordnet.senses["synset"]).tolist(), strict=True))
+    edges = zip(*map(np.ndarray.tolist, wordnet.edges("similar_to")), strict=True)
+    similar = {frozenset(edge) for edge in edges}
     for row in rows:
         path = row["triples"]
         assert row["concept"] == path[0]["subject"]
@@ -162,6 +181,8 @@ def test_every_path_is_made_of_wordnets_edges(rows: Rows, wordnet: WordNet) -> N
             one, other = edge["subject"], edge["object"]
             if edge["relation"] == "antonym":
                 assert (one, other) in antonyms or (other, one) in antonyms
+            elif edge["relation"] == "similar to":
+                assert frozenset((synset[one], synset[other])) in similar
             else:
                 assert edge["relation"] == "synonym"
                 assert synset[one] == synset[other]
@@ -200,7 +221,7 @@ def test_sentences_have_the_articles_and_objects_that_they_need(rows: Rows) -> N
     shown = {row["x"]: row["question"] for row in rows if row["pos"] == "noun"}
     shown |= {row["y"]: row["question"] for row in rows if row["pos"] == "noun"}
     counted = {word for word, stem in shown.items() if f"a {word}" in stem or f"an {word}" in stem}
-    assert {"failure", "victory", "boy", "end"} <= counted
+    assert {"failure", "boy", "end"} <= counted
     assert counted.isdisjoint({"wisdom", "bravery", "capitalism", "health"})
 
 
@@ -219,18 +240,18 @@ def test_neither_carriers_nor_words_give_the_answer_away(manifest: dict[str, Any
 
 
 def test_matching_is_what_hides_the_answer(wordnet: WordNet) -> None:
-    """Antonyms are more frequent words; of the synonyms chosen that is hardly true."""
+    """Words of antonyms have antonyms; of the synonyms chosen that is nearly as true."""
     pairs = found(wordnet)
     kept = [pair for pair, _ in matched(pairs, (0.4, 0.2, 0.4))]
 
-    def frequency(some: list[Pair], antonym: bool) -> float:
-        chosen = [zipf_frequencies(pair.words).min() for pair in some if pair.antonym == antonym]
-        return float(np.mean(chosen))
+    def opposed(some: list[Pair], antonym: bool) -> float:
+        known = [one for pair in some if pair.antonym == antonym for one, *_ in pair.known]
+        return float(np.mean(known))
 
-    before = frequency(pairs, True) - frequency(pairs, False)
-    after = frequency(kept, True) - frequency(kept, False)
-    assert before > 0.25
-    assert abs(after) < before / 2
+    before = opposed(pairs, True) - opposed(pairs, False)
+    after = opposed(kept, True) - opposed(kept, False)
+    assert before > 0.1
+    assert abs(after) < 0.65 * before
     uses: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for pair in kept:
         uses[pair.antonym].update(pair.words)
@@ -265,14 +286,35 @@ def test_very_is_for_adjectives_and_verbs(wordnet: WordNet) -> None:
 
 
 def test_look_alikes_and_indirect_antonyms_are_options(wordnet: WordNet) -> None:
-    plain = words_of([pair for pair in found(wordnet) if pair.antonym])
+    plain = words_of([pair for pair in found(wordnet, indirect=False) if pair.antonym])
     alike = words_of([pair for pair in found(wordnet, look_alikes=True) if pair.antonym])
-    assert ("happy", "unhappy") in alike - plain
-    indirect = [pair for pair in found(wordnet, indirect=True) if pair.antonym]
+    indirect = [pair for pair in found(wordnet) if pair.antonym]
+    assert ("happy", "unhappy") in alike - words_of(indirect)
     added = [pair for pair in indirect if "similar to" in pair.relations]
     assert len(added) > 200
-    assert ("dry", "moist") in words_of(added)
+    assert {("dry", "moist"), ("colossal", "tiny")} <= words_of(added)
+    assert {pair.narrower for pair in added if pair.words == ("dry", "moist")} == {"moist"}
     assert plain <= words_of(indirect)
+
+
+def test_a_similar_adjective_needs_a_definition_that_says_so(wordnet: WordNet) -> None:
+    synonyms = words_of([pair for pair in found(wordnet) if not pair.antonym])
+    assert {("colossal", "large"), ("large", "spacious")} & synonyms
+    assert ("arctic", "cold") in synonyms or ("acid", "unpleasant") not in synonyms
+
+
+def test_numbers_and_gerunds_are_not_asked_about(rows: Rows) -> None:
+    nouns = {row[name] for row in rows if row["pos"] == "noun" for name in "xy"}
+    words = {row[name] for row in rows for name in "xy"}
+    assert words.isdisjoint({"ten", "dozen", "three", "iii", "viii", "third"})
+    assert nouns.isdisjoint({"waking", "sleeping", "tightening", "loosening", "lighting"})
+
+
+def test_people_are_called_persons(rows: Rows) -> None:
+    people = [row for row in rows if "this person" in row["question"].lower()]
+    assert {"boy", "girl"} <= {row["x"] for row in people} | {row["y"] for row in people}
+    assert not any("it was" in row["question"].lower() for row in people)
+    assert not any("It was a boy" in row["question"] for row in rows)
 
 
 def test_frequency_floor(wordnet: WordNet) -> None:
@@ -356,7 +398,7 @@ def test_a_build_names_both_sources(
 # Matching
 
 
-def pair(one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("adjective",)) -> Pair:
+def pair(one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("verb", "it")) -> Pair:
     words = (one, other) if one < other else (other, one)
     relation = "antonym" if antonym else "synonym"
     return Pair(words, carrier[0], antonym, 1.0, carrier, words, (relation,))
@@ -411,12 +453,6 @@ def test_words_that_hang_together_are_cut_apart_where_there_are_too_many() -> No
             home[word].add(split)
     assert all(len(splits) == 1 for splits in home.values())
     assert len({split for _, split in rows}) == 3
-
-
-def test_a_cell_does_not_depend_on_the_order_of_the_words() -> None:
-    assert cell(pair("wisdom", "error", True, ("noun", "counted", ""))) == cell(
-        pair("wisdom", "error", True, ("noun", "", "counted"))
-    )
 
 
 def test_an_unknown_tokenizer(wordnet: WordNet, tmp_path: Path) -> None:

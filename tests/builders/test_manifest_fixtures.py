@@ -19,7 +19,7 @@ from tests.real_data import SAMPLE, conceptnet_file, wikidata_file
 MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
 
 CHANGED: Mapping[str, str] = {
-    "antonym_negation": "builders/english tells countable nouns, and so which pairs have a carrier",
+    "antonym_negation": "main senses, similar adjectives, synonyms of words with antonyms",
     "dictionary_wordsense": "choice groups, and no definition that gives its word away",
     "property_conjunction": "balanced candidates with classes of concepts as labels",
     "property_conjunction_but_not": "balanced candidates with classes of concepts as labels",

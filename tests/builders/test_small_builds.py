@@ -54,7 +54,7 @@ def shown(manifest: dict[str, Any], built: Built, folder: Path) -> str:
         ("object_comparison", 10),
         ("multihop_comparison", 10),
         ("age_comparison", 2),
-        ("antonym_negation", 3),
+        ("antonym_negation", 2),
     ],
 )
 def test_a_build_in_one_split_has_a_card_that_says_so(

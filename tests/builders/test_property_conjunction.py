@@ -246,7 +246,7 @@ def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
         assert max(golds.values()) <= {BOTH: 60, EXCEPT: 12}[name]
         questions = Counter((row["question"], tuple(sorted(row["choice_nodes"]))) for row in rows)
         assert max(questions.values()) == 1
-        asked = Counter((row["relation"], str(row["arguments"]), row["concept"]) for row in rows)
+        asked = Counter((tuple(map(str, row["arguments"])), row["concept"]) for row in rows)
         assert max(asked.values()) == 1
     slots = Counter(
         one.removeprefix("Not")

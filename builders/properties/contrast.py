@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, contains, joined, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, joined, ragged_ranges, sorted_unique
 from kbprobe.columns import codes, positions, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
@@ -31,7 +31,7 @@ ALIKE_PROPERTIES = 0.3
 COMMON_SENSE = 0.1
 """A sense counts if it has at least this share of the uses of the word's commonest one."""
 
-DESCRIBED = 2
+DESCRIBED = 3
 """Objects that a relation must give a concept before silence on another says anything."""
 
 USUAL = 0.33
@@ -54,12 +54,6 @@ DOING = re.compile(r"verb\.|noun\.(?:act|cognition|communication|event|feeling|p
 CONCEPTNET_HOPS, WORDNET_HOPS = 2, 3
 """Hops of IsA over which properties are inherited."""
 
-DENIAL = 2
-"""Least weight of an edge that denies a property: one person's word is too little."""
-
-WHOLES = ("AtLocation", "IsA", "LocatedNear", "PartOf")
-"""Relations of a place with one that holds it."""
-
 OPPOSITES = ("Antonym", "DistinctFrom")
 """Relations that bring terms together without making either likelier of the other."""
 
@@ -70,7 +64,7 @@ class Edges(NamedTuple):
     start: Ints
     key: Ints
     opposite: Ints
-    weight: Floats
+    weight: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,19 +91,15 @@ class Support:
     isa_weight: float
 
     @cached_property
-    def said(self) -> Floats:
-        """The weight of the heaviest edge that says so; 0 where none does."""
-        return self._heaviest(positions(self.keys, self.edges.key))
+    def said(self) -> Bools:
+        """What some edge says."""
+        return self._table(self._place[self.edges.start], positions(self.keys, self.edges.key))
 
     @cached_property
-    def against(self) -> Floats:
-        """The weight of the heaviest edge of the opposite sign; 0 where there is none."""
-        return self._heaviest(positions(self.keys, self.edges.opposite))
-
-    @property
     def denied(self) -> Bools:
-        """What edges deny with `DENIAL` or more, and no less than others say it."""
-        return np.asarray((self.against >= DENIAL) & (self.against >= self.said))
+        """What some edge of the opposite sign says."""
+        opposite = positions(self.keys, self.edges.opposite)
+        return self._table(self._place[self.edges.start], opposite)
 
     @cached_property
     def holders(self) -> Ints:
@@ -145,7 +135,7 @@ class Support:
     def classified(self) -> Bools:
         """What WordNet calls the concept, in any of its senses, or a kind of it: IsA alone."""
         row = np.flatnonzero(self.relation == "IsA")
-        means = senses_of(self.conceptnet, self.wordnet, every=True)[:2]
+        means = senses_of(self.conceptnet, self.wordnet, every=True)
         size = max(len(self.conceptnet), len(self.wordnet), self.keys.size)
         named = Graph.from_edges(size, *means)
         objects = Graph.from_edges(size, self.keys[row] % len(self.conceptnet), row)
@@ -185,15 +175,6 @@ class Support:
         mine = fields[self.concepts]
         shared = mine.astype(np.float32) @ usual.T.astype(np.float32) > 0
         return np.asarray(shared | ~mine.any(axis=1, keepdims=True))
-
-    def field(self) -> Ints:
-        """(concepts,) the field of each concept's commonest sense as a noun or verb; -1: none."""
-        names, count = self.wordnet.synsets["lexname"], to_numpy(self.wordnet.senses["count"])
-        field = np.full(len(self.conceptnet), -1, dtype=np.int64)
-        concept, synset, sense = senses_of(self.conceptnet, self.wordnet, every=True)
-        order = np.lexsort((-sense, count[sense]))
-        field[concept[order]] = codes(names)[0][synset[order]]
-        return field[self.concepts]
 
     def of_one_kind(self) -> Bools:
         """What some edge says of a concept of the same kind.
@@ -272,24 +253,6 @@ class Support:
         count = np.searchsorted(ordered, wanted, side="right") - first
         start = self.edges.start[order[ragged_ranges(first, count)]]
         return self._table(self._place[start], np.repeat(which, count))
-
-    def by_place_within(self) -> Bools:
-        """What is found where some edge finds the concept, or in what holds that place."""
-        size = len(self.conceptnet)
-        found = np.isin(self.relation, "AtLocation")
-        at = np.flatnonzero(np.isin(self.edges.key // size, self.keys[found] // size))
-        whole = self.within()
-        position, place = whole.expand(self.edges.key[at] % size)
-        key = self.edges.key[at][position] // size * size + place
-        return self._table(self._place[self.edges.start[at][position]], positions(self.keys, key))
-
-    def within(self) -> Graph:
-        """From each term to those that some edge puts it in."""
-        cn = self.conceptnet
-        none = np.empty(0, dtype=np.int64)
-        parts = [cn.edges(name)[:2] for name in WHOLES if name in cn.relation_names]
-        start, end = joined([(none, none), *parts])
-        return Graph.from_edges(len(cn), cn.terms[start], cn.terms[end])
 
     def described(self) -> Bools:
         """Whether the concept is told enough by the property's relation: `DESCRIBED` objects."""
@@ -371,19 +334,12 @@ class Support:
 
     @cached_property
     def _senses(self) -> tuple[Ints, Ints]:
-        return senses_of(self.conceptnet, self.wordnet)[:2]
+        return senses_of(self.conceptnet, self.wordnet)
 
     @cached_property
     def _means(self) -> Graph:
         """From concepts to the synsets that they may name."""
         return Graph.from_edges(max(len(self.conceptnet), len(self.wordnet)), *self._senses)
-
-    def _heaviest(self, which: Ints) -> Floats:
-        weights = np.zeros((self.concepts.size, self.keys.size))
-        concept = self._place[self.edges.start]
-        known = (concept >= 0) & (which >= 0)
-        np.maximum.at(weights, (concept[known], which[known]), self.edges.weight[known])
-        return weights
 
     def _table(self, concept: Ints, which: Ints) -> Bools:
         """Mark cells; -1 in either array marks none."""
@@ -418,10 +374,8 @@ def _alike(
     return first[close], second[close]
 
 
-def senses_of(
-    conceptnet: ConceptNet, wordnet: WordNet, every: bool = False
-) -> tuple[Ints, Ints, Ints]:
-    """The nouns and verbs of WordNet that concepts may name: (concept, synset, sense), parallel.
+def senses_of(conceptnet: ConceptNet, wordnet: WordNet, every: bool = False) -> tuple[Ints, Ints]:
+    """The nouns and verbs of WordNet that concepts may name: (concept, synset), parallel.
 
     Beside the first sense, those that are rare in WordNet's tagged texts are left out, unless
     ``every`` one is wanted.
@@ -433,10 +387,10 @@ def senses_of(
     concept = positions(conceptnet.concepts["text"], lemmas)
     rows = np.flatnonzero((concept >= 0) & (pos <= POS.index("v")))
     if every:
-        return concept[rows], synset[rows], rows
+        return concept[rows], synset[rows]
     word = concept[rows] * 2 + pos[rows]
     most = np.zeros(2 * len(conceptnet), dtype=count.dtype)
     np.maximum.at(most, word, count[rows])
     first = to_numpy(wordnet.senses["number"])[rows] == 1
     rows = rows[first | (count[rows] >= COMMON_SENSE * most[word])]
-    return concept[rows], synset[rows], rows
+    return concept[rows], synset[rows]

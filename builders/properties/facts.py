@@ -22,34 +22,24 @@ from builders.engine.audit.ngrams import shares_a_word
 from builders.engine.drops import DropLog
 from builders.properties.contrast import Edges, Support
 from builders.properties.options import PropertyOptions
-from kb_cache.conceptnet.filter import NOUN, VERB, NoiseFilter, filter_noise, parts_of_speech
+from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
-from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, sorted_unique
 from kbprobe.columns import mask, single_chunk, to_numpy
 
-_FILE = resources.files("builders.properties") / "data" / "terms.yaml"
-_TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
-
-SHOWN = 2.0
-"""Concepts with an edge of this weight may be distractors."""
-
-DEEDS = ("UsedFor",)
-"""Relations whose objects may be a verb with its object: cut paper."""
-
-LIGHT = frozenset(_TERMS["light_verbs"])
-"""Verbs of which not even the next noun tells what is meant (go store, get shape)."""
+LOOSE = ("HasProperty", "IsA")
+"""Relations whose edges are the noisiest: they need more weight."""
 
 PLACE = "AtLocation"
 """The relation of most edges, and of the oddest: a pilot in a shower."""
 
-UNDISPUTED = 4
-"""A property of a gold has this many times the weight of the edges that deny it."""
-
 DOINGS = ("activity", "art", "exercise", "game", "hobby", "season", "sport")
 """What ConceptNet 4 says to be one of these has often lost its ending: to fish is a sport."""
 
+
+_FILE = resources.files("builders.properties") / "data" / "terms.yaml"
+_TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
 
 TOO_GENERAL = frozenset(_TERMS["too_general"])
 """Concepts of which next to everything has been said: neither asked for nor offered."""
@@ -86,11 +76,9 @@ class Evidence:
         object: (properties,) the object's id in ConceptNet.
         relation_names: the relations, each followed by its negation ("NotCapableOf").
         sure: what concepts have by edges that passed the noise filter.
-        said: (concepts, properties) what any edge says, noise included, and is not denied.
+        said: (concepts, properties) what any edge says, noise included, and none denies.
         lacks: (concepts, properties) what concepts can be said not to have.
-        denied: (concepts, properties) what edges of the opposite sign deny.
-        field: (concepts,) WordNet's lexicographer file of the main sense, a number; -1: none.
-        within: from places (ids in ConceptNet) to what holds them: from a pond to a park.
+        denied: (concepts, properties) what an edge of the opposite sign denies.
         rules: the options that say how strictly evidence was taken.
         dropped: how many edges were left out on the way.
     """
@@ -103,19 +91,18 @@ class Evidence:
     said: Bools
     lacks: Bools
     denied: Bools
-    field: Ints
-    within: Graph
+    rules: PropertyOptions
     dropped: DropLog
 
 
 def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Evidence:
     """Find out what has which property, and what can be said to lack it.
 
-    A concept has a property if an edge of enough weight says so, and edges that deny it have far
-    less. What is a kind of something by less than ``rules.min_weight_firm`` is so in WordNet too.
+    A concept has a property if an edge of enough weight says so. An edge of less weight than
+    ``rules.min_weight_loose`` counts only if some edge says the same of something that resembles
+    the concept.
 
-    A concept lacks a property if edges deny it: at least of weight 2, and of no less than those
-    that state it. It also does if nothing speaks for it: no edge,
+    A concept lacks a property if an edge denies it. It also does if nothing speaks for it: no edge,
     of whatever weight, gives it to the concept or to what the concept is a kind of; no more than
     ``rules.max_holders`` concepts have it (where half the world is found, anything may be); and, by
     the contrast "kind", nothing that resembles the concept has it, the concept has nothing that
@@ -124,34 +111,30 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     says the opposite, and only there.
     """
     edges = _edges_of(conceptnet, rules.relations)
-    shown, dropped = _fit_edges(conceptnet, wordnet, rules)
+    sure, dropped = _sure_edges(conceptnet, wordnet, rules)
+    keys, concepts = sorted_unique(sure.key), sorted_unique(sure.start)
     names = tuple(name for relation in rules.relations for name in (relation, f"Not{relation}"))
-    place = np.array(names)[shown.key // len(conceptnet)] == PLACE
-    heavy = shown.weight >= np.where(place, rules.min_weight_firm, rules.min_weight)
-    sure = lines_of(shown, dropped.keep("edges: too little weight for a gold", heavy))
-    keys, concepts = sorted_unique(sure.key), sorted_unique(shown.start)
     code = keys // len(conceptnet)
     relation = np.array(names)[code]
     telling = ~listed(single_chunk(conceptnet.concepts["text"]), TOO_GENERAL)
     support = Support(
-        conceptnet, wordnet, edges, concepts, keys, relation, telling, min(SHOWN, rules.min_weight)
+        conceptnet, wordnet, edges, concepts, keys, relation, telling, rules.min_weight
     )
     classified = support.classified()
-    spoken_for = (support.said > 0) | support.inherited() | classified
+    spoken_for = support.said | support.inherited() | classified
     spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
     cell = support.cell(sure.start, sure.key)
     weight = sure.weight
     if rules.contrast == "kind":
-        spoken_for |= support.of_one_kind() | support.of_alike() | support.by_alike()
-        spoken_for |= support.mentioned() | ~support.described() | support.by_kindred_object()
-        spoken_for |= support.usual_in_field() | support.by_place_within()
-        of_kind = (relation == "IsA")[cell % keys.size]
-        doubtful = of_kind & (weight < rules.min_weight_firm) & ~classified.ravel()[cell]
-        kept = dropped.drop("edges: IsA of little weight that WordNet does not know", doubtful)
+        likely = support.of_one_kind() | support.of_alike()
+        spoken_for |= likely | support.by_alike() | support.mentioned() | ~support.described()
+        spoken_for |= support.by_kindred_object() | support.usual_in_field()
+        kinds = relation == "IsA"
+        likely[:, kinds] = classified[:, kinds]
+        enough = np.where(kinds, rules.min_weight_firm, rules.min_weight_loose)[cell % keys.size]
+        doubtful = (weight < enough) & ~likely.ravel()[cell]
+        kept = dropped.drop("edges: little weight, and the same is said of nothing alike", doubtful)
         cell, weight = cell[kept], weight[kept]
-    disputed = support.said.ravel()[cell] < UNDISPUTED * support.against.ravel()[cell]
-    kept = dropped.drop("edges: disputed", disputed)
-    cell, weight = cell[kept], weight[kept]
     order = np.lexsort((-weight, cell))
     first = order[np.diff(cell[order], prepend=-1) > 0]
     return Evidence(
@@ -160,11 +143,10 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
         keys % len(conceptnet),
         names,
         Held(cell[first] // keys.size, cell[first] % keys.size, weight[first]),
-        (support.said > 0) & ~support.denied,
+        support.said & ~support.denied,
         support.denied | ~spoken_for,
         support.denied,
-        support.field(),
-        support.within(),
+        rules,
         dropped,
     )
 
@@ -189,18 +171,16 @@ def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
     return lines_of(edges, edges.start != edges.key % size)
 
 
-def _fit_edges(
+def _sure_edges(
     conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions
 ) -> tuple[Edges, DropLog]:
-    """The edges between fit terms, and how many were left out for what reason."""
+    """The edges that may make a gold true, and how many were left out for what reason."""
     size = len(conceptnet)
     asked = np.zeros(conceptnet.assertions.num_rows, dtype=np.bool_)
     for name in set(rules.relations) & set(conceptnet.relation_names):
         for negated in (False, True):
             asked[conceptnet.rows(name, negated)] = True
-    options = NoiseFilter(
-        min_weight=min(SHOWN, rules.min_weight), contradictions=False, known_terms=False
-    )
+    options = NoiseFilter(min_weight=rules.min_weight)
     filtered, report = filter_noise(conceptnet.select(asked), options, wordnet)
     dropped = DropLog({f"edges: {step.filter}": step.removed for step in report.steps})
     edges = _edges_of(filtered, rules.relations)
@@ -210,14 +190,12 @@ def _fit_edges(
     start, target = np.split(place, 2)
     texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(used))
     pos = parts_of_speech(texts, wordnet)
-    phrase = deeds(texts, wordnet)
     odd = unfit(texts, wordnet)
     tests = {
-        "part of speech unknown": (pos[start] == 0)
-        | ((pos[target] == 0) & ~(phrase[target] & np.isin(names, DEEDS))),
-        "UsedFor without a verb": (names == "UsedFor")
-        & (pos[target] & VERB == 0)
-        & ~phrase[target],
+        f"weight below {rules.min_weight_loose:g} ({' and '.join(LOOSE)})": np.isin(names, LOOSE)
+        & (code % 2 == 0)
+        & (edges.weight < rules.min_weight_loose),
+        "UsedFor without a verb": (names == "UsedFor") & (pos[target] & VERB == 0),
         "IsA of what is also a verb (to fish is a sport)": (names == "IsA")
         & listed(texts, frozenset(DOINGS))[target]
         & (pos[start] & VERB != 0),
@@ -243,19 +221,6 @@ def _vague(relation: npt.NDArray[np.str_], texts: pa.Array, target: Ints) -> Boo
 def listed(texts: pa.Array, terms: frozenset[str]) -> Bools:
     """Mark the texts that are on a list."""
     return mask(pc.is_in(texts, pa.array(sorted(terms), pa.string())))
-
-
-def deeds(texts: pa.Array, wordnet: WordNet) -> Bools:
-    """Mark phrases of a verb and a noun, its object: "cut paper"."""
-    words = pc.split_pattern(texts, " ", max_splits=1)
-    two = mask(pc.equal(pc.count_substring(texts, " "), 1))
-    verb, noun = (
-        parts_of_speech(pc.list_element(words.filter(pa.array(two)), at), wordnet) for at in (0, 1)
-    )
-    found = np.zeros(two.size, dtype=np.bool_)
-    light = listed(pc.list_element(words.filter(pa.array(two)), 0), LIGHT)
-    found[two] = (verb & VERB > 0) & (noun & NOUN > 0) & ~light
-    return found
 
 
 def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:

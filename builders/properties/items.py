@@ -14,25 +14,26 @@ from builders.english.inflection import gerund, past_participle
 from builders.english.nouns import Nouns
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
-from builders.properties.rows import Balance, PropertyPairs
+from builders.properties.rows import PropertyPairs
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk
 
-FREQUENCY_STEP, LENGTH_STEP = 0.5, 2
-"""Steps of frequency (Zipf) and length (characters) within which concepts look alike."""
+FREQUENCY_STEP, LONG, GENERAL = 0.5, 7, 10
+"""What tells concepts apart at a glance: steps of frequency (Zipf), from how many characters on
+they are long, and from how many kinds of them (IsA) on they are general."""
 
 
-def looks(conceptnet: ConceptNet, evidence: Evidence) -> Balance:
-    """What can be seen of choices by one who knows nothing of what they are."""
-    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(evidence.concept)).to_pylist()
-    zipf, length = zipf_frequencies(texts), np.array([len(text) for text in texts])
-    below = np.log1p(kinds_below(conceptnet)[evidence.concept])
-    steps = (zipf / FREQUENCY_STEP, length / LENGTH_STEP, below)
-    labels = (np.arange(len(texts)), evidence.field + 1, *(one.astype(np.int64) for one in steps))
-    return Balance(labels, (zipf, length.astype(np.float64), below), evidence.said)
+def look_classes(conceptnet: ConceptNet, concepts: Ints) -> Ints:
+    """Return a class for each concept: those of a class look alike to who knows nothing else."""
+    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(concepts)).to_pylist()
+    steps = np.floor(zipf_frequencies(texts) / FREQUENCY_STEP).astype(np.int64)
+    long = np.array([len(text) >= LONG for text in texts], dtype=np.int64)
+    general = (kinds_below(conceptnet)[concepts] >= GENERAL).astype(np.int64)
+    look = np.unique(4 * steps + 2 * long + general, return_inverse=True)[1]
+    return np.asarray(look, dtype=np.int64)
 
 
 def kinds_below(conceptnet: ConceptNet) -> Ints:
@@ -57,13 +58,6 @@ class PropertyForms(Nouns):
     def purpose(self, term: str) -> str:
         """Return why one does something: "to win", "for fun"."""
         return f"to {term}" if self.is_verb(term) else f"for {self.indefinite(term)}"
-
-    def use(self, term: str) -> str:
-        """Return what something is used for: "lying down", "cutting vegetables"."""
-        verb, space, noun = term.partition(" ")
-        if not space or self.is_verb(term):
-            return gerund(term)
-        return f"{gerund(verb)} {self.parts(noun)}"
 
     def word(self, relation: str, term: str) -> str:
         """Return an object in the form that a relation's phrase takes.
@@ -93,7 +87,7 @@ _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "MotivatedByGoal": PropertyForms.purpose,
     "PartOf": PropertyForms.with_determiner,
     "ReceivesAction": lambda _, term: past_participle(term),
-    "UsedFor": PropertyForms.use,
+    "UsedFor": lambda _, term: gerund(term),
 }
 """Relation -> the form of its object; of those that are not here it stays as it is."""
 
@@ -131,9 +125,7 @@ class PropertyLayout:
         self._pairs, self.question = np.unique(pairs, return_inverse=True)
         self._texts = single_chunk(conceptnet.concepts["text"])
         shown = np.concatenate([evidence.object[self._used], evidence.concept])
-        terms = self._texts.take(pa.array(shown)).to_pylist()
-        last_words = [term.rpartition(" ")[2] for term in terms]
-        self._forms = PropertyForms(wordnet, [*terms, *last_words])
+        self._forms = PropertyForms(wordnet, self._texts.take(pa.array(shown)).to_pylist())
 
     @cached_property
     def _used(self) -> Ints:

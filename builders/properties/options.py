@@ -46,7 +46,7 @@ class PropertyOptions(ProbeOptions):
         4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
     )
     split_shares: tuple[float, float, float] = Field(
-        (0.3, 0.1, 0.6),
+        (0.4, 0.25, 0.35),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
     conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
@@ -55,13 +55,19 @@ class PropertyOptions(ProbeOptions):
         ASKED, min_length=1, description="Relations to ask about, and their negations."
     )
     min_weight: float = Field(
-        3.0, ge=0, description="Least weight of an edge that makes a gold true (CN-100K: 1)."
+        2.0, ge=0, description="Least weight of an edge that makes a gold true (CN-100K: 1)."
+    )
+    min_weight_loose: float = Field(
+        3.0,
+        ge=0,
+        description="Edges of less weight do not count for IsA and HasProperty, the noisiest; for "
+        "others, only if something alike has the same property, and not for two places at once.",
     )
     min_weight_firm: float = Field(
         4.0,
         ge=0,
-        description="Least weight of edges of AtLocation, the oddest, and of IsA where WordNet "
-        "does not agree (CN-100K: 1).",
+        description="Least weight of edges that stand alone: that of a gold of "
+        "property_conjunction_but_not, and of IsA where WordNet does not agree.",
     )
     contrast: Literal["kind", "none"] = Field(
         "kind",
@@ -76,14 +82,11 @@ class PropertyOptions(ProbeOptions):
     )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
-        description="balanced: concepts of the same frequency, length and kind are distractors in "
-        "proportion to how often they are gold; uniform: every candidate alike.",
+        description="balanced: concepts of the same frequency, length and generality are "
+        "distractors in proportion to how often they are gold; uniform: every candidate alike.",
     )
     perturbations: int = Field(
-        1, ge=1, le=50, description="Times that a question is asked, with other distractors."
-    )
-    max_share: float = Field(
-        0.35, gt=0, le=1, description="Most of the properties asked about that are of one relation."
+        10, ge=1, le=50, description="Times that a question is asked, with other distractors."
     )
     cap_per_gold: int = Field(60, ge=0, description="Most rows with the same gold (0: no cap).")
 
@@ -102,4 +105,7 @@ class PropertyOptions(ProbeOptions):
 class ExceptionOptions(PropertyOptions):
     """Options of property_conjunction_but_not, of which there are more questions."""
 
-    cap_per_gold: int = Field(12, ge=0, description="Most rows with the same gold (0: no cap).")
+    perturbations: int = Field(
+        5, ge=1, le=50, description="Times that a question is asked, with other distractors."
+    )
+    cap_per_gold: int = Field(40, ge=0, description="Most rows with the same gold (0: no cap).")

@@ -19,13 +19,13 @@ from builders.engine.rows import plan_rows
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
-from kbprobe.arrays import Ints, contains, joined, lines_of, sorted_unique
+from kbprobe.arrays import Ints, joined, lines_of
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.properties.facts import Evidence
-    from builders.properties.rows import Askable, Offers
+    from builders.properties.rows import Askable, PropertyChoices
 
 
 def open_sources(options: PropertyOptions) -> ConceptNetFirst:
@@ -65,7 +65,9 @@ def property_conjunction_but_not(
     return _plan(sources, options, evidence, askable, both=False, rng=rng)
 
 
-_RULES = {"relations", "contrast", "max_holders", "min_weight", "min_weight_firm"}
+_RULES = {"relations", "contrast", "max_holders"} | {
+    f"min_weight{name}" for name in ("", "_loose", "_firm")
+}
 
 
 def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
@@ -129,51 +131,46 @@ def _drawn(
     askable: Askable,
     dropped: DropLog,
     rng: RandomGenerator,
-) -> tuple[Offers, Ints]:
+) -> tuple[PropertyChoices, Ints]:
     """Draw all rows, split by split; return them, and their splits."""
-    from builders.properties.items import looks
-    from builders.properties.rows import (
-        capped,
-        draw,
-        of_distinct_fields,
-        offered,
-        split_concepts,
-        with_both,
-    )
+    from builders.properties.items import look_classes
+    from builders.properties.rows import draw, repeated, split_concepts, with_both
 
     asking, sides = askable
     possible = with_both(sides, asking.gold.size)
     dropped.keep("questions without two kinds of distractors", possible)
     splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
     near = lines_of(sides, splits[asking.gold[sides.row]] == splits[sides.node])
-    offers = offered(near, asking.gold.size, options.choices - 1, rng.child("offers"))
-    offers = lines_of(offers, of_distinct_fields(evidence, asking.gold, offers))
-    lines = sorted_unique(offers.line)
-    left = np.zeros(asking.gold.size, dtype=np.bool_)
-    left[lines] = True
+    left = with_both(near, asking.gold.size)
     dropped.drop("questions whose distractors are in another split", possible & ~left)
+    row, near = repeated(
+        lines_of(near, left[near.row]),
+        options.perturbations,
+        options.choices // 2,
+        rng.child("copies"),
+    )
+    gold = asking.gold[row]
+    lines = np.arange(row.size, dtype=np.int64)
     if options.cap_per_gold:
-        kept = first_of_each(asking.gold[lines], options.cap_per_gold, rng.child("cap"), lines)
-        dropped.keep("questions beyond --cap-per-gold", kept)
-        lines = lines[kept]
-    relations = evidence.relation[np.stack(asking[1:], axis=1)[lines]] // 2
-    kept = capped(relations, options.max_share, rng.child("share"))
-    dropped.keep("questions beyond --max-share", kept)
-    offers = lines_of(offers, contains(lines[kept], offers.line))
-    balance = looks(conceptnet, evidence) if options.sampling == "balanced" else None
+        lines = np.flatnonzero(first_of_each(gold, options.cap_per_gold, rng.child("cap"), lines))
+    classes = look_classes(conceptnet, evidence.concept) if options.sampling == "balanced" else None
     drawn = joined(
         [
             draw(
-                lines_of(offers, splits[asking.gold[offers.line]] == split),
-                asking,
-                balance,
-                options.perturbations,
+                gold,
+                lines[splits[gold[lines]] == split],
+                near,
+                options.choices - 1,
+                classes,
                 rng.child("split", split),
             )
             for split in range(len(SPLITS))
         ]
     )
-    dropped["questions whose distractors cannot be balanced"] += int(
-        np.count_nonzero(kept) - sorted_unique(drawn.line).size
-    )
+    drawn = drawn._replace(line=row[drawn.line])
+    asked, made = np.zeros((2, asking.gold.size), dtype=np.bool_)
+    asked[row[lines]] = True
+    made[drawn.line] = True
+    dropped.drop("questions beyond --cap-per-gold", left & ~asked)
+    dropped.drop("questions whose distractors cannot be balanced", asked & ~made)
     return drawn, splits[asking.gold[drawn.line]]

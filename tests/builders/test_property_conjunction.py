@@ -93,26 +93,16 @@ class Reading:
 
     def lacks(self, concept: int, relation: str, target: int) -> bool:
         """Denied, or neither said of the concept nor of what it is said to be a kind of."""
-        if self.denied(concept, relation, target):
+        if self.says(concept, opposite(relation), target):
             return True
         return not any(
             self.says(one, relation, target) for one in {concept, *self.kinds_of(concept)}
         )
 
-    def denied(self, concept: int, relation: str, target: int) -> bool:
-        """Denied by an edge of weight 2 and more, and of no less than the one that says so."""
-        against = self.stated[opposite(relation)].get((concept, target), 0.0)
-        return against >= max(2, self.stated[relation].get((concept, target), 0.0))
-
     def holds(self, concept: int, relation: str, target: int) -> bool:
         """Said, and not denied."""
         said = self.says(concept, relation, target)
-        return said and not self.denied(concept, relation, target)
-
-    def sure(self, concept: int, relation: str, target: int) -> bool:
-        """Said by several people."""
-        weight = self.stated[relation].get((concept, target), 0.0)
-        return weight >= (4 if relation == "AtLocation" else 3)
+        return said and not self.says(concept, opposite(relation), target)
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +144,11 @@ def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent
     seen = 0
     for gold, first, second, nodes in drawn(reading.sources, BOTH):
         seen += 1
-        assert reading.sure(gold, *first)
-        assert reading.sure(gold, *second)
+        for relation, target in (first, second):
+            least = 3 if relation in ("IsA", "HasProperty") else 2
+            assert reading.stated[relation][gold, target] >= least
+        if first[0] == second[0] == "AtLocation":
+            assert min(reading.stated["AtLocation"][gold, one[1]] for one in (first, second)) >= 3
         sides = set()
         for node in nodes:
             assert node != gold
@@ -165,7 +158,7 @@ def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent
             assert reading.lacks(node, *(first, second)[side])
             sides.add(side)
         assert sides == {0, 1}
-    assert seen > {MINIATURE: 1, SAMPLE: 40}[extent]
+    assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
 
 
 def test_exceptions_have_the_first_property_and_not_the_second(
@@ -174,30 +167,18 @@ def test_exceptions_have_the_first_property_and_not_the_second(
     seen = 0
     for gold, first, second, nodes in drawn(reading.sources, EXCEPT):
         seen += 1
-        assert reading.sure(gold, *first)
+        assert reading.stated[first[0]][gold, first[1]] >= 4
         assert reading.lacks(gold, *second)
         assert not second[0].startswith("Not")
-        both, neither = sorted(nodes, key=lambda node: not reading.holds(node, *first))
-        assert reading.holds(both, *first)
-        assert reading.sure(both, *second)
-        assert reading.lacks(neither, *first)
-        assert reading.lacks(neither, *second)
+        tempting = 0
+        for node in nodes:
+            # Having the second property is what makes a distractor wrong.
+            assert reading.stated[second[0]][node, second[1]] >= 2
+            has = reading.holds(node, *first)
+            assert has or reading.lacks(node, *first)
+            tempting += has
+        assert tempting == 1
     assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
-
-
-@EACH
-def test_half_a_question_is_not_enough(reading: Reading, name: str) -> None:
-    """Who knows ConceptNet, and hears one property only, guesses among the choices that fit."""
-    right = np.array(
-        [
-            [
-                1 / sum(reading.holds(node, *one) == wanted for node in (gold, *nodes))
-                for one, wanted in ((first, True), (second, name == BOTH))
-            ]
-            for gold, first, second, nodes in drawn(reading.sources, name)
-        ]
-    )
-    assert right.mean(axis=0).max() <= 0.6
 
 
 @EACH
@@ -225,37 +206,25 @@ def test_splits_share_no_concept_and_mix_relations_alike(
     shown = [{node for row in rows for node in row["choice_nodes"]} for rows in splits.values()]
     assert len(set().union(*shown)) == sum(map(len, shown))
     mixes = []
-    if extent == MINIATURE and name == BOTH:
-        return  # A few dozen rows have no mix.
     for rows in (splits["train"], splits["validation"] + splits["test"]):
         counts = Counter(one for row in rows for one in row["relation"].split("+"))
         mixes.append({one: count / sum(counts.values()) for one, count in counts.items()})
     # Total variation: the share of properties that would have to be exchanged.
     names = mixes[0].keys() | mixes[1].keys()
-    bound = 0.15 if (extent, name) == (SAMPLE, EXCEPT) else 0.25
+    bound = {MINIATURE: 0.2, SAMPLE: 0.12}[extent]
     assert sum(abs(mixes[0].get(one, 0) - mixes[1].get(one, 0)) for one in names) / 2 < bound
 
 
 @EACH
 def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
     done = default[name]
-    least = {MINIATURE: {BOTH: 1, EXCEPT: 100}[name], SAMPLE: {BOTH: 450, EXCEPT: 2_500}[name]}
+    least = {MINIATURE: 400, SAMPLE: {BOTH: 4_483, EXCEPT: 3_000}[name]}
     assert done.manifest["counts"]["rows"] >= least[extent]
     for rows in rows_of(done).values():
         golds = Counter(row["choice_nodes"][row["answer"]] for row in rows)
-        assert max(golds.values()) <= {BOTH: 60, EXCEPT: 12}[name]
+        assert max(golds.values()) <= {BOTH: 60, EXCEPT: 40}[name]
         questions = Counter((row["question"], tuple(sorted(row["choice_nodes"]))) for row in rows)
         assert max(questions.values()) == 1
-        asked = Counter((tuple(map(str, row["arguments"])), row["concept"]) for row in rows)
-        assert max(asked.values()) == 1
-    slots = Counter(
-        one.removeprefix("Not")
-        for rows in rows_of(done).values()
-        for row in rows
-        for one in row["relation"].split("+")
-    )
-    if extent == SAMPLE:
-        assert max(slots.values()) <= 0.38 * sum(slots.values())
     audit = done.manifest["audit"]
     assert audit["flags"] == []
     assert abs(audit["baselines"]["choice-only model"]["all"]["accuracy"] - 1 / 3) <= 0.05
@@ -307,7 +276,7 @@ def test_what_options_refuse(conceptnet: str) -> None:
     with pytest.raises(UsageError, match="--choices"):
         model.parse({"choices": 2}, BOTH)
     with pytest.raises(UsageError, match="no question is left to ask"):
-        built(conceptnet, BOTH, min_weight=10_000, relations=("IsA",))
+        built(conceptnet, BOTH, min_weight_loose=10_000, relations=("IsA",))
     with pytest.raises(UsageError, match="kb-cache fetch conceptnet"):
         built("never-fetched", BOTH)
 
@@ -362,17 +331,6 @@ def test_the_phrase_of_each_relation(conceptnet: str, relation: str) -> None:
         stem = Environment(autoescape=False).from_string(text).render(properties=properties)
         assert "  " not in stem
         assert stem.count(" and ") == 1
-
-
-def test_a_verb_with_its_object() -> None:
-    terms = ["cut vegetable", "tell time", "lie down", "comb hair"]
-    forms = PropertyForms(load_wordnet(), [*terms, "vegetable", "time", "down", "hair"])
-    assert [forms.word("UsedFor", term) for term in terms] == [
-        "cutting vegetables",
-        "telling time",
-        "lying down",
-        "combing hair",
-    ]
 
 
 def test_relations_asked_about_are_enough() -> None:

@@ -46,7 +46,7 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
-    quick={"pos": ("verb",)},
+    quick={"pos": ("adjective",)},
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
     """Is it "not" or "really" hot, if it is cold?"""

@@ -34,6 +34,9 @@ COMMON_SENSE = 0.1
 DESCRIBED = 3
 """Objects that a relation must give a concept before silence on another says anything."""
 
+DENIAL = 2.0
+"""Weight from which an edge denies a property: one volunteer alone does not."""
+
 USUAL = 0.33
 """A property of which this share of holders is of one field is usual in that field."""
 
@@ -97,9 +100,12 @@ class Support:
 
     @cached_property
     def denied(self) -> Bools:
-        """What some edge of the opposite sign says."""
-        opposite = positions(self.keys, self.edges.opposite)
-        return self._table(self._place[self.edges.start], opposite)
+        """What edges deny with `DENIAL` or more, and with no less than others say it."""
+        said, against = (
+            self._weights(positions(self.keys, key))
+            for key in (self.edges.key, self.edges.opposite)
+        )
+        return np.asarray((against >= DENIAL) & (against >= said))
 
     @cached_property
     def holders(self) -> Ints:
@@ -346,6 +352,14 @@ class Support:
         table = np.zeros((self.concepts.size, self.keys.size), dtype=np.bool_)
         known = (concept >= 0) & (which >= 0)
         table[concept[known], which[known]] = True
+        return table
+
+    def _weights(self, which: Ints) -> npt.NDArray[np.float64]:
+        """Return the greatest weight of an edge of each cell, given by each edge's property."""
+        table = np.zeros((self.concepts.size, self.keys.size))
+        concept = self._place[self.edges.start]
+        known = (concept >= 0) & (which >= 0)
+        np.maximum.at(table, (concept[known], which[known]), self.edges.weight[known])
         return table
 
     def _properties_of(self, concept: Ints, other: Ints) -> Bools:

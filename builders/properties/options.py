@@ -88,7 +88,7 @@ class PropertyOptions(ProbeOptions):
     perturbations: int = Field(
         10, ge=1, le=50, description="Times that a question is asked, with other distractors."
     )
-    cap_per_gold: int = Field(60, ge=0, description="Most rows with the same gold (0: no cap).")
+    cap_per_gold: int = Field(70, ge=0, description="Most rows with the same gold (0: no cap).")
 
     @field_validator("relations")
     @classmethod

@@ -21,8 +21,8 @@ MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
 CHANGED: Mapping[str, str] = {
     "antonym_negation": "main senses, similar adjectives, synonyms of words with antonyms",
     "dictionary_wordsense": "choice groups, and no definition that gives its word away",
-    "property_conjunction": "balanced candidates with classes of concepts as labels",
-    "property_conjunction_but_not": "balanced candidates with classes of concepts as labels",
+    "property_conjunction": "balanced candidates; a denial by one volunteer does not count",
+    "property_conjunction_but_not": "balanced candidates; a denial by one volunteer does not count",
     "taxonomy_conjunction": "distractors at the gold's level, true of neither word",
 }
 

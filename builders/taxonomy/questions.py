@@ -260,12 +260,24 @@ class AskableTaxonomy:
         """Row bounds of each word's pairs."""
         return np.searchsorted(self.pairs.word, np.arange(len(self.taxonomy) + 1))
 
+    @cached_property
+    def _keys(self) -> Ints:
+        """Sorted keys ``word * len(taxonomy) + answer`` of the pairs."""
+        return self.pairs.word * len(self.taxonomy) + self.pairs.answer
+
     def hops(self, words: Ints, answers: Ints) -> Ints:
         """Return for parallel arrays the edges from a word to an answer, 0 if it is none."""
-        size, pairs = len(self.taxonomy), self.pairs
-        key, wanted = pairs.word * size + pairs.answer, words * size + answers
-        at = np.minimum(np.searchsorted(key, wanted), key.size - 1)
-        return np.where(key[at] == wanted, pairs.hops[at], 0)
+        wanted = words * len(self.taxonomy) + answers
+        at = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
+        return np.where(self._keys[at] == wanted, self.pairs.hops[at], 0)
+
+    def _answers(self, own: Ints) -> tuple[Ints, Ints]:
+        """Return all that the words of some pairs are: positions in ``own``, and answers."""
+        word = self.pairs.word[own]
+        start = self._bounds[word]
+        lengths = self._bounds[word + 1] - start
+        position = np.repeat(np.arange(own.size, dtype=np.int64), lengths)
+        return position, self.pairs.answer[ragged_ranges(start, lengths)]
 
     def word_pairs(self, family: str, rng: RandomGenerator, dropped: DropLog) -> WordPairs:
         """Find pairs of words that share an answer, each with what may stand beside it."""
@@ -296,26 +308,19 @@ class AskableTaxonomy:
 
     def _of_one_alone(self, x: Ints, y: Ints) -> Candidates:
         """What one word is and the other is not: the paper's distractors."""
-        pairs = self.pairs
         parts = []
         for side, (own, foreign) in enumerate(((x, y), (y, x))):
-            start = self._bounds[pairs.word[own]]
-            lengths = self._bounds[pairs.word[own] + 1] - start
-            row = np.repeat(np.arange(own.size, dtype=np.int64), lengths)
-            node = pairs.answer[ragged_ranges(start, lengths)]
-            kept = self.deniable(pairs.word[foreign[row]], node)
+            row, node = self._answers(own)
+            kept = self.deniable(self.pairs.word[foreign[row]], node)
             parts.append(Candidates(row[kept], node[kept], np.full(int(kept.sum()), side)))
         return joined(parts)
 
     def _nearest(self, x: Ints, y: Ints) -> Bools:
         """Mark pairs that are nothing more specific in common than their answer."""
-        pairs, size = self.pairs, len(self.taxonomy)
-        start = self._bounds[pairs.word[x]]
-        lengths = self._bounds[pairs.word[x] + 1] - start
-        row = np.repeat(np.arange(x.size, dtype=np.int64), lengths)
-        other = pairs.answer[ragged_ranges(start, lengths)]
-        closer = self.general[other] < self.general[pairs.answer[x[row]]]
-        shared = contains(pairs.word * size + pairs.answer, pairs.word[y[row]] * size + other)
+        row, other = self._answers(x)
+        closer = self.general[other] < self.general[self.pairs.answer[x[row]]]
+        wanted = self.pairs.word[y[row]] * len(self.taxonomy) + other
+        shared = contains(self._keys, wanted)
         found = np.ones(x.size, dtype=np.bool_)
         found[row[closer & shared]] = False
         return found

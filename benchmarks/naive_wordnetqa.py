@@ -364,6 +364,7 @@ class Generator:
             "triples": question.triples,
             "premise": "",
             "hypothesis": "",
+            "flags": [],
             "schema_version": SCHEMA_VERSION,
         }
 

@@ -35,7 +35,8 @@ def add_canary_column(folder: Path, output: Path) -> None:
         raise UsageError(f"{output} exists already. Name another folder.")
     text = canary_of(manifest["probe"], manifest["request"]["seed"])
     with replacing_folder(output) as aside:
-        files = [_copied(folder, aside, entry, text) for entry in manifest["files"]]
+        features = item_schema(manifest["schema_version"], canary=True).metadata
+        files = [_copied(folder, aside, entry, text, features) for entry in manifest["files"]]
         manifest |= {"files": files, "canary_column": True}
         write_manifest(aside, manifest)
         front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
@@ -43,13 +44,14 @@ def add_canary_column(folder: Path, output: Path) -> None:
         (aside / CARD).write_text(card, encoding="utf-8")
 
 
-def _copied(folder: Path, aside: Path, entry: dict[str, Any], text: str) -> dict[str, Any]:
+def _copied(
+    folder: Path, aside: Path, entry: dict[str, Any], text: str, features: dict[bytes, bytes]
+) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = aside / entry["path"]
     path.parent.mkdir(parents=True, exist_ok=True)
-    features = item_schema(canary=True).metadata
     with pq.ParquetFile(folder / entry["path"]) as source:
         field = pa.field(COLUMN, pa.string())
         schema = source.schema_arrow.append(field)

@@ -140,7 +140,7 @@ def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
             one.type,
             {"fileObject": {"@id": entry.path}, "extract": {"column": one.name}},
         )
-        for one in item_schema(layout.canary_column)
+        for one in item_schema(layout.schema_version, layout.canary_column)
     ]
     return {
         "@type": "cr:RecordSet",

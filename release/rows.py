@@ -34,7 +34,7 @@ def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from kbprobe.format.items import COLUMNS, arrow_schema
+    from kbprobe.format.items import ADDED, COLUMNS, arrow_schema
 
     if damage := damaged_files(folder, {"files": [entry]}):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
@@ -42,7 +42,11 @@ def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
     schema = arrow_schema()
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path, columns=list(COLUMNS)).cast(schema)
+            table = pq.read_table(path, columns=list(COLUMNS))
+            for name in ADDED.keys() - set(table.column_names):
+                field = schema.field(name)
+                table = table.append_column(field, pa.array([[]] * len(table), field.type))
+            return table.select(list(COLUMNS)).cast(schema)
         with path.open(encoding="utf-8") as lines:
             return pa.Table.from_pylist([json.loads(line) for line in lines], schema)
     except (pa.ArrowException, ValueError, KeyError) as error:

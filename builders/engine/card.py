@@ -13,6 +13,7 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 
 from builders.engine.audit.report import missing_baselines
+from builders.engine.flags import left_out
 from builders.engine.request import Request
 from kbprobe.errors import how_to_install
 from kbprobe.format.attribution import (
@@ -81,6 +82,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         ],
         cluster_sizes=_cluster_sizes(configs[DEFAULT_CONFIG]),
         cell_names=list(dict.fromkeys(name for row in cells.values() for name in row)),
+        flags=_flags(manifest, request),
         limits=limits(manifest, request.probe.setup),
         columns=[
             (name, _type_name(arrow_schema().field(name).type), COLUMNS[name]) for name in COLUMNS
@@ -180,6 +182,16 @@ def first_row(splits: Mapping[str, Items]) -> dict[str, Any]:
     """Return the first row of a config."""
     row: dict[str, Any] = plain(next(iter(splits.values())).table(0, 1)).to_pylist()[0]
     return row
+
+
+def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int]]:
+    """Return the probe's flags: what each says, and how many rows have it or are left out by it."""
+    counts = manifest["counts"]
+    if request.options.tier == "full":
+        held = counts.get("flags", {})
+    else:
+        held = {name: counts["dropped"].get(left_out(name), 0) for name in request.probe.flags}
+    return [(name, text, held.get(name, 0)) for name, text in request.probe.flags.items()]
 
 
 def _cluster_sizes(splits: Mapping[str, Items]) -> ClusterSizes:

@@ -6,9 +6,9 @@ A probe's own options extend :class:`ProbeOptions`.
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from kbprobe.options import Options
 
@@ -19,6 +19,11 @@ RANDOM = "random"
 class ProbeOptions(Options):
     """Options common to all probes."""
 
+    tier: Literal["clean", "full"] = Field(
+        "clean",
+        description="clean: what a careful person answers; full: also what the column flags names "
+        "as doubtful.",
+    )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: int = Field(
         3000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
@@ -55,7 +60,14 @@ class DrawOptions(ProbeOptions):
         description="balanced: each text is a distractor in proportion to how often it is gold; "
         "uniform: every candidate alike, as published.",
     )
-    perturbations: int = Field(1, ge=1, description="Rows for each question, family and distance.")
+    every_family: bool = Field(
+        False,
+        description="Ask each question with distractors of every family and distance, as "
+        "published, instead of one (needs --tier full).",
+    )
+    perturbations: int = Field(
+        1, ge=1, description="Rows for each question, family and distance under --every-family."
+    )
     max_fill: int | None = Field(
         None,
         ge=0,
@@ -65,6 +77,17 @@ class DrawOptions(ProbeOptions):
     cap_per_gold: int = Field(
         40, ge=0, description="Most questions with the same gold in a split (0: no cap)."
     )
+
+    @model_validator(mode="after")
+    def _repeats_only_in_full(self) -> Self:
+        if self.every_family and self.tier != "full":
+            raise ValueError(
+                "--every-family asks questions again, which tells their answer to whoever sees "
+                "several rows; add --tier full"
+            )
+        if self.perturbations > 1 and not self.every_family:
+            raise ValueError("--perturbations asks questions again; add --every-family --tier full")
+        return self
 
     @property
     def fills(self) -> int:

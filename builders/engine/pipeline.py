@@ -301,6 +301,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
         **({"unlabelled": unlabelled} if unlabelled else {}),
         "filled_choices": int((origin.choice_family[:, 1:] != family[:, None]).sum()),
         "cells": cells,
+        **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},
     }
 

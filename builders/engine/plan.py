@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from builders.engine.flags import Flags
 from builders.engine.strategies import AnyWording, FromKnowledgeBase, Shuffled
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.format.items import Coded
@@ -253,6 +254,7 @@ class Plan:
         variants: config -> a plan that asks some of these questions otherwise, each under the same
             key: other texts, maybe another gold among the same choices. Each of this plan's
             questions then has one row.
+        flags: what keeps each row out of the clean tier; None: nothing.
         dropped: what was left out on the way, in words -> how many.
     """
 
@@ -268,6 +270,7 @@ class Plan:
     answers: FromKnowledgeBase = field(default_factory=FromKnowledgeBase)
     sub_questions: Mapping[str, Plan] = field(default_factory=dict)
     variants: Mapping[str, Plan] = field(default_factory=dict)
+    flags: Flags | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -290,6 +293,7 @@ class Plan:
             question=self.question[rows],
             nodes=self.nodes[rows],
             split=self.split[rows],
+            flags=None if self.flags is None else self.flags.take(rows),
             **{
                 name: getattr(self, name).take(rows)
                 for name in ("family", "cluster", "provenance", "order", "answers")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from builders.engine.draw.balanced import first_of_each
-from builders.engine.draw.families import Family, QuestionBatch, Truth, perturb
+from builders.engine.draw.families import Family, QuestionBatch, Truth, draw_once, perturb
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FromKnowledgeBase, Shuffled
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, ragged_ranges
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -43,6 +44,7 @@ def plan_rows(
     answers: FromKnowledgeBase | None = None,
     sub_questions: Mapping[str, Plan] | None = None,
     variants: Mapping[str, Plan] | None = None,
+    flags: Flags | None = None,
     dropped: Mapping[str, int] | None = None,
 ) -> Plan:
     """Make a plan from arrays; what is the same in all rows may be one number.
@@ -83,6 +85,7 @@ def plan_rows(
         answers=answers or FromKnowledgeBase(),
         sub_questions=sub_questions or {},
         variants=variants or {},
+        flags=flags,
         dropped=dropped or {},
     )
 
@@ -93,6 +96,12 @@ def named_clusters(labels: Sequence[str]) -> Coded:
     number = {name: at for at, name in enumerate(names)}
     codes = np.array([number[label] for label in labels], dtype=np.int64)
     return Coded(pa.array(names, pa.string()), codes)
+
+
+HOPS = 64
+"""More hops than any gold is away from its concept."""
+
+TOO_FEW = "too few distractors, or they cannot be balanced"
 
 
 class Asking(NamedTuple):
@@ -125,61 +134,76 @@ def draw_plan(
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
+    flags: Flags | None = None,
 ) -> Plan:
-    """Split and cap the questions, then ask each with the distractors of every family.
+    """Split and cap the questions of a tier, then draw distractors for them.
 
     ``asking`` points into ``questions``, ``choices`` and ``facts``; ``families`` makes the families
     of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
-    gold's kind (``kinds``: a part of speech for each node). What is left out is added to
-    ``dropped``.
+    gold's kind (``kinds``: a part of speech for each node). ``flags`` are those of the lines of
+    ``asking``. What is left out is added to ``dropped``.
+
+    Questions with the same concept and gold, in other contexts, get the same distractors: all of
+    their choices then recur, not the gold alone.
 
     Raises:
         UsageError: nothing is left to ask.
     """
+    flags = Flags.none(asking.gold.size) if flags is None else flags
+    keep = flags.of_tier(options.tier, dropped)
+    asking, flags = asking.take(keep), flags.take(keep)
     split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
     if options.cap_per_gold:
         cell, identity = asking.gold * 3 + split, asking.question * 64 + asking.hops
         first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
         keep = dropped.keep("beyond --cap-per-gold", first)
-        asking, split = asking.take(keep), split[keep]
+        asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     dropped.require(asking.gold.size)
-    wanted = list(families(asking))
-    parts = list(
-        perturb(
-            QuestionBatch(asking.concept, asking.gold, split, kinds[asking.gold]),
-            wanted,
-            truth,
-            kinds,
-            distractors=options.choices - 1,
-            max_fill=min(options.fills, options.choices - 2),
-            sampling=options.sampling,
-            repeats=options.perturbations,
-            rng=rng.child("distractors"),
-        )
-    )
-    for label in dict.fromkeys(family.label for family in wanted):
-        made = sum(part.rows.size for part in parts if part.family.label == label)
-        missing = asking.gold.size * options.perturbations - made
-        dropped[f"{label}: too few distractors, or they cannot be balanced"] += missing
+    # What distractors are drawn for: (concept, gold, hops), and the questions of each.
+    key = (asking.concept * truth.size + asking.gold) * HOPS + asking.hops
+    _, first_line, drawn_for = np.unique(key, return_index=True, return_inverse=True)
+    drawn = asking.take(first_line)
+    wanted = list(families(drawn))
+    batch = QuestionBatch(drawn.concept, drawn.gold, split[first_line], kinds[drawn.gold])
+    shared: dict[str, Any] = {
+        "distractors": options.choices - 1,
+        "max_fill": min(options.fills, options.choices - 2),
+        "sampling": options.sampling,
+        "rng": rng.child("distractors"),
+    }
+    if options.every_family:
+        parts = list(perturb(batch, wanted, truth, kinds, repeats=options.perturbations, **shared))
+        for label in dict.fromkeys(family.label for family in wanted):
+            made = sum(part.rows.size for part in parts if part.family.label == label)
+            missing = drawn.gold.size * options.perturbations - made
+            dropped[f"{label}: {TOO_FEW}"] += missing
+    else:
+        parts = list(draw_once(batch, wanted, truth, kinds, **shared))
+        dropped[TOO_FEW] += drawn.gold.size - sum(part.rows.size for part in parts)
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
-    rows = np.concatenate([part.rows for part in parts])
     sizes = [part.rows.size for part in parts]
     family = np.repeat([1 + names.index(part.family.name) for part in parts], sizes)
     distance = np.repeat([part.family.distance for part in parts], sizes)
     filled = np.concatenate([part.filled for part in parts])
+    distractors = np.concatenate([part.nodes for part in parts])
+    # Each draw becomes a row for every question that it was made for.
+    order = np.argsort(drawn_for, kind="stable")
+    asked_by = np.bincount(drawn_for)
+    start = np.cumsum(asked_by) - asked_by
+    pair = np.concatenate([part.rows for part in parts])
+    rows = order[ragged_ranges(start[pair], asked_by[pair])]
+    draw = np.repeat(np.arange(pair.size), asked_by[pair])
+    family, distance, filled = family[draw], distance[draw], filled[draw]
     some = asking.take(rows)
-    gold = some.gold[:, None]
     # The widest arrays of a plan, and the ones that are copied most, are kept narrow.
     random = np.int8(1 + names.index(RANDOM))
     of_family, of_distance = family.astype(np.int8)[:, None], distance.astype(np.int8)[:, None]
     return plan_rows(
         questions=questions,
         choices=choices,
-        nodes=np.concatenate(
-            [gold, np.concatenate([part.nodes for part in parts])], axis=1, dtype=np.int32
-        ),
+        nodes=np.concatenate([some.gold[:, None], distractors[draw]], axis=1, dtype=np.int32),
         split=split[rows],
         families=names,
         concept=some.concept,
@@ -194,5 +218,6 @@ def draw_plan(
         choice_hops=np.concatenate(
             [some.hops.astype(np.int8)[:, None], np.where(filled, np.int8(0), of_distance)], axis=1
         ),
+        flags=flags.take(rows),
         dropped=dropped,
     )

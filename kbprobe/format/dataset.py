@@ -57,7 +57,7 @@ def data_folder(folder: Path, config: str) -> Path:
 def _write_parquet(folder: Path, config: str, split: str, items: Items) -> WrittenFile:
     import pyarrow.parquet as pq
 
-    from kbprobe.format.items import huggingface_metadata
+    from kbprobe.format.items import arrow_schema
 
     path = data_folder(folder, config) / f"{split}-00000-of-00001.parquet"
     digest = hashlib.sha256()
@@ -80,7 +80,7 @@ def _write_parquet(folder: Path, config: str, split: str, items: Items) -> Writt
                 )
             writer.write_table(table, row_group_size=ROWS_PER_GROUP)
         if writer is not None:
-            writer.add_key_value_metadata({"huggingface": huggingface_metadata()})
+            writer.add_key_value_metadata(arrow_schema().metadata)
     finally:
         if writer is not None:
             writer.close()

@@ -18,7 +18,7 @@ from kbprobe.format.setups import SETUPS
 if TYPE_CHECKING:
     import datasets
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 UNKNOWN = -1
 """The ``answer`` of a row that has none yet; its ``answerKey`` is empty."""
 
@@ -50,11 +50,15 @@ COLUMNS: dict[str, str] = {
     "fact_ids": "For each of `triples` the id of the row of another config that asks for it.",
     "premise": "First sentence of an NLI pair.",
     "hypothesis": "Second sentence of an NLI pair.",
+    "flags": "What keeps the row out of the clean tier (empty: nothing).",
     "schema_version": "Version of this schema.",
 }
 """Every column, in order, and what it holds."""
 
-_STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids")
+ADDED = {"flags": "1.1"}
+"""The schema version that brought a column, of those that the first did not have."""
+
+_STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids", "flags")
 _INTS = ("answer", "hops", "distractor_hops")
 
 
@@ -73,15 +77,20 @@ def _field_type(name: str) -> pa.DataType:
     return pa.int32() if name in _INTS else pa.string()
 
 
-def arrow_schema() -> pa.Schema:
-    """Return the item as an Arrow schema, carrying the ``huggingface`` metadata."""
-    schema = pa.schema([(name, _field_type(name)) for name in COLUMNS])
-    return schema.with_metadata({"huggingface": huggingface_metadata()})
+def arrow_schema(version: str = SCHEMA_VERSION) -> pa.Schema:
+    """Return the item as an Arrow schema, carrying the ``huggingface`` metadata.
+
+    ``version`` may be an earlier one of the same major version, which has fewer columns.
+    """
+    minor = int(version.split(".")[1])
+    names = [name for name in COLUMNS if int(ADDED.get(name, "1.0").split(".")[1]) <= minor]
+    schema = pa.schema([(name, _field_type(name)) for name in names])
+    return schema.with_metadata({"huggingface": huggingface_metadata(schema)})
 
 
-def huggingface_metadata() -> str:
+def huggingface_metadata(schema: pa.Schema) -> str:
     """Return the metadata by which ``datasets`` finds its Features in a Parquet file."""
-    features = {name: _feature(_field_type(name)) for name in COLUMNS}
+    features = {field.name: _feature(field.type) for field in schema}
     return json.dumps({"info": {"features": features}}, separators=(",", ":"))
 
 

@@ -75,11 +75,11 @@ def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
         yield failure("croissant", problem, CROISSANT, "Remove it: publishing writes it anew.")
 
 
-def item_schema(canary: bool) -> pa.Schema:
+def item_schema(version: str, canary: bool) -> pa.Schema:
     """Return the schema of data files, Features included: the item's, and the canary's column."""
     import pyarrow as pa
 
-    schema = arrow_schema()
+    schema = arrow_schema(version)
     if not canary:
         return schema
     metadata = json.loads(schema.metadata[b"huggingface"])
@@ -94,7 +94,7 @@ def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
     import pyarrow.parquet as pq
 
     wrong, rows = [], []
-    expected = item_schema(layout.canary_column)
+    expected = item_schema(layout.schema_version, layout.canary_column)
     for entry in layout.files:
         path = folder / entry.path
         if not path.is_file() or path.suffix != ".parquet":

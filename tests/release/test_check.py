@@ -19,7 +19,7 @@ import pytest
 
 import release
 from kbprobe.errors import UsageError
-from kbprobe.format.items import arrow_schema, huggingface_metadata
+from kbprobe.format.items import arrow_schema
 from release.checks.checking import Report, check
 from release.cli import main
 
@@ -55,7 +55,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     """Write as build-probe does: with Features, without Arrow's own schema."""
     with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
-        writer.add_key_value_metadata({"huggingface": huggingface_metadata()})
+        writer.add_key_value_metadata(arrow_schema().metadata)
 
 
 def record(folder: Path, path: Path) -> None:

@@ -1,8 +1,10 @@
-"""From questions to rows: every question asked once for each family of distractors.
+"""From questions to rows: distractors for each question from pools of related nodes.
 
 A family is a pool of nodes for each key (the concept, its gold, or the gold's part of speech).
 Asking the same question again with distractors of another family, or of another distance, is a
-*perturbation* in the sense of Richardson & Sabharwal (TACL 2020, section 3.2).
+*perturbation* in the sense of Richardson & Sabharwal (TACL 2020, section 3.2): :func:`perturb`.
+The choice that all rows of a question have in common is then its gold, so that whoever sees
+several of them need not know the answer. :func:`draw_once` asks each question once.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -256,6 +258,49 @@ def perturb(
     # gathers without holding the interpreter's lock.
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         yield from pool.map(draw, jobs)
+
+
+def draw_once(
+    asked: QuestionBatch,
+    families: Sequence[Family],
+    truth: Truth,
+    node_kind: Ints,
+    *,
+    distractors: int,
+    max_fill: int,
+    sampling: str,
+    rng: RandomGenerator,
+) -> Iterator[Perturbation]:
+    """Draw distractors for every question once, from one of the families.
+
+    Each question gets one of the families other than ``random``, with equal chance, whatever its
+    pools hold. Rows of a family are those of this random part that :func:`perturb` draws for all
+    questions: balanced for the part alone, most pools would be too small. What a family cannot
+    serve is asked with random distractors, if those are among the families, and is else left out;
+    they are balanced for the questions that get them. The arguments are those of :func:`perturb`.
+    """
+    draw = partial(
+        perturb,
+        truth=truth,
+        node_kind=node_kind,
+        distractors=distractors,
+        max_fill=max_fill,
+        sampling=sampling,
+        repeats=1,
+        rng=rng,
+    )
+    lines = np.arange(asked.gold.size, dtype=np.int64)
+    related = [family for family in families if family.name != RANDOM]
+    number = {family.label: at for at, family in enumerate(related)}
+    chosen = rng.child("family").below(max(len(related), 1), asked.concept, asked.gold)
+    left = np.ones(lines.size, dtype=np.bool_)
+    for part in draw(asked, related):
+        mine = chosen[part.rows] == number[part.family.label]
+        left[part.rows[mine]] = False
+        yield Perturbation(part.family, part.rows[mine], part.nodes[mine], part.filled[mine])
+    rest = lines[left]
+    for part in draw(asked.take(rest), [family for family in families if family.name == RANDOM]):
+        yield part._replace(rows=rest[part.rows])
 
 
 def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:

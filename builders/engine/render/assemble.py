@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.partial_input import PartialInput, has_constant_choices
 from builders.engine.audit.report import AuditRows
+from builders.engine.flags import Flags
 from builders.engine.plan import Plan
 from builders.engine.render.controls import render_controls
 from builders.engine.render.jinja import fields_of, render_batch
@@ -201,6 +202,7 @@ def assemble(
             {name: getattr(origin.facts, name) for name in ("subject", "relation", "object")},
         ),
         "fact_ids": _fact_ids(plan, sub_questions),
+        "flags": (plan.flags or Flags.none(len(plan))).column(),
         "schema_version": SCHEMA_VERSION,
     }
     keys, chance = plan.questions.key[used], rng.child("controls")

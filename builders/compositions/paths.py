@@ -52,7 +52,13 @@ class QuestionText(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _bare_text(cls, value: Any) -> Any:
-        return {"text": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"text": value}
+        from builders.engine.render.template_file import ALL_WORDS, key_words_of_text
+
+        if isinstance(value, dict) and value.get("key_words") == ALL_WORDS:
+            return {**value, "key_words": key_words_of_text(value.get("text"), [ENTITY])}
+        return value
 
     @model_validator(mode="after")
     def _is_sound(self) -> QuestionText:

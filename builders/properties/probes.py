@@ -20,7 +20,7 @@ from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, joined, lines_of
-from kbprobe.format.setups import SPLITS
+from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _DECLARED: dict[str, Any] = {
     "open": open_sources,
     "question_fields": ("properties", "relation_1", "object_1", "relation_2", "object_2"),
     "choice_fields": ("concept",),
+    "controls": (NO_LANGUAGE, PERTURBED),
     "paper": "olmpics",
 }
 

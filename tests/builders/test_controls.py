@@ -21,13 +21,22 @@ import builders
 import kbprobe
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe, probe
-from builders.engine.render.controls import NONSENSE
+from builders.engine.render.controls import (
+    NONSENSE,
+    nonsense_answers,
+    nonsense_in,
+    perturbed,
+)
 from builders.engine.render.jinja import TemplateError, render_batch
+from builders.engine.render.questions import QuestionBatch
 from builders.engine.render.rewrites import SEPARATOR, BlankArguments, KeepArguments, ReplaceWords
+from builders.engine.render.template_file import Wording, key_words_of_text
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files
+from kbprobe.format.items import Coded
 from kbprobe.format.setups import CONTROLS, MASK
+from kbprobe.rng import RandomGenerator
 from tests.builders.toy_cloze import ANSWERS, NAME, TOY, registered, request, written
 
 __all__ = ["registered"]
@@ -118,6 +127,62 @@ def test_perturbed_replaces_the_key_words_and_nothing_else(rows: dict[str, Rows]
         assert texts_of(shown) == texts_of(plain)
         drawn.add((plain["template"], match.groups()))
     assert len(drawn) == 2 * len(NONSENSE) ** 2  # each pair of words, in each wording
+
+
+def test_all_words_outside_of_the_data_can_be_key_words(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "question: [{id: own, text: 'It isn''t {{ first }} but [MASK], {{ second }}?', "
+        "key_words: all}]",
+        encoding="utf-8",
+    )
+    done = build(replace(request(template=own, pairs=40), audit=False))
+    plain, shown = (done.configs[config]["test"].table().to_pylist() for config in CONFIGS[::2])
+    for before, after in zip(plain, shown, strict=True):
+        first, second = (one["value"] for one in before["arguments"])
+        match = re.fullmatch(rf"(\w+) (\w+) {first} (\w+) \[MASK\], {second}\?", after["question"])
+        assert match, after["question"]
+        assert set(match.groups()) <= set(NONSENSE)
+
+
+def test_no_nonsense_word_is_a_word_of_the_question_or_a_choice() -> None:
+    """Words of the question itself: "a fee"; and of the choices: "to snap"."""
+    texts = pa.array([f"[MASK] is {word}." for word in NONSENSE] + ["Foo, DA and fees"])
+    choices = pa.array(["a snap", "other", "foes"])
+    codes = np.array([[1, 2]] * len(NONSENSE) + [[1, 2], [0, 1]])
+    question = np.array([*range(len(NONSENSE)), len(NONSENSE), 0])
+    taken = nonsense_in(Coded(texts, question), Coded(choices, codes))
+    expected = np.eye(len(NONSENSE) + 1, len(NONSENSE), dtype=np.bool_)
+    expected[-1, [NONSENSE.index("foo"), NONSENSE.index("da")]] = True
+    expected[0, NONSENSE.index("snap")] = True
+    assert (taken == expected).all()
+
+    wording = Wording("own", "{{ x }} meets [MASK]", ("meets",), 1)
+    template = replace(TOY.template(TOY.options()), questions=(wording,))
+    fields = {"x": pa.array([*NONSENSE, "foo da"])}
+    lines = np.arange(len(NONSENSE) + 1)
+    batch = QuestionBatch(template, fields, lines, np.zeros_like(lines))
+    for seed in range(20):
+        shown = perturbed(batch, lines, taken, RandomGenerator.of(seed, "t")).to_pylist()
+        drawn = [text.split()[-2] for text in shown]
+        assert not any(taken[line, NONSENSE.index(word)] for line, word in enumerate(drawn))
+    answers = Coded(pa.array(["not", "really"]), np.array([[0, 1], [1, 0]] * 4))
+    two_free = np.ones(len(NONSENSE), dtype=np.bool_)
+    two_free[[2, 5]] = False
+    for seed in range(20):
+        nonsense = nonsense_answers(answers, two_free, RandomGenerator.of(seed, "t"))
+        assert set(nonsense.values.to_pylist()) == {NONSENSE[2], NONSENSE[5]}
+
+
+@pytest.mark.parametrize(
+    "name", ["taxonomy_conjunction", "property_conjunction", "property_conjunction_but_not"]
+)
+def test_no_relation_word_of_a_conjunction_is_left(name: str) -> None:
+    declared = find_probe(name)
+    for wording in declared.template(declared.options()).questions:
+        replaced = {word for phrase in wording.key_words for word in phrase.split()}
+        left = set(key_words_of_text(wording.text, declared.question_fields)) - replaced
+        assert left <= {"a", "an", "are", "have", "is", "that", "The", "the", "What"}, wording.id
 
 
 def test_controls_leave_the_default_config_as_it_is(tmp_path: Path, toy: Path) -> None:

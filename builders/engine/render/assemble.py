@@ -221,7 +221,7 @@ def assemble(
                 "choice_text": _compacted(answers),
             }
             for name, asked, answers in render_controls(
-                controls, batch, keys, choices, setup, chance
+                controls, batch, questions, keys, choices, setup, chance
             )
         },
         partial=_partial_input(batch, question) if has_partial else None,

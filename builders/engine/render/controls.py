@@ -18,8 +18,8 @@ from builders.engine.render.jinja import TemplateError
 from builders.engine.render.questions import Fields, QuestionBatch
 from builders.engine.render.rewrites import SEPARATOR, KeepArguments, ReplaceWords
 from builders.engine.render.template_file import Template, Wording
-from kbprobe.arrays import Ints
-from kbprobe.columns import to_numpy
+from kbprobe.arrays import Bools, Ints
+from kbprobe.columns import mask, to_numpy
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
@@ -57,6 +57,7 @@ def check_template(template: Template, setup: str, controls: Iterable[str]) -> N
 def render_controls(
     controls: Iterable[str],
     questions: QuestionBatch,
+    texts: Coded,
     keys: Ints,
     choices: Coded,
     setup: str,
@@ -67,19 +68,39 @@ def render_controls(
     Args:
         controls: names among :data:`kbprobe.format.setups.CONTROLS`.
         questions: the questions in use.
+        texts: (rows,) each row's question among the texts of those in use.
         keys: their identity in the knowledge base: what the nonsense words are drawn by.
         choices: (rows, K) the choices' texts, as shown.
         setup: a cloze probe's questions are checked for their mask.
         rng: the random generator.
     """
+    taken = nonsense_in(texts, choices)
     for name in controls:
         if name == NO_LANGUAGE:
-            texts, answers = without_language(questions), nonsense_answers(choices, rng.child(name))
+            shown = without_language(questions)
+            answers = nonsense_answers(choices, np.asarray(taken.any(axis=0)), rng.child(name))
         else:
-            texts, answers = perturbed(questions, keys, rng.child(name)), choices
+            shown, answers = perturbed(questions, keys, taken, rng.child(name)), choices
         if setup == CLOZE:
-            questions.check_masks(texts, name)
-        yield name, texts, answers
+            questions.check_masks(shown, name)
+        yield name, shown, answers
+
+
+def nonsense_in(texts: Coded, choices: Coded) -> Bools:
+    """Tell which nonsense words a question's text or choices hold: (questions, nonsense words).
+
+    Given are the question and the choices of every row. Some nonsense words are words after all:
+    a fee, to snap.
+    """
+    held = []
+    for word in NONSENSE:
+        pattern = rf"(?i)\b{word}\b"
+        in_text, in_choice = (
+            mask(pc.match_substring_regex(one.values, pattern)) for one in (texts, choices)
+        )
+        in_text[texts.codes[in_choice[choices.codes].any(axis=1)]] = True
+        held.append(in_text)
+    return np.stack(held, axis=1)
 
 
 def without_language(questions: QuestionBatch) -> pa.Array:
@@ -89,14 +110,21 @@ def without_language(questions: QuestionBatch) -> pa.Array:
     return pc.utf8_trim_whitespace(spaced)
 
 
-def perturbed(questions: QuestionBatch, keys: Ints, rng: RandomGenerator) -> pa.Array:
-    """Render questions with a nonsense word for each key word, drawn for each question anew."""
+def perturbed(questions: QuestionBatch, keys: Ints, taken: Bools, rng: RandomGenerator) -> pa.Array:
+    """Render questions with a nonsense word for each key word, drawn for each question anew.
+
+    A word that is ``taken``, of :func:`nonsense_in`, gives way to the next that is not.
+    """
+    turn = np.arange(len(NONSENSE))
 
     def more(wording: Wording, some: Ints) -> Fields:
-        return {
-            field: _words(rng.child(wording.id, word).below(len(NONSENSE), keys[some]))
-            for word, field in _replacements(wording)
-        }
+        fields = {}
+        for word, field in _replacements(wording):
+            drawn = rng.child(wording.id, word).below(len(NONSENSE), keys[some])
+            order = (drawn[:, None] + turn) % len(NONSENSE)
+            steps = np.argmin(np.take_along_axis(taken[some], order, axis=1), axis=1)
+            fields[field] = _words((drawn + steps) % len(NONSENSE))
+        return fields
 
     return questions.render(lambda words: ReplaceWords(words.key_words, _replacements(words)), more)
 
@@ -111,13 +139,14 @@ def _words(codes: Ints) -> list[str]:
     return [NONSENSE[code] for code in codes.tolist()]
 
 
-def nonsense_answers(choices: Coded, rng: RandomGenerator) -> Coded:
+def nonsense_answers(choices: Coded, taken: Bools, rng: RandomGenerator) -> Coded:
     """Put one nonsense word for each answer word, where all rows choose among the same few.
 
-    Choices that are open stay as they are.
+    Words that are ``taken``, since questions hold them, are the last to be used. Choices that are
+    open stay as they are.
     """
     if not has_constant_choices(choices.codes, len(NONSENSE)):
         return choices
-    drawn = np.argsort(rng.bits(np.arange(len(NONSENSE))))
+    drawn = np.lexsort((rng.bits(np.arange(len(NONSENSE))), taken))
     rank = to_numpy(pc.rank(choices.values, tiebreaker="dense")).astype(np.int64) - 1
     return Coded(pa.array(_words(drawn[rank])), choices.codes)

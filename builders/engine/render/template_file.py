@@ -19,15 +19,20 @@ from typing import TYPE_CHECKING, Any
 from builders.engine.render.jinja import Checked, TemplateError, check_source
 from builders.engine.render.yaml_nodes import BOOLEAN, STRING, read_nodes
 from kbprobe.errors import did_you_mean
+from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["Template", "TemplateError", "Wording", "load_template", "names"]
+__all__ = ["Template", "TemplateError", "Wording", "key_words_of_text", "load_template", "names"]
 
 _KEYS = ("about", "arguments", "choice", "extends", "probe", "question")
 _WORDING_KEYS = ("id", "key_words", "text")
+
+ALL_WORDS = "all"
+"""Given for ``key_words``, it stands for every word of the text."""
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,22 @@ def names() -> list[str]:
     """Return the names of the built-in templates, sorted, without reading any."""
     entries = (entry.name for entry in resources.files("templates").iterdir())
     return sorted(name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
+
+
+def key_words_of_text(text: object, fields: Collection[str]) -> tuple[str, ...]:
+    """Return the distinct words of a template's text outside of its data, the mask aside.
+
+    That is what ``key_words: all`` stands for. A text that is no valid template has none.
+
+    >>> key_words_of_text("What is {{ x }} but isn't {{ y }}: a [MASK]?", ["x", "y"])
+    ('What', 'is', 'but', "isn't", 'a')
+    """
+    try:
+        literals = check_source(str(text), fields).literals
+    except TemplateError:
+        return ()
+    words = (word for part in literals for word in _WORD.findall(part.replace(MASK, " ")))
+    return tuple(dict.fromkeys(words))
 
 
 def load_template(
@@ -268,7 +289,10 @@ class _Reader:
             problem = f"{identifier!r} is no id: use a-z, 0-9, '_' and '-'"
             raise self.error(problem, _line(given["id"]), f"{key}.id")
         text, checked = self._jinja(given["text"], f"{key}.text", self.question_fields)
-        words = self._strings(given["key_words"], f"{key}.key_words", "words")
+        if given["key_words"].tag == STRING and given["key_words"].value == ALL_WORDS:
+            words = key_words_of_text(text, self.question_fields)
+            return Wording(identifier, text, words, _line(given["text"]))
+        words = self._strings(given["key_words"], f"{key}.key_words", f"words, or {ALL_WORDS!r}")
         for i, word in enumerate(words):
             whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
             if not any(whole.search(literal) for literal in checked.literals):

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builders.comparisons.objects import COLUMNS, Thing, bucket, load_things
+import numpy as np
 
-MIN_RATIO = 3.0
+from builders.comparisons.objects import COLUMNS, Thing, far_apart, load_things
+from builders.comparisons.options import ObjectOptions
 
 PEOPLE = (
     *("banker", "brother", "candidate", "daughter", "father", "fool", "friend", "gentleman"),
@@ -80,9 +81,12 @@ def main() -> None:
 
 def compare(folder: Path) -> dict[str, dict[str, Any]]:
     """Compare every dimension; return counts and the pairs that are ordered otherwise."""
-    things = {thing.name: thing for thing in load_things().things}
+    table = load_things().things
+    things = {thing.name: thing for thing in table}
+    place = {name: np.array([at]) for at, name in enumerate(things)}
     report: dict[str, dict[str, Any]] = {}
     for dimension, column in COLUMNS.items():
+        options = ObjectOptions(dimension=dimension)
         names: set[str] = set()
         counts = dict.fromkeys(("pairs", "alike", "asked", "asked_alike"), 0)
         unlike = []
@@ -91,8 +95,7 @@ def compare(folder: Path) -> dict[str, dict[str, Any]]:
             if None in estimates or estimates[0] == estimates[1]:
                 continue
             names |= {more.name, less.name}
-            high, low = max(estimates), min(estimates)
-            asked = bucket(high) != bucket(low) and high / low >= MIN_RATIO
+            asked = bool(far_apart(table, place[more.name], place[less.name], options)[0])
             alike = estimates[0] > estimates[1]
             for name, holds in zip(counts, (True, alike, asked, asked and alike), strict=True):
                 counts[name] += holds

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from builders.engine.draw.selection import select_equally
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
-from kbprobe.arrays import Floats, Ints, joined
+from kbprobe.arrays import Bools, Floats, Ints, joined
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
@@ -44,16 +45,38 @@ ANSWERS: dict[Dimension, tuple[str, str]] = {
 }
 """Dimension -> the answers: the first thing has the lower estimate, or the higher."""
 
+LENGTH_CLASSES, FREQUENCY_CLASSES = 4, 3
+"""Names are balanced by so many classes of their length and of their frequency."""
+
+SHARES = 4096
+"""The share of pairs to draw is found among so many."""
+
 FAMILIES = ("1 order of magnitude apart", "2 orders apart", "3 orders or more apart")
 
 
+LEAST_RATIO: dict[Dimension, float] = {"size": 4, "weight": 10, "speed": 3}
+"""Dimension -> ratio of two estimates from which people order things without measuring them."""
+
+UNEVEN: dict[Dimension, tuple[str, ...]] = {
+    "size": ("long", "flat", "varies"),
+    "weight": ("varies",),
+    "speed": ("varies",),
+}
+"""Dimension -> shapes of things whose estimate says little on its own."""
+
+
 class Thing(NamedTuple):
-    """A thing and our estimates of it; None where it has none, or none that is typical."""
+    """A thing and our estimates of it; None where it has none, or none that is typical.
+
+    ``shape`` is "long" or "flat" where a thing is much longer than it is thick, "varies" where
+    things of its name differ much in size, and else empty.
+    """
 
     name: str
     article: str
     domain: str
     kind: str
+    shape: str
     metres: float | None
     kilograms: float | None
     metres_per_second: float | None
@@ -81,6 +104,7 @@ def load_things() -> Things:
             line["article"],
             line["domain"],
             line["kind"],
+            line["shape"],
             *(float(line[column]) if line[column] else None for column in COLUMNS.values()),
         )
         for line in lines
@@ -97,6 +121,40 @@ def bucket(estimate: float) -> int:
     return math.floor(math.log10(estimate) + 0.5)
 
 
+def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions) -> Bools:
+    """Mark the pairs of things that a person can order.
+
+    Their estimates are in different buckets and differ by ``min_ratio``; by ``min_ratio_uneven``
+    where one is long, flat, or of varying size. The larger is also the heavier, as far as weights
+    are known: a thing is not larger for being merely long.
+
+    Args:
+        things: all things.
+        x: (pairs,) indices of things that have an estimate.
+        y: (pairs,) the others.
+        options: the dimension and the ratios.
+    """
+    one, other = (_estimates(things, options.dimension)[ends] for ends in (x, y))
+    uneven = np.array([thing.shape in UNEVEN[options.dimension] for thing in things])
+    least = options.min_ratio or LEAST_RATIO[options.dimension]
+    ratio = np.where(uneven[x] | uneven[y], max(options.min_ratio_uneven, least), least)
+    apart = np.abs(np.log(one / other)) >= np.log(ratio)
+    apart &= _buckets(one) != _buckets(other)
+    if options.dimension == "size":
+        weight = _estimates(things, "weight")
+        # What compares with an unknown weight is false.
+        apart &= ~(
+            ((one > other) & (weight[x] < weight[y])) | ((one < other) & (weight[x] > weight[y]))
+        )
+    return np.asarray(apart)
+
+
+def _estimates(things: Sequence[Thing], dimension: Dimension) -> Floats:
+    """Return every thing's estimate, not a number where it has none."""
+    given = [getattr(thing, COLUMNS[dimension]) for thing in things]
+    return np.array([math.nan if value is None else value for value in given])
+
+
 class Chosen(NamedTuple):
     """Pairs to ask about, in one order: indices of things, and the split of each pair."""
 
@@ -107,15 +165,14 @@ class Chosen(NamedTuple):
 
 def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) -> Plan:
     """Ask about pairs of things from different buckets, each pair in both orders."""
-    column = COLUMNS[options.dimension]
-    given = [getattr(thing, column) for thing in things.things]
-    estimate = np.array([math.nan if value is None else value for value in given])
+    estimate = _estimates(things.things, options.dimension)
     split = _splits(things.things, estimate, options, rng.child("splits"))
     chosen = _pairs(things.things, estimate, split, options, rng.child("pairs"))
     if chosen.x.size == 0:
         raise UsageError(
             "object_comparison: under these options no two things differ in "
-            f"{options.dimension} by a bucket and {options.min_ratio} times. Loosen one of them."
+            f"{options.dimension} by a bucket and --min-ratio. Choose more domains, or a smaller "
+            "ratio."
         )
     return _plan(things.things, estimate, chosen, options.dimension)
 
@@ -168,8 +225,7 @@ def _pairs(
     for code in range(len(most)):
         here = np.flatnonzero(split == code)
         x, y = (here[index] for index in np.triu_indices(here.size, k=1))
-        ratio = np.abs(np.log(estimate[x] / estimate[y]))
-        apart = (level[x] != level[y]) & (ratio >= math.log(options.min_ratio))
+        apart = far_apart(things, x, y, options)
         x, y = x[apart], y[apart]
         if limits[code] and x.size > most[code] // 2:
             greater = np.where(estimate[x] > estimate[y], x, y)
@@ -189,27 +245,41 @@ def _balanced(
     most: int,
     rng: RandomGenerator,
 ) -> Ints:
-    """Draw pairs such that the greater thing's name is the longer one in half of them.
+    """Draw pairs such that the length and the frequency of names do not tell the greater thing.
 
-    And the more frequent one in half of these and of the rest, in every family. Else large things
-    would be told by their names, short and frequent words (sea, moon), and small ones by theirs
-    (grain of salt).
+    Names are divided into classes by both. In every family, of any two classes each names the
+    greater thing in half of the pairs. Else large things would be told by their names, short and
+    frequent words (sea, moon), and small ones by theirs (grain of salt).
 
     Returns:
-        The pairs drawn, at most ``most``: as many of each of the four kinds of a family, and of
-        families as many as there are among all pairs, where enough can be balanced.
+        The pairs drawn, at most ``most``.
     """
     from kb_cache.frequency import zipf_frequencies
 
     names = [thing.name for thing in things]
-    kind = np.zeros_like(greater)
-    for at, values in enumerate((np.array([len(name) for name in names]), zipf_frequencies(names))):
-        more = values[greater] - values[less]
-        # Equals count as either, by lot.
-        up = np.where(more == 0, rng.child("equal", at).uniform(greater, less) < 0.5, more > 0)
-        kind = 2 * kind + up
-    share = min(most / greater.size, 1)
-    return np.flatnonzero(select_equally(family, kind, 4, share, rng.uniform(greater, less)))
+    frequency = zipf_frequencies(names)
+    used = np.unique(np.concatenate([greater, less]))
+    kind = np.zeros(len(names), dtype=np.int64)
+    for values, classes in (
+        (np.array([len(name) for name in names]), LENGTH_CLASSES),
+        (frequency, FREQUENCY_CLASSES),
+    ):
+        bounds = np.quantile(values[used], np.arange(1, classes) / classes)
+        kind = kind * classes + np.searchsorted(bounds, values)
+    classes = LENGTH_CLASSES * FREQUENCY_CLASSES
+    one, other = kind[greater], kind[less]
+    # Within a class, the more frequent name comes first.
+    first = np.where(one == other, frequency[greater] > frequency[less], one > other)
+    stratum = (family * classes + np.maximum(one, other)) * classes + np.minimum(one, other)
+    chance, label = rng.uniform(greater, less), first.astype(np.int64)
+
+    def taken(share: int) -> Ints:
+        return np.flatnonzero(select_equally(stratum, label, 2, share / SHARES, chance))
+
+    # Where one class names the greater things alone, its pairs are left out, and a larger share of
+    # the others is taken.
+    beyond = bisect_right(range(SHARES + 1), most, key=lambda share: taken(share).size)
+    return taken(max(beyond - 1, 0))
 
 
 def _families(orders: Ints) -> Ints:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from builders.engine.options import ProbeOptions
 from builders.english.numbers import MAX_NUMBER
 
-Wording = Literal["tacl", "arxiv", "plain"]
+Wording = Literal["plain", "tacl", "arxiv"]
 Superlative = Literal["oldest", "youngest"]
 Dimension = Literal["size", "weight", "speed"]
 
@@ -70,10 +70,11 @@ class AgeOptions(AgesOptions):
         0, ge=0, description="Most rows of validation and test together (0: all pairs)."
     )
     wording: Wording = Field(
-        "tacl",
-        description="Whose sentences: tacl (A 21 year old person is [MASK] than me in age, If I am "
-        "a 35 year old person.), arxiv (A 21 year old person age is [MASK] than a 35 year old "
-        "person.; the published file's) or plain (plain English, three ways).",
+        "plain",
+        description="Whose sentences: plain (I am 35 years old. A 21-year-old is [MASK] than me.; "
+        "and three others), tacl (A 21 year old person is [MASK] than me in age, If I am a 35 year "
+        "old person.) or arxiv (A 21 year old person age is [MASK] than a 35 year old person.; the "
+        "published file's).",
     )
     reference_year: int = Field(
         2020,
@@ -99,6 +100,12 @@ class MultihopOptions(AgesOptions):
     evaluation_rows: int = Field(
         1000, ge=0, description="Most rows of validation and test together (0: all sets of ages)."
     )
+    wording: Literal["plain", "tacl"] = Field(
+        "plain",
+        description="Whose sentences: plain (I met an 83-year-old, a 63-year-old and a "
+        "56-year-old, in that order. The [MASK] was the oldest.; and two others) or tacl (When "
+        "comparing an 83 year old, a 63 year old and a 56 year old, the [MASK] is oldest.).",
+    )
     superlatives: tuple[Superlative, ...] = Field(
         ("oldest", "youngest"), min_length=1, description="What to ask for: oldest, youngest."
     )
@@ -122,5 +129,14 @@ class ObjectOptions(ComparisonOptions):
         ("thing",), min_length=1, description="Domains or kinds of things in validation and test."
     )
     min_ratio: float = Field(
-        3.0, ge=1, description="Least ratio of two things' estimates, beside different buckets."
+        0.0,
+        ge=0,
+        description="Least ratio of two things' estimates, beside different buckets (0: 4 for "
+        "size, 10 for weight, 3 for speed).",
+    )
+    min_ratio_uneven: float = Field(
+        6.0,
+        ge=1,
+        description="The same where one of the two is long, flat, or of varying size (the column "
+        "shape of the table), if it is more.",
     )

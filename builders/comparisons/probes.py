@@ -115,7 +115,7 @@ class AgePairs:
     cluster: Coded
 
 
-def chosen_wordings(template: Template, options: AgeOptions) -> Template:
+def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -> Template:
     """Leave out the wordings of the families that ``--wording`` does not name.
 
     Raises:
@@ -184,15 +184,18 @@ def _pair_plan(
     gold = np.where(greater == (form == "year"), 0, 1)
     facts = _pair_facts(numbers, greater, form)
     gap = np.abs(pairs.ages[:, 0] - pairs.ages[:, 1])
+    family = np.searchsorted(list(FAMILIES), gap, side="right")
     fields = {"form": form, **age_fields(numbers, spell)}
+    # Golds are balanced over the wordings of each split and family.
+    carrier = pairs.split * (len(FAMILIES) + 1) + family
     key = pairs.ages[:, 0] * BASE + pairs.ages[:, 1]
     return plan_rows(
-        questions=Questions.from_columns(key, fields, BalancedWordings(pairs.split)),
+        questions=Questions.from_columns(key, fields, BalancedWordings(carrier)),
         choices=Nodes.from_columns(ANSWERS, field="answer"),
         nodes=np.stack([gold, 1 - gold], axis=1),
         split=pairs.split,
         families=list(FAMILIES.values()),
-        family=np.searchsorted(list(FAMILIES), gap, side="right"),
+        family=family,
         relation="age",
         concept=facts.subject.codes,
         concepts=facts.subject.values,
@@ -225,9 +228,10 @@ def _pair_facts(numbers: Ints, greater: Bools, form: str) -> Facts:
     )
 
 
-def one_argument_each(template: Template, options: MultihopOptions) -> Template:
-    """Name as many arguments as there are people."""
-    return replace(template, arguments=tuple(f"age_{at + 1}" for at in range(options.choices)))
+def multihop_template(template: Template, options: MultihopOptions) -> Template:
+    """Choose the wordings, and name as many arguments as there are people."""
+    arguments = tuple(f"age_{at + 1}" for at in range(options.choices))
+    return replace(chosen_wordings(template, options), arguments=arguments)
 
 
 @probe(
@@ -242,7 +246,7 @@ def one_argument_each(template: Template, options: MultihopOptions) -> Template:
     setup=CLOZE,
     controls=CONTROLS,
     paper="olmpics",
-    fit=one_argument_each,
+    fit=multihop_template,
     arguments_decide=True,
 )
 def multihop_comparison(integers: Integers, options: MultihopOptions, rng: RandomGenerator) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,29 +108,43 @@ def test_published_ranges_and_fewer_rows() -> None:
 
 
 def test_both_answers_are_equally_frequent_in_every_split_and_wording() -> None:
-    golds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    golds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for row in rows_of(AGE):
-        golds[row["split"], row["template"]][row["gold"]] += 1
-    assert len(golds) == 3 * 2
+        golds[row["split"], row["distractor_family"], row["template"]][row["gold"]] += 1
+    assert len({template for *_, template in golds}) == 4
     for cell, counts in golds.items():
         assert abs(counts["younger"] - counts["older"]) <= 1, cell
 
 
-def test_sentences_are_the_papers() -> None:
-    shown = {(*pair(row), row["template"]): row["question"] for row in rows_of(AGE)}
-    for (one, other, template), stem in shown.items():
-        if template == "tacl":
+def test_sentences_are_plain_english() -> None:
+    shown = {pair(row): row["question"] for row in rows_of(AGE) if row["template"] == "plain-i-am"}
+    for (one, other), stem in shown.items():
+        person = f"{number_article(one).capitalize()} {one}-year-old"
+        assert stem == f"I am {other} years old. {person} is [MASK] than me."
+    assert {row["template"] for row in rows_of(AGE)} == {
+        *("plain-i-am", "plain-someone", "plain-compared", "plain-sister")
+    }
+
+
+def test_sentences_are_the_papers_by_option() -> None:
+    rows = rows_of(AGE, wording="tacl")
+    assert {row["template"] for row in rows} == {"tacl", "tacl-if-first"}
+    for row in rows:
+        one, other = pair(row)
+        if row["template"] == "tacl":
             begins = (
                 f"{number_article(one).capitalize()} {one} year old person is [MASK] than me in age"
             )
-            assert stem == f"{begins}, If I am {number_article(other)} {other} year old person."
+            end = f"{number_article(other)} {other} year old person."
+            assert row["question"] == f"{begins}, If I am {end}"
     arxiv = rows_of(AGE, wording="arxiv")
     assert {row["template"] for row in arxiv} == {"arxiv"}
     first = arxiv[0]
     assert first["question"].endswith(f"{first['age_2']} year old person.")
     assert f"{first['age_1']} year old person age is [MASK] than a" in first["question"]
-    plain = {row["template"] for row in rows_of(AGE, wording="plain")}
-    assert plain == {"plain-someone", "plain-compared", "plain-sister"}
+    assert {row["id"] for row in rows} == {row["id"] for row in arxiv}
+    (hop, *_) = rows_of(HOPS, wording="tacl", train_rows=30, evaluation_rows=30)
+    assert hop["question"].startswith("When comparing a")
 
 
 def test_one_of_two_ages_tells_about_three_quarters() -> None:
@@ -298,7 +313,8 @@ def test_golds_are_right_and_no_age_and_no_row_is_repeated(people: int) -> None:
         others = [int(fact["object"].split()[0]) for fact in row["triples"]]
         assert sorted([best, *others]) == sorted(ages)
         assert row["concept"] == f"{best} years"
-        positions = [row["question"].index(f" {age} year old") for age in ages]
+        words = re.split(r"\W+", row["question"])
+        positions = [words.index(str(age)) for age in ages]
         assert positions == sorted(positions)
         assert (superlative, *ages) not in seen
         seen.add((superlative, *ages))

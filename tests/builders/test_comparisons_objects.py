@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from benchmarks.object_sizes import compare
-from builders.comparisons.objects import ANSWERS, COLUMNS, FILE, Thing, bucket, load_things
+from builders.comparisons.objects import (
+    ANSWERS,
+    COLUMNS,
+    FILE,
+    LEAST_RATIO,
+    UNEVEN,
+    Thing,
+    bucket,
+    load_things,
+)
 from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -73,6 +82,7 @@ def test_the_file_is_well_formed() -> None:
         if line["article"] != "the":
             assert (line["article"] == "an") == (line["name"][0].lower() in "aeiou"), line
         assert line["kind"]
+        assert line["shape"] in ("", "long", "flat", "varies")
         for column in COLUMNS.values():
             assert not line[column] or float(line[column]) > 0
 
@@ -108,12 +118,27 @@ def test_the_greater_is_greater_by_a_bucket(dimension: Any) -> None:
     for row in rows:
         x, y = (getattr(things()[row[name]], column) for name in ("x", "y"))
         assert row["gold"] == ANSWERS[dimension][x > y]
-        assert max(x, y) / min(x, y) >= 3
+        uneven = {things()[row[name]].shape for name in ("x", "y")} & set(UNEVEN[dimension])
+        least = max(LEAST_RATIO[dimension], 6 if uneven else 0)
+        assert max(x, y) / min(x, y) >= least * (1 - 1e-9)
         assert bucket(x) != bucket(y)
         apart = abs(bucket(x) - bucket(y))
         assert row["distractor_family"].startswith(str(min(apart, 3)))
         assert [fact["subject"] for fact in row["triples"]] == [row["x"], row["y"]]
         assert float(row["triples"][0]["object"].split()[0]) == x
+
+
+def test_a_thing_is_not_larger_for_being_merely_long() -> None:
+    for row in rows_of():
+        x, y = things()[row["x"]], things()[row["y"]]
+        if x.kilograms and y.kilograms:
+            assert x.kilograms == y.kilograms or (x.kilograms > y.kilograms) == (
+                row["gold"] == "larger"
+            )
+    pairs = {frozenset((row["x"], row["y"])) for row in rows_of(train_rows=0, evaluation_rows=0)}
+    assert frozenset(("python", "cat")) in pairs
+    for merely_long in (("python", "eel"), ("python", "dog"), ("broom", "brick")):
+        assert frozenset(merely_long) not in pairs
 
 
 def test_pairs_stand_in_both_orders_and_things_in_one_split() -> None:
@@ -152,8 +177,10 @@ def test_names_do_not_tell_which_is_greater() -> None:
         sides[row["split"]]["shorter"] += len(greater) < len(less)
         sides[row["split"]]["frequent"] += zipf[greater] > zipf[less]
     for split, counts in sides.items():
-        assert abs(counts["frequent"] / counts["rows"] - 0.5) < 0.03, split
-        assert abs(counts["longer"] - counts["shorter"]) / counts["rows"] < 0.15, split
+        # Two standard errors of a share of the pairs, which are asked about in both orders.
+        least = (counts["rows"] / 2) ** -0.5
+        assert abs(counts["frequent"] / counts["rows"] - 0.5) < least, split
+        assert abs(counts["longer"] - counts["shorter"]) / counts["rows"] < 0.02 + 2 * least, split
 
 
 def test_names_learned_in_one_domain_do_not_help_in_the_other() -> None:
@@ -189,7 +216,7 @@ def test_all_pairs_by_option() -> None:
     [
         ({"train_domains": ("anmal",)}, "no things of domain 'anmal'.*animal"),
         ({"train_domains": ("vehicle",)}, "is in --train-domains and in --evaluation-domains"),
-        ({"min_ratio": 1e60}, "no two things differ in size by a bucket and 1e"),
+        ({"min_ratio": 1e60}, "no two things differ in size by a bucket and --min-ratio"),
     ],
 )
 def test_options_that_leave_nothing_to_ask(given: dict[str, Any], message: str) -> None:

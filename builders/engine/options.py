@@ -26,7 +26,7 @@ class ProbeOptions(Options):
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: int = Field(
-        3000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+        4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
     )
     split_shares: tuple[float, float, float] = Field(
         (0.25, 0.25, 0.5),

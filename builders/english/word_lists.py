@@ -1,6 +1,6 @@
-"""Word lists: the text files in ``data/``, one or more words a line, ``#`` before a comment.
+"""Word lists: text files in ``data/``, one or more words a line, ``#`` before a comment.
 
-Within a multi-word entry words are joined by hyphens.
+Within a multi-word entry words are joined by hyphens. Most are this package's; others name theirs.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from functools import cache
 from importlib import resources
 
 
-def _lines(name: str) -> list[str]:
-    text = resources.files("builders.english").joinpath("data", f"{name}.txt").read_text("utf-8")
+def _lines(name: str, package: str = "builders.english") -> list[str]:
+    text = resources.files(package).joinpath("data", f"{name}.txt").read_text("utf-8")
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
 @cache
-def word_list(name: str) -> frozenset[str]:
-    """Return the words of ``data/NAME.txt``.
+def word_list(name: str, package: str = "builders.english") -> frozenset[str]:
+    """Return the words of a package's ``data/NAME.txt``.
 
     >>> "kitchen" in word_list("places_on"), "table" in word_list("places_on")
     (False, True)
     """
-    return frozenset(word for line in _lines(name) for word in line.split())
+    return frozenset(word for line in _lines(name, package) for word in line.split())
 
 
 @cache

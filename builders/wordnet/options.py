@@ -53,7 +53,7 @@ class WordNetOptions(DrawOptions):
     max_distance: int = Field(
         4, ge=1, le=20, description="Farthest hyponym and hypernym distractors, in hops."
     )
-    max_contexts: int = Field(1, ge=0, description="Example sentences for a concept (0: all).")
+    max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
     min_depth: int = Field(0, ge=0, description="Least depth of a gold below its root, in hops.")
     min_zipf: float = Field(
         0.0, ge=0, le=8, description="Least word frequency of a gold's first lemma (Zipf scale)."
@@ -91,12 +91,13 @@ class WordNetOptions(DrawOptions):
 class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
-    max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
+    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
 
 
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
+    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_lemmas: int = Field(2, ge=1, description="Fewest lemmas of a concept asked about.")
     require_example: bool = Field(
         False, description="Ask only about concepts with an example sentence, as published."
@@ -107,7 +108,7 @@ class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
 
     pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
-    max_hops: int = Field(4, ge=1, le=20, description="Farthest gold, in hops.")
+    max_hops: int = Field(2, ge=1, le=20, description="Farthest gold, in hops.")
     stop_golds: tuple[str, ...] = Field(
         ABSTRACTIONS, description="Synsets never asked for, being true of too much."
     )

@@ -15,11 +15,14 @@ import numpy as np
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Truth
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
 from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
+from builders.wordnet.flags import ISA_FLAGS, SYNONYMY_FLAGS, isa_flags, synonymy_flags
+from builders.wordnet.glosses import Glosses, true_by_definition
 from builders.wordnet.options import (
     ABSTRACTIONS,
     AntonymyOptions,
@@ -36,6 +39,7 @@ from builders.wordnet.synsets import (
     KINDS,
     Contexts,
     alike,
+    confusable,
     contexts_of,
     generality,
     gives_away,
@@ -77,13 +81,13 @@ IN_CONTEXT: dict[str, Any] = {
 BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
 
 
-@probe("wordnet_hypernymy", options=HypernymyOptions, **IN_CONTEXT)
+@probe("wordnet_hypernymy", options=HypernymyOptions, flags=ISA_FLAGS, **IN_CONTEXT)
 def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is the word, as used in a sentence, a kind of?"""
     return _isa_plan(wordnet, options, rng, wordnet.hypernyms, "hypernym")
 
 
-@probe("wordnet_hyponymy", options=HyponymyOptions, **IN_CONTEXT)
+@probe("wordnet_hyponymy", options=HyponymyOptions, flags=ISA_FLAGS, **IN_CONTEXT)
 def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a specific kind of the word, as used in a sentence?"""
     return _isa_plan(wordnet, options, rng, wordnet.hyponyms, "hyponym")
@@ -97,10 +101,11 @@ def wordnet_definitions(
     asked = of_parts_of_speech(wordnet, options.pos)
     contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
     questions = questions_in_context(wordnet, contexts)
-    return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions)
+    flags = Flags.none(contexts.concept.size)
+    return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions, flags)
 
 
-@probe("wordnet_synonymy", options=SynonymyOptions, **BY_GLOSS)
+@probe("wordnet_synonymy", options=SynonymyOptions, flags=SYNONYMY_FLAGS, **BY_GLOSS)
 def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five sets of words fits a definition?"""
     asked = of_parts_of_speech(wordnet, options.pos)
@@ -109,7 +114,8 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
         asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
     questions = questions_by_gloss(wordnet, nodes)
-    return _self_plan(wordnet, options, rng, "synonym", nodes, questions)
+    flags = synonymy_flags(wordnet, nodes)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags)
 
 
 @probe("wordnet_meronymy", options=MeronymyOptions, **RELATION)
@@ -148,7 +154,8 @@ def _isa_plan(
     concepts = sorted_unique(contexts.concept)
     walk = graph.walk(concepts, options.max_hops)
     concept, gold, hops = concepts[walk.source], walk.node, walk.hops
-    is_true = (wordnet.isa if relation == "hypernym" else wordnet.isa.reversed).walk(concepts)
+    down = relation == "hyponym"
+    is_true = (wordnet.isa.reversed if down else wordnet.isa).walk(concepts)
     truth = Truth.of(concepts, is_true.source, is_true.node, alike(wordnet))
     dropped = DropLog()
 
@@ -166,9 +173,15 @@ def _isa_plan(
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
+    on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
+    glosses = Glosses.of(wordnet, sorted_unique(on_paths))
+    flags = isa_flags(wordnet, glosses, facts, gold, down)
+    truth = truth.and_alike(glosses.beside(sorted_unique(gold)))
+    truth = truth.and_true(true_by_definition(wordnet, glosses, concepts, sorted_unique(gold)))
     asking = _in_every_context(contexts, concept, gold, hops)
+    flags = flags.take(asking.fact)
     questions = questions_in_context(wordnet, contexts)
-    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped)
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
 
 def _self_plan(
@@ -178,6 +191,7 @@ def _self_plan(
     relation: str,
     concept: Ints,
     questions: Questions,
+    flags: Flags,
 ) -> Plan:
     """Plan a probe whose gold is the concept itself (its gloss, its lemmas)."""
     nodes = sorted_unique(concept)
@@ -186,10 +200,9 @@ def _self_plan(
     asking = Asking(line, fact, concept, concept, np.zeros_like(concept))
     dropped = DropLog()
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
-    truth = Truth(len(wordnet), NONE, alike(wordnet).keys)
-    return _plan(
-        wordnet, options, rng, relation, asking.take(deep), questions, facts, truth, dropped
-    )
+    asking, flags = asking.take(deep), flags.take(deep)
+    truth = Truth(len(wordnet), NONE, union(alike(wordnet), confusable(wordnet)).keys)
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
 
 def _plan(
@@ -202,13 +215,15 @@ def _plan(
     facts: Facts,
     truth: Truth,
     dropped: DropLog,
+    flags: Flags,
 ) -> Plan:
     """Filter, split and cap the questions, then ask each with every family."""
     choices = nodes_of(wordnet, generality(wordnet))
     if options.min_zipf and choices.frequency:
         golds, local = np.unique(asking.gold, return_inverse=True)
         frequent = (choices.frequency(golds) >= options.min_zipf)[local]
-        asking = asking.take(dropped.keep("gold is too rare a word", frequent))
+        keep = dropped.keep("gold is too rare a word", frequent)
+        asking, flags = asking.take(keep), flags.take(keep)
     if options.stem_overlap == "drop":
         given_away = gives_away(
             wordnet,
@@ -218,7 +233,8 @@ def _plan(
             names_shown=relation != "definition",
             gloss_shown=relation != "synonym",
         )
-        asking = asking.take(dropped.drop("a shared word gives the gold away", given_away))
+        keep = dropped.drop("a shared word gives the gold away", given_away)
+        asking, flags = asking.take(keep), flags.take(keep)
     return draw_plan(
         asking,
         lambda asked: wordnet_families(wordnet, options, asked),
@@ -231,6 +247,7 @@ def _plan(
         options=options,
         rng=rng,
         dropped=dropped,
+        flags=flags,
     )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pyarrow as pa
 
-from builders.relations import NodeSource, union
+from builders.relations import NodeSource
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import (
@@ -16,11 +14,11 @@ from builders.wordnet.synsets import (
     alike,
     generality,
     lemma_texts,
+    near,
     nodes_of,
     of_parts_of_speech,
     shown_glosses,
 )
-from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints
 from kbprobe.columns import codes, to_numpy
@@ -38,13 +36,6 @@ def synset_source(wordnet: WordNet, options: WordNetOptions) -> NodeSource:
         near=near(wordnet),
         families=lambda asking: wordnet_families(wordnet, options, asking),
     )
-
-
-@lru_cache(maxsize=2)
-def near(wordnet: WordNet) -> Graph:
-    """What is right above or below a synset, or similar to it."""
-    similar = wordnet.graph("similar_to", "also_see", "attribute")
-    return union(wordnet.isa, wordnet.isa.reversed, similar)
 
 
 def asked_edges(wordnet: WordNet, options: WordNetOptions, kind: str) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from builders.engine.audit.ngrams import shares_a_word, weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
-from builders.relations import union
+from builders.relations import then, union
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
@@ -83,6 +83,9 @@ _GLOSS_REPAIRS = (
     (r';[^;"]*"[^;"]*$|"', ""),
     # Who said what stood here: "; - John Milton".
     (r";\s*--?\s*\p{Lu}[^;()]*", ""),
+    # What led to an example: "reach a goal, e.g.", "a workplace; as in the expression".
+    (r"(?:[,;]?\s*\b(?:e\.\s?g\.?|i\.\s?e\.?|as in(?: the expressions?)?)[\s,;:]*)+$", ""),
+    (r"\s*\((?:e\.g\.|i\.e\.)?[\s,;]*\)", ""),
     # What is left between and behind examples that were taken out.
     (r"\s*;(?:[\s;,]*;)+", ";"),
     (r"[\s;,:]+$", ""),
@@ -123,6 +126,26 @@ def alike(wordnet: WordNet) -> Graph:
     position, other = sharing.expand(label)
     different = owner[position] != other
     return Graph.from_edges(len(wordnet), owner[position][different], other[different])
+
+
+@lru_cache(maxsize=2)
+def near(wordnet: WordNet) -> Graph:
+    """What is right above or below a synset, or similar to it."""
+    similar = wordnet.graph("similar_to", "also_see", "attribute")
+    return union(wordnet.isa, wordnet.isa.reversed, similar)
+
+
+@lru_cache(maxsize=2)
+def confusable(wordnet: WordNet) -> Graph:
+    """Synsets whose texts a reader may take for one another's.
+
+    What is right above or below; adjectives that are similar to the same one; and verbs of one
+    hypernym, for WordNet tells finer shades apart there than its definitions say.
+    """
+    similar = wordnet.graph("similar_to")
+    verbs = of_parts_of_speech(wordnet, ["verb"])[wordnet.isa.sources]
+    up = Graph.from_edges(len(wordnet), wordnet.isa.sources[verbs], wordnet.isa.indices[verbs])
+    return union(near(wordnet), then(similar, similar), then(up, up.reversed))
 
 
 def parents_for_levels(wordnet: WordNet) -> Graph:

@@ -105,6 +105,21 @@ def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints
     return result
 
 
+def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
+    """Split texts into words without endings, function words left out, with one vocabulary."""
+    ignored, *found = tokenise(*(_stems(text) for text in (pa.array([FUNCTION_WORDS]), *texts)))
+    counted = np.ones(ignored.vocabulary, dtype=np.bool_)
+    counted[ignored.ids] = False
+    return tuple(
+        Tokens(
+            np.concatenate([[0], np.cumsum(counted[some.ids])])[some.indptr],
+            some.ids[counted[some.ids]],
+            some.vocabulary,
+        )
+        for some in found
+    )
+
+
 def _stems(texts: pa.Array) -> pa.Array:
     """Cut words to their common endings, then to five letters; drop those of one or two.
 

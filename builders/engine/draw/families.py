@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -146,6 +146,14 @@ class Truth:
             at, other = graph.expand(member)
             owner, member = np.append(owner, owner[at]), np.append(member, other)
         return cls(size, sorted_unique(owner * size + member), alike.keys)
+
+    def and_true(self, more: Graph) -> Truth:
+        """Return the truth with more that is true of nodes: concept -> node."""
+        return replace(self, true_of=sorted_unique(np.concatenate([self.true_of, more.keys])))
+
+    def and_alike(self, more: Graph) -> Truth:
+        """Return the truth with more nodes that may be taken for one another."""
+        return replace(self, alike=sorted_unique(np.concatenate([self.alike, more.keys])))
 
     @cached_property
     def _has_likes(self) -> Bools:

@@ -1,0 +1,159 @@
+"""What definitions say of one another: a WordNet edge that they bear out, and a truth it lacks.
+
+WordNet's edges are right by its own lights, not always by a reader's. Its definitions are a second
+witness: "dachshund: small long-bodied *dog*" bears out the edge to dog. They also tell of truths
+that have no edge: a figure is "a combination of *points*", so that it is no wrong answer beside
+point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.ngrams import content_words
+from builders.relations import then, union
+from builders.wordnet.synsets import lemma_texts, shown_glosses
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.columns import mask
+
+COMMON_SHARE = 0.01
+"""A word in more of the definitions says nothing where two of them share it."""
+
+COMMON_WORD = 400
+"""A word in more definitions than this tells of no particular truth."""
+
+EMPTY_VERBS = (
+    "make cause be have become give put take get go do act come bring move change let keep use"
+)
+"""Verbs that say nothing where a definition begins with them."""
+
+
+@dataclass(frozen=True)
+class Glosses:
+    """The content words of some synsets' definitions and lemmas.
+
+    Words are numbers from 0 to ``width``. Graphs lead from synsets to words, both numbered in
+    one range.
+
+    Attributes:
+        nodes: the synsets, ascending.
+        in_gloss: synset -> content words of its definition.
+        in_names: synset -> words of its lemmas.
+        single: synset -> those of its lemmas that are single words.
+        head: (synsets of the WordNet,) the word with which a verb's definition begins; -1: it
+            says nothing, or the synset is no verb.
+        width: number of words.
+    """
+
+    nodes: Ints
+    in_gloss: Graph
+    in_names: Graph
+    single: Graph
+    head: Ints
+    width: int
+
+    @classmethod
+    def of(cls, wordnet: WordNet, nodes: Ints) -> Glosses:
+        """Read the definitions of some synsets (ascending)."""
+        texts = lemma_texts(wordnet)
+        counts = np.diff(wordnet.sense_start)[nodes]
+        lemmas = texts.take(pa.array(ragged_ranges(wordnet.sense_start[nodes], counts)))
+        empty, gloss, lemma = content_words(
+            pa.array([EMPTY_VERBS]), shown_glosses(wordnet).take(pa.array(nodes)), lemmas
+        )
+        width = gloss.vocabulary
+        size = max(len(wordnet), width)
+        owner = np.repeat(nodes, counts)
+        alone = ~mask(pc.match_substring_regex(lemmas, "[ _-]"))
+        position, word = lemma.of(np.arange(len(lemmas), dtype=np.int64))
+        one = alone[position]
+        at, in_gloss = gloss.of(np.arange(nodes.size, dtype=np.int64))
+        head = np.full(len(wordnet), -1, dtype=np.int64)
+        verb = (wordnet.pos_codes[nodes] == POS.index("v")) & (gloss.lengths > 0)
+        head[nodes[verb]] = gloss.ids[gloss.indptr[:-1][verb]]
+        head[np.isin(head, empty.ids)] = -1
+        return cls(
+            nodes,
+            Graph.from_edges(size, nodes[at], in_gloss),
+            Graph.from_edges(size, owner[position], word),
+            Graph.from_edges(size, owner[position][one], word[one]),
+            head,
+            width,
+        )
+
+    @cached_property
+    def _uses(self) -> Ints:
+        """(words,) in how many of the definitions each word is."""
+        return np.bincount(self.in_gloss.indices, minlength=len(self.in_gloss))
+
+    def bear_out(self, child: Ints, parent: Ints) -> Bools:
+        """Tell for pairs of synsets whether the child's definition speaks of the parent.
+
+        It names the parent, or shares a word with its definition that few others have.
+        """
+        size = len(self.in_gloss)
+        pair, word = self.in_gloss.expand(child)
+        key = parent[pair] * size + word
+        telling = contains(self.in_names.keys, key)
+        rare = self._uses[word] < COMMON_SHARE * self.nodes.size
+        telling |= rare & contains(self.in_gloss.keys, key)
+        found = np.zeros(child.size, dtype=np.bool_)
+        found[pair[telling]] = True
+        return found
+
+    def named_in(self, nodes: Ints) -> Graph:
+        """Lead from each synset to those of ``nodes`` that its definition names, in one word."""
+        telling = self._uses[self.in_gloss.indices] < COMMON_WORD
+        position, node = self._called(nodes).expand(self.in_gloss.indices[telling])
+        return self._between(self.in_gloss.sources[telling][position], node)
+
+    def defined_by(self, nodes: Ints) -> Graph:
+        """Lead from each verb to those of ``nodes`` that its definition begins with."""
+        verbs = self.nodes[self.head[self.nodes] >= 0]
+        position, node = self._called(nodes).expand(self.head[verbs])
+        return self._between(verbs[position], node)
+
+    def beside(self, nodes: Ints) -> Graph:
+        """Lead from each of ``nodes`` to those that may be taken for it.
+
+        That is: one's definition names the other or, of verbs, both begin with the same verb.
+        """
+        named = self.named_in(nodes)
+        inside = np.isin(named.sources, nodes)
+        by_name = self._between(named.sources[inside], named.indices[inside])
+        verbs = nodes[self.head[nodes] >= 0]
+        begin = Graph.from_edges(len(self.in_gloss), self.head[verbs], verbs)
+        position, other = begin.expand(self.head[verbs])
+        return union(by_name, by_name.reversed, self._between(verbs[position], other))
+
+    def _called(self, nodes: Ints) -> Graph:
+        """Lead from each word to those of ``nodes`` of which it is a lemma."""
+        some = np.isin(self.single.sources, nodes)
+        return Graph.from_edges(
+            len(self.single), self.single.indices[some], self.single.sources[some]
+        )
+
+    def _between(self, source: Ints, target: Ints) -> Graph:
+        return Graph.from_edges(self.head.size, source, target)
+
+
+def true_by_definition(wordnet: WordNet, glosses: Glosses, concepts: Ints, golds: Ints) -> Graph:
+    """Lead from each concept to golds that definitions suggest are related to it.
+
+    One's definition names the other; or, of verbs, the gold's begins with the concept, or with a
+    verb one step from it (garter: "*fasten* with ..."; to attach is to fasten).
+    """
+    named = glosses.named_in(golds)
+    naming = glosses.named_in(concepts).reversed
+    isa, below = wordnet.isa, wordnet.isa.reversed
+    itself = Graph.from_edges(len(wordnet), concepts, concepts)
+    near = union(itself, then(itself, isa), then(itself, below), then(then(itself, isa), below))
+    verbs = then(near, glosses.defined_by(sorted_unique(near.indices)).reversed)
+    return union(named, naming, verbs)

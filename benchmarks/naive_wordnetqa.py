@@ -8,8 +8,9 @@ competent engineer would keep is kept here too: all synsets are loaded beforehan
 cached, a concept's pools are made once for all its questions.
 
 Borrowed from kbprobe: the options' defaults, the templates' text, the schema, the glosses without
-leftovers of examples, and the table ``mentions`` that says where a word stands in its example.
-(Finding it took minutes when the snapshot was compiled, and is no part of either side's time.)
+leftovers of examples, the lemmas of words, the rules of kin, and the table ``mentions`` that says
+where a word stands in its example. (Finding it took minutes when the snapshot was compiled, and is
+no part of either side's time.)
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ import yaml
 from nltk.corpus.reader.wordnet import Synset, WordNetCorpusReader
 
 import templates
+from builders.engine.audit import kin
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.probe import find_probe
+from builders.english.inflection import lemmas
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.format.items import LABELS, SCHEMA_VERSION, arrow_schema
@@ -49,7 +52,7 @@ RELATIONS = {
 CHUNK = 10_000  # rows held as dicts before they are written
 
 _WORD = re.compile(r"[^\W_]+")
-_ENDING = re.compile(r"([^\W\d_]{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b")
+_FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
 class Question(NamedTuple):
@@ -176,15 +179,63 @@ def path_to(start: Synset, goal: Synset, step: Step, relation: str) -> list[dict
     return edges[::-1]
 
 
+def is_function_word(word: str) -> bool:
+    return len(word) < kin.SHORTEST or word in _FUNCTION_WORDS
+
+
 @cache
-def stems(text: str) -> frozenset[str]:
-    """Words cut to five letters and without endings; short ones left out."""
-    cut = (_ENDING.sub(r"\1", word)[:5] for word in _WORD.findall(text.lower()))
-    return frozenset(word for word in cut if len(word) > 2)
+def lemmas_of_word(word: str) -> frozenset[str]:
+    return frozenset(lemmas(pa.array([word]))[1].to_pylist())
+
+
+@cache
+def keys_of(word: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """What kin have in common, what is held of the word by kin, and what it holds of them."""
+    alike, held, holds = set(), set(), set()
+    for form in (lemma.replace("y", "i")[: kin.LONGEST] for lemma in lemmas_of_word(word)):
+        alike.add(form)
+        for start in (form, re.sub(kin.PREFIX.replace(r"\pL", "[^\\W\\d_]"), r"\1", form)):
+            if len(start) >= kin.START:
+                alike.add("^" + start[: kin.START])
+        if len(form) >= kin.INNER:
+            held.add("*" + form[: kin.INNER])
+        holds |= {"*" + form[i : i + kin.INNER] for i in range(1, len(form) - kin.INNER + 1)}
+        if len(form) == kin.START and form not in kin.AS_ENDINGS and not form.endswith("ing"):
+            held.add("$" + form)
+        if len(form) > kin.START:
+            holds.add("$" + form[-kin.START :])
+        if len(form) == 3 or (len(form) == 4 and form.endswith("e")):
+            held.add("+" + form[:3])
+        if re.match(kin.ENDING.replace(r"\pL", "[^\\W\\d_]"), form):
+            holds.add("+" + form[:3])
+    return frozenset(alike), frozenset(held), frozenset(holds)
+
+
+def akin(one: str, other: str) -> bool:
+    if is_function_word(other):
+        return bool(keys_of(one)[0] & {form.replace("y", "i") for form in lemmas_of_word(other)})
+    alike, held, holds = keys_of(one)
+    other_alike, other_held, other_holds = keys_of(other)
+    return bool(alike & other_alike or held & other_holds or holds & other_held)
+
+
+def holds_kin(asked: str, text: str) -> bool:
+    words = _WORD.findall(asked.lower())
+    asked_about = [word for word in words if not is_function_word(word)] or words
+    return any(akin(one, other) for other in _WORD.findall(text.lower()) for one in asked_about)
 
 
 def share_a_word(left: str, right: str) -> bool:
-    return bool((stems(left) & stems(right)) - stems(FUNCTION_WORDS))
+    sides = (
+        {
+            lemma
+            for word in _WORD.findall(text.lower())
+            if not is_function_word(word)
+            for lemma in lemmas_of_word(word)
+        }
+        for text in (left, right)
+    )
+    return bool(set.intersection(*sides))
 
 
 class Generator:
@@ -246,12 +297,14 @@ class Generator:
 
     def _given_away(self, concept: Synset, gold: Synset, sentence: str, word: str) -> bool:
         """Whether a word shared by stem and gold gives the gold away."""
+        if self.relation == "synonym":
+            return holds_kin(" ".join(lemmas_of(gold)), gloss_of(concept))
         names, gloss = " ".join(lemmas_of(gold)[:3]), gloss_of(gold)
-        if self.relation == "definition":
-            return share_a_word(word, gloss)
-        if share_a_word(names, sentence or gloss_of(concept)):
+        if share_a_word(gloss, sentence):
             return True
-        return self.relation != "synonym" and share_a_word(word, f"{names} {gloss}")
+        if self.relation == "definition":
+            return holds_kin(word, gloss)
+        return holds_kin(names, sentence) or holds_kin(word, f"{names} {gloss}")
 
     def forbidden(self, concept: Synset) -> set[Synset]:
         """What is true of a concept, or looks like it."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import DrawOptions
@@ -137,7 +137,7 @@ def _given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
     lemmas = source.choices.fields(nodes, ["lemma", "others"])
     shown = [" ".join([one, *more]) for one, more in zip(*lemmas.values(), strict=True)]
     asked = pc.binary_join_element_wise(words, source.glosses.take(pa.array(nodes)), " ")
-    shared = shares_a_word(asked, left, pa.array(shown, pa.string()), right)
+    shared = holds_kin(asked, left, pa.array(shown, pa.string()), right)
     plain = pc.utf8_lower(words).to_pylist()
     inside = (
         _look_alike(plain[a], plain[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True)

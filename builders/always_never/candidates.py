@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from builders.always_never.labels import SCALE
 from builders.always_never.slots import Edge, Slots, Terms
-from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.audit.kin import shares_a_word
 from kbprobe.arrays import Bools, Floats, Ints, joined
 from kbprobe.columns import positions
 from kbprobe.rng import RandomGenerator

@@ -1,4 +1,4 @@
-"""Which definitions may not stand side by side, and which give the word they define away."""
+"""Which definitions may not stand side by side, and how definitions are shown."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from kbprobe.arrays import Ints, sorted_unique
 COMMON_CLAUSE = 64
 """A clause that more definitions share ("esp", "hence") says nothing about their meaning."""
 
-INNER = 5
-"""Fewest letters of a word that is found inside another (*surmount* in *insurmountable*)."""
-
 _LABELS = re.compile(
     r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
 )
@@ -27,11 +24,6 @@ _LEFT_HANGING = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_ENDS = re.compile(r"[;:.,()]")
 _LEADING = re.compile(r"^(?:(?:also|hence|or|and|esp|especially|the|an?|to)\s+)+")
-_PREFIX = re.compile(
-    r"^(?:counter|inter|super|trans|under|fore|over|semi|dis|mid|mis|non|out|pre|sub|be|en|em|[iu]n"
-    r"|il|im|ir|re|up|a)(?=\w{4})"
-)
-_ENDINGS = ("ing", "ed", "es", "s", "e", "i")
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
@@ -60,35 +52,6 @@ def content_words(definition: str) -> set[str]:
     """Return a definition's content words, cut to five letters."""
     words = _WORD.findall(definition.lower())
     return {word[:5] for word in words if len(word) > 2 and word not in _FUNCTION_WORDS}
-
-
-def holds_kin(word: str, definition: str) -> bool:
-    """Tell whether a definition holds a word that a headword is formed from, or the reverse.
-
-    >>> holds_kin("vexation", "The act of vexing."), holds_kin("uneasy", "Not easy; difficult.")
-    (True, True)
-    """
-    heads = {head.replace("y", "i") for head in _WORD.findall(word.lower()) if len(head) > 2}
-    heads |= {rest for head in heads if (rest := _PREFIX.sub("", head)) != head}
-    for other in _WORD.findall(definition.lower().replace("y", "i")):
-        if other in heads:
-            return True
-        if len(other) > 2 and other not in _FUNCTION_WORDS:
-            bare = _bare(other)
-            for head in heads:
-                if head.startswith(bare) or other.startswith(_bare(head)):
-                    return True
-                if (len(bare) >= INNER and bare in head) or (len(head) > 3 and head in other):
-                    return True
-    return False
-
-
-def _bare(word: str) -> str:
-    """Cut the commonest endings off a word; three letters stay."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) > 2:
-            return word[: -len(ending)]
-    return word
 
 
 def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.dictionary.alike import alike_pairs, holds_kin, normalised, shown_definition
+from builders.dictionary.alike import alike_pairs, normalised, shown_definition
 from builders.dictionary.choices import (
     SenseChoices,
     SenseQuestions,
@@ -23,7 +23,7 @@ from builders.dictionary.choices import (
     choose_uniformly,
 )
 from builders.dictionary.options import WordSenseOptions
-from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
@@ -140,17 +140,11 @@ def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple
     headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[asking.sense]))
     word = pc.binary_join_element_wise(headword, _surface_forms(gcide, asking.context), " ")
     context = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
-    senses, first, sense = np.unique(asking.sense, return_index=True, return_inverse=True)
+    senses, sense = np.unique(asking.sense, return_inverse=True)
     shown = definitions.take(pa.array(senses))
-    shared = shares_a_word(
-        pa.concat_arrays([word, context]),
-        np.arange(2 * sense.size, dtype=np.int64),
-        shown,
-        np.tile(sense, 2),
-    )
-    heads = headword.take(pa.array(first)).to_pylist()
-    kin = np.fromiter(map(holds_kin, heads, shown.to_pylist()), np.bool_, count=senses.size)
-    return shared[: sense.size] | kin[sense], shared[sense.size :]
+    line = np.arange(sense.size, dtype=np.int64)
+    by_word = holds_kin(word, line, shown, sense)
+    return by_word, shares_a_word(context, line, shown, sense)
 
 
 def _surface_forms(gcide: Gcide, context: Ints) -> pa.Array:

@@ -37,3 +37,13 @@ def word_pairs(name: str) -> dict[str, str]:
         one, other = line.split()
         pairs[one] = other
     return pairs
+
+
+@cache
+def word_groups(name: str) -> tuple[tuple[str, ...], ...]:
+    """Return the lines of ``data/NAME.txt``, each with its words.
+
+    >>> ("swept", "sweep") in word_groups("irregular_forms")
+    True
+    """
+    return tuple(tuple(line.split()) for line in _lines(name))

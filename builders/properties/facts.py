@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from builders.engine.audit.ngrams import shares_a_word
+from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.properties.contrast import Edges, Support
 from builders.properties.options import PropertyOptions
@@ -202,7 +202,7 @@ def _sure_edges(
         "names, offensive and odd terms": odd[start] | odd[target],
         "vague objects": _vague(names, texts, target),
         "too general a concept": listed(texts, TOO_GENERAL)[start],
-        "concept and object share a word": shares_a_word(texts, start, texts, target),
+        "concept and object share a word": holds_kin(texts, start, texts, target),
     }
     left = np.ones(edges.start.size, dtype=np.bool_)
     for reason, fails in tests.items():

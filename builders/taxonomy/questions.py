@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import Candidates, first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.whole_words import whole_words
@@ -359,12 +360,15 @@ class AskableTaxonomy:
 
 
 def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
-    """Mark pairs whose word holds its answer: a houseboat and a boat."""
+    """Mark pairs whose word and answer are akin: a houseboat and a boat."""
     words, answers = (
-        taxonomy.words.take(pa.array(column)).to_pylist() for column in (pairs.word, pairs.answer)
+        taxonomy.words.take(pa.array(column)) for column in (pairs.word, pairs.answer)
     )
-    held = (answer in word for word, answer in zip(words, answers, strict=True))
-    return np.fromiter(held, dtype=np.bool_, count=len(words))
+    line = np.arange(len(words), dtype=np.int64)
+    held = (
+        answer in word for word, answer in zip(words.to_pylist(), answers.to_pylist(), strict=True)
+    )
+    return holds_kin(words, line, answers, line) | np.fromiter(held, np.bool_, count=len(words))
 
 
 def _homes(pairs: Pairs, split_of_answer: Ints, size: int) -> Ints:

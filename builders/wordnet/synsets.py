@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import shares_a_word, weighted_counts
+from builders.engine.audit.kin import holds_kin, shares_a_word
+from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.relations import then, union
@@ -179,28 +180,29 @@ def gives_away(
 ) -> Bools:
     """Tell for each pair (question, gold) whether a shared word gives the gold away.
 
-    That is: the question holds a word of the gold's lemmas where these are shown ("a glass of wheat
-    beer" and beer), or the gold's text holds the word asked about ("dog" and "corgi, defined as
-    a Welsh dog"). Endings are ignored ("dogs" holds "dog"); function words do not count.
+    That is: the question holds kin of the gold's lemmas where these are shown ("a glass of wheat
+    beer" and beer), the gold's text holds kin of the word asked about ("dog" and "corgi, defined as
+    a Welsh dog"), or the gold's gloss shares a content word with the context.
     """
     used, local = np.unique(gold, return_inverse=True)
     asked, question = np.unique(question, return_inverse=True)
     in_context = "sentence" in questions.fields
-    shown = np.minimum(np.diff(wordnet.sense_start)[used], 1 + OTHER_LEMMAS_SHOWN)
+    # Where no gloss is shown, all lemmas are.
+    most = 1 + OTHER_LEMMAS_SHOWN if gloss_shown else int(np.diff(wordnet.sense_start).max())
+    shown = np.minimum(np.diff(wordnet.sense_start)[used], most)
     members = ragged_ranges(wordnet.sense_start[used], shown)
     names = _joined(lemma_texts(wordnet), members, shown)
     found = np.zeros(gold.size, dtype=np.bool_)
+    question_text = questions.fields["sentence" if in_context else "gloss"].take(pa.array(asked))
     if names_shown:
-        question_text = questions.fields["sentence" if in_context else "gloss"].take(
-            pa.array(asked)
-        )
-        found |= shares_a_word(names, local, question_text, question)
+        found |= holds_kin(names, local, question_text, question)
     if gloss_shown and in_context:
         text = shown_glosses(wordnet).take(pa.array(used))
+        found |= shares_a_word(text, local, question_text, question)
         if names_shown:
             text = pc.binary_join_element_wise(names, text, " ")
         word = questions.columns["surface_form"].take(pa.array(asked))
-        found |= shares_a_word(word, question, text, local)
+        found |= holds_kin(word, question, text, local)
     return found
 
 

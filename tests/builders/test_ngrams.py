@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.audit.ngrams import (
-    FUNCTION_WORDS,
     HASHED_WIDTH,
     ngram_features,
-    shares_a_word,
     tokenise,
 )
 
@@ -89,41 +86,3 @@ def test_features_count_every_word_and_pair(texts: list[str]) -> None:
         [n + max(n - 1, 0) + n / 10 for n in lengths],
         atol=1e-9,
     )
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "shared"),
-    [
-        ("beer", "a glass of wheat beer", True),
-        ("dogs", "a Welsh DOG", True),
-        ("corgi", "a Welsh dog", False),
-        ("contaminated", "the act of contamination", True),
-        ("singing", "songs are sung by singers", True),
-        ("attorney general", "a general term", True),
-        ("horse", "he mounted his horses.", True),
-        ("catalogue", "a cat", False),
-        ("be", "to be or not to be", False),  # under three letters
-        ("something", "something else", False),  # a function word
-        ("making", "she makes bread", False),  # a function word's form
-        ("", "anything", False),
-        ("anything", "", False),
-    ],
-)
-def test_texts_share_a_content_word(left: str, right: str, shared: bool) -> None:
-    one = np.array([0])
-    assert shares_a_word(pa.array([left]), one, pa.array([right]), one).tolist() == [shared]
-    assert shares_a_word(pa.array([right]), one, pa.array([left]), one).tolist() == [shared]
-
-
-def test_shared_words_are_looked_for_in_the_pairs_given() -> None:
-    left, right = pa.array(["red wine", "grass", "sun"]), pa.array(["green grass", "wines"])
-    at_left, at_right = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1])
-    found = shares_a_word(left, at_left, right, at_right)
-    assert found.tolist() == [False, True, True, False, False]
-
-
-def test_no_function_word_counts() -> None:
-    every = FUNCTION_WORDS.split()
-    at = np.arange(len(every))
-    texts = pa.array(every)
-    assert not shares_a_word(texts, at, texts, at).any()

@@ -1,7 +1,7 @@
 """Words and word pairs of many texts at once, as integer ids in flat arrays.
 
-Used by the audit (features of a model that reads the choices alone) and by the builders
-(does the question already contain the answer?). Everything stays in Arrow and NumPy.
+Used by the audit: features of a model that reads the choices alone. Everything stays in Arrow and
+NumPy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbprobe.arrays import Bools, Floats, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import Floats, Ints, ragged_ranges
 from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Lower-cased words of texts: those of text ``i`` are ``ids[indptr[i]:indptr[i + 1]]``."""
+    """Lower-cased words of texts: those of text ``i`` are ``ids[indptr[i]:indptr[i + 1]]``.
+
+    ``words`` are the distinct words, of all texts that were split together.
+    """
 
     indptr: Ints
     ids: Ints
-    vocabulary: int
+    words: pa.Array
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of distinct words."""
+        return len(self.words)
 
     @property
     def lengths(self) -> Ints:
@@ -62,7 +70,7 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
     ends = np.cumsum([len(text) for text in texts])
     bounds = [offsets[end - len(text) : end + 1] for text, end in zip(texts, ends, strict=True)]
     return tuple(
-        Tokens(indptr - indptr[0], ids[indptr[0] : indptr[-1]], len(encoded.dictionary))
+        Tokens(indptr - indptr[0], ids[indptr[0] : indptr[-1]], encoded.dictionary)
         for indptr in bounds
     )
 
@@ -85,26 +93,6 @@ FUNCTION_WORDS = (
 """English words of three letters and more that say nothing about what a text is about."""
 
 
-def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
-    """Tell for pairs of texts whether they share a content word.
-
-    Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Words count from three letters
-    on, unless they are function words, and are compared without endings.
-    """
-    words = pa.array([FUNCTION_WORDS])
-    ignored, lefts, rights = tokenise(_stems(words), _stems(left), _stems(right))
-    width = ignored.vocabulary
-    count_me = np.ones(width, dtype=np.bool_)
-    count_me[ignored.ids] = False
-    right_of, word = rights.of(np.arange(len(right), dtype=np.int64))
-    held = sorted_unique((right_of * width + word)[count_me[word]])
-    pair, word = lefts.of(at_left)
-    hit = contains(held, at_right[pair] * width + word)
-    result = np.zeros(at_left.size, dtype=np.bool_)
-    result[pair[hit]] = True
-    return result
-
-
 def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
     """Split texts into words without endings, function words left out, with one vocabulary."""
     ignored, *found = tokenise(*(_stems(text) for text in (pa.array([FUNCTION_WORDS]), *texts)))
@@ -114,7 +102,7 @@ def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
         Tokens(
             np.concatenate([[0], np.cumsum(counted[some.ids])])[some.indptr],
             some.ids[counted[some.ids]],
-            some.vocabulary,
+            some.words,
         )
         for some in found
     )

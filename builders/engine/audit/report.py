@@ -12,7 +12,7 @@ baselines then look at part of the question instead: see :mod:`builders.engine.a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.audit.choice_model import fit_choice_model
+from builders.engine.audit.giveaways import giveaways
 from builders.engine.audit.ngrams import Tokens, ngram_features, tokenise, weighted_counts
 from builders.engine.audit.partial_input import (
     AT_CHANCE,
@@ -74,6 +75,7 @@ class AuditRows:
         gold: (rows,) the gold node.
         frequency, generality: of each of ``texts``; None where that means nothing.
         partial: the parts of the questions, where all rows choose among the same few answers.
+        shown: what each of ``questions`` shows: its arguments by name, and its context.
     """
 
     texts: pa.Array
@@ -90,6 +92,7 @@ class AuditRows:
     frequency: Floats | None
     generality: Floats | None
     partial: PartialInput | None = None
+    shown: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 class Estimate(NamedTuple):
@@ -128,6 +131,7 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
     answers, which decides what the baselines look at; ``baselines``: name -> family (``all`` among
     them) -> ``{accuracy, low, high, rows, verdict}``; ``picks``: what each of them picks;
     ``positions``: how often each position is right; ``leakage``: what train and test share;
+    ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold it;
     ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
     """
     width = rows.choices.shape[1]
@@ -153,6 +157,7 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
             float(x) for x in np.bincount(rows.answer, minlength=width) / len(rows.answer)
         ],
         "leakage": _leakage(rows),
+        "giveaways": {},
         "bar": _bar(rows),
         "flags": [],
     }
@@ -180,7 +185,19 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
             # A lone family is all there is.
             if verdicts[family] in ("high", "low") and (family == "all" or len(cells) > 2)
         ]
+    if rows.partial is None:
+        _add_giveaways(report, rows, scored)
     return report
+
+
+def _add_giveaways(report: dict[str, Any], rows: AuditRows, scored: Ints) -> None:
+    """Note how often golds and distractors hold words of the question; flag what tells the gold."""
+    choices, answer = rows.choices[scored], rows.answer[scored]
+    for what, found in giveaways(rows.shown, rows.question[scored], rows.texts, choices, answer):
+        report["giveaways"][what] = found._asdict()
+        if found.is_leak(choices.shape[1]):
+            shares = f"{found.golds:.1%} of golds, {found.distractors:.1%} of distractors"
+            report["flags"].append(f"choices hold {what}: {shares}")
 
 
 def missing_baselines(report: Mapping[str, Any]) -> str:

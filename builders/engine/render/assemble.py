@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.engine.audit.giveaways import CONTEXT
 from builders.engine.audit.partial_input import PartialInput, has_constant_choices
 from builders.engine.audit.report import AuditRows
 from builders.engine.flags import Flags
@@ -57,6 +58,8 @@ class Assembled:
 
     controls: dict[str, dict[str, Any]] = field(default_factory=dict)
     partial: PartialInput | None = None
+    visible: dict[str, pa.Array] = field(default_factory=dict)
+    """What each distinct question shows: its arguments by name, and its context."""
 
     def items(self, rows: Ints, control: str | None = None) -> Items:
         """Return some of the rows as items to lay out, as they are or as a control shows them."""
@@ -89,6 +92,7 @@ class Assembled:
             else PartialInput(
                 part.carrier[known], part.question[known], part.arguments, arguments_decide
             ),
+            shown=self.visible,
         )
 
 
@@ -225,7 +229,16 @@ def assemble(
             )
         },
         partial=_partial_input(batch, question) if has_partial else None,
+        visible=_visible(batch, plan),
     )
+
+
+def _visible(batch: QuestionBatch, plan: Plan) -> dict[str, pa.Array]:
+    shown = batch.arguments()
+    context = plan.questions.columns.get(CONTEXT)
+    if context is not None:
+        shown[CONTEXT] = context.take(pa.array(batch.used))
+    return shown
 
 
 def _partial_input(batch: QuestionBatch, question: Ints) -> PartialInput:

@@ -1,0 +1,201 @@
+"""Words of one family: does a text hold a word, or kin of it, that another text asks about?
+
+Two words are akin if, of their lemmas,
+
+- both begin with the same four letters (*placement*, *placed*), a prefix aside (*reheat*, *heat*);
+- one holds the other: from five letters on anywhere, its last letters aside (*insurmountable*,
+  *surmounting*), from four letters on at its end (*houseboat*, *boat*);
+- one is the other, three letters long or four with an *e*, and a common ending (*vexation*, *vex*).
+
+That is crude on purpose. Words that meet by chance cost a question; words that fail to meet leave
+an answer given away. Everything is done by integers: a word has *keys*, and words that have a key
+in common are akin.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.ngrams import FUNCTION_WORDS, tokenise
+from builders.english.inflection import lemmas
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.columns import mask, to_numpy
+
+START, INNER = 4, 5
+"""Letters that kin begin with alike; letters of a word that is found inside another."""
+
+SHORTEST = 3
+"""Letters from which on a word counts as one that carries meaning."""
+
+LONGEST = 24
+"""Letters of a word that are looked at."""
+
+PREFIX = (
+    r"^(?:counter|inter|super|trans|under|fore|over|semi|anti|dis|mid|mis|non|out|pre|sub|be|en|em"
+    r"|[iu]n|il|im|ir|re|up|a)(\pL{4})"
+)
+ENDING = (
+    r"^(\pL\pL\pL)[bdgklmnprt]?(?:able|ably|age|al|ally|ance|ant|ar|ation|ed|ence|ent|er|ery|est|ful"
+    r"|fully|hood|ible|ic|ical|ier|ies|iest|ing|ion|ish|ism|ist|ity|ive|less|like|ly|ment|ness|or"
+    r"|ous|ry|s|ship|some|ure|ward|y)$"
+)
+AS_ENDINGS = ("able", "hood", "less", "like", "ment", "ness", "ship", "some", "ward", "wise")
+"""Words of four letters at the end of many a word that is no kin of theirs."""
+
+_FULL, _START, _INSIDE, _END, _STEM = range(1, 6)
+_HOLDER = 8
+"""Marks the keys of a word that holds another; those of words that are held lack it."""
+
+
+class Keys(NamedTuple):
+    """The keys of words: those of word ``i`` are ``codes[indptr[i]:indptr[i + 1]]``."""
+
+    indptr: Ints
+    codes: Ints
+
+    def of(self, words: Ints) -> tuple[Ints, Ints]:
+        """Return (position in ``words``, key) for every key of the given words."""
+        lengths = np.diff(self.indptr)[words]
+        position = np.repeat(np.arange(words.size, dtype=np.int64), lengths)
+        return position, self.codes[ragged_ranges(self.indptr[words], lengths)]
+
+
+def holds_kin(asked: pa.Array, at_asked: Ints, texts: pa.Array, at_text: Ints) -> Bools:
+    """Tell for pairs of texts whether the second holds a word akin to one of the first.
+
+    Pair ``i`` is ``asked[at_asked[i]]`` and ``texts[at_text[i]]``. Function words do not count,
+    unless the first text has no others: what is asked about always counts.
+    """
+    left, right = tokenise(asked, texts)
+    function = _function_words(left.words)
+    bare = np.ones(len(asked), dtype=np.bool_)
+    owner, word = left.of(np.arange(len(asked), dtype=np.int64))
+    bare[owner[~function[word]]] = False
+    counts = ~function[word] | bare[owner]
+    keys = _kin_keys(left.words)
+    # The keys of words in the second text: what holds a word meets what is held.
+    codes = np.where(keys.codes & 7 > _START, keys.codes ^ _HOLDER, keys.codes)
+    at, code = keys._replace(codes=codes).of(right.ids)
+    usable = ~function[right.ids[at]] | (code & 7 == _FULL)
+    text = np.repeat(np.arange(len(texts), dtype=np.int64), right.lengths)[at]
+    asking, key = keys.of(word[counts])
+    owner = owner[counts][asking]
+    return _meet(len(asked), owner, key, text[usable], code[usable], at_asked, at_text)
+
+
+def shares_a_word(left: pa.Array, at_left: Ints, right: pa.Array, at_right: Ints) -> Bools:
+    """Tell for pairs of texts whether they share a content word, in whatever form.
+
+    Pair ``i`` is ``left[at_left[i]]`` and ``right[at_right[i]]``. Function words do not count.
+    """
+    sides = tokenise(left, right)
+    function = _function_words(sides[0].words)
+    keys = _lemma_keys(sides[0].words)
+    owners, codes = [], []
+    for side in sides:
+        owner, word = side.of(np.arange(side.lengths.size, dtype=np.int64))
+        at, code = keys.of(word[~function[word]])
+        owners.append(owner[~function[word]][at])
+        codes.append(code)
+    return _meet(len(left), owners[0], codes[0], owners[1], codes[1], at_left, at_right)
+
+
+def akin(one: str, other: str) -> bool:
+    """Tell whether two words are akin.
+
+    >>> akin("swept", "sweep"), akin("vexation", "vexing"), akin("uneasy", "easy")
+    (True, True, True)
+    """
+    at = np.zeros(1, dtype=np.int64)
+    return bool(holds_kin(pa.array([one]), at, pa.array([other]), at)[0])
+
+
+def _meet(
+    size: int, owner: Ints, key: Ints, text: Ints, code: Ints, at_left: Ints, at_right: Ints
+) -> Bools:
+    """Tell for pairs (left, right) whether they have a key in common.
+
+    Of ``size`` texts on the left, ``owner`` has ``key`` (parallel arrays); on the right, ``text``
+    has ``code``.
+    """
+    common = np.intersect1d(key, code)
+    kept, held = contains(common, key), contains(common, code)
+    owner, key = owner[kept], np.searchsorted(common, key[kept])
+    held_keys = sorted_unique(text[held] * common.size + np.searchsorted(common, code[held]))
+    order = np.argsort(owner, kind="stable")
+    indptr = np.searchsorted(owner[order], np.arange(size + 1))
+    pair, wanted = Keys(indptr, key[order]).of(at_left)
+    hit = contains(held_keys, at_right[pair] * common.size + wanted)
+    found = np.zeros(at_left.size, dtype=np.bool_)
+    found[pair[hit]] = True
+    return found
+
+
+def _function_words(words: pa.Array) -> Bools:
+    listed = pc.is_in(words, pa.array(FUNCTION_WORDS.split()))
+    return np.asarray(mask(listed) | (to_numpy(pc.utf8_length(words)) < SHORTEST))
+
+
+def _lemma_keys(words: pa.Array) -> Keys:
+    owner, forms = lemmas(words)
+    return _gathered(len(words), [(owner, to_numpy(forms.dictionary_encode().indices))])
+
+
+def _kin_keys(words: pa.Array) -> Keys:
+    """Return the keys of words: those in common make two words akin."""
+    owner, forms = lemmas(words)
+    forms = pc.replace_substring(forms, "y", "i")
+    full = to_numpy(forms.dictionary_encode().indices).astype(np.int64)
+    parts = [(owner, full << 4 | _FULL)]
+
+    def add(kind: int, codes: Ints, of: Bools, whose: Ints = owner) -> None:
+        parts.append((whose[of], codes[of] << 4 | kind))
+
+    letters, length = _letters(forms)
+    add(_START, _run(letters, 0, START), length >= START)
+    bare = pc.replace_substring_regex(forms, PREFIX, r"\1")
+    stripped = mask(pc.not_equal(bare, forms))
+    rest = bare.filter(pa.array(stripped))
+    add(_START, _run(_letters(rest)[0], 0, START), np.ones(len(rest), np.bool_), owner[stripped])
+    add(_INSIDE, _run(letters, 0, INNER), length >= INNER)
+    for start in range(1, LONGEST - INNER + 1):
+        add(_INSIDE | _HOLDER, _run(letters, start, INNER), length >= start + INNER)
+    plain = ~mask(pc.is_in(forms, pa.array(AS_ENDINGS))) & ~mask(pc.ends_with(forms, "ing"))
+    add(_END, _run(letters, 0, START), (length == START) & plain)
+    end = np.take_along_axis(
+        letters, np.maximum(length - START, 0)[:, None] + np.arange(START), axis=1
+    )
+    add(_END | _HOLDER, _run(end, 0, START), length > START)
+    short = (length == SHORTEST) | ((length == SHORTEST + 1) & mask(pc.ends_with(forms, "e")))
+    add(_STEM, _run(letters, 0, SHORTEST), short)
+    stem = pc.replace_substring_regex(forms, ENDING, r"\1")
+    ended = mask(pc.not_equal(stem, forms))
+    add(_STEM | _HOLDER, _run(letters, 0, SHORTEST), ended)
+    return _gathered(len(words), parts)
+
+
+def _letters(texts: pa.Array) -> tuple[Ints, Ints]:
+    """Return the first letters of texts, (texts, LONGEST), as code points, and their number."""
+    width = np.array(texts.to_pylist() or [""], dtype=f"U{LONGEST}")[: len(texts)]
+    points = width.view(np.uint32).reshape(len(texts), LONGEST).astype(np.int64)
+    return points, np.count_nonzero(points, axis=1)
+
+
+def _run(letters: Ints, start: int, length: int) -> Ints:
+    """Pack a run of letters into one number: code points modulo 2 ** 11."""
+    packed = np.zeros(len(letters), dtype=np.int64)
+    for at in range(start, start + length):
+        packed = packed << 11 | (letters[:, at] & 0x7FF)
+    return packed
+
+
+def _gathered(size: int, parts: list[tuple[Ints, Ints]]) -> Keys:
+    """Put keys of words, given in several arrays of (word, key), into one ragged array."""
+    owner = np.concatenate([part[0] for part in parts])
+    codes = np.concatenate([part[1] for part in parts]).astype(np.int64)
+    order = np.argsort(owner, kind="stable")
+    return Keys(np.searchsorted(owner[order], np.arange(size + 1)), codes[order])

@@ -1,0 +1,40 @@
+"""Names of institutions, as they stand in a sentence."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from builders.english.word_lists import word_list
+
+_PATTERNS = {
+    "any": r"^[^,]*\b{}\b",
+    "start": r"^{}\b",
+    "end": r"\b{}$",
+    "whole": r"^{}$",
+    "bare": r"^{}\b",
+}
+
+
+@cache
+def _rules() -> tuple[tuple[bool, re.Pattern[str]], ...]:
+    """Patterns of names without an article (False), then of those with one (True)."""
+    rules = []
+    for entry in word_list("definite_names"):
+        place, _, words = entry.partition(":")
+        pattern = _PATTERNS[place].format(re.escape(words.replace("-", " ")))
+        rules.append((place != "bare", re.compile(pattern, re.IGNORECASE)))
+    return tuple(sorted(rules, key=lambda rule: (rule[0], rule[1].pattern)))
+
+
+def takes_the(name: str) -> bool:
+    """Tell whether the name of a university or the like takes *the*.
+
+    >>> takes_the("University of Vienna"), takes_the("Harvard University")
+    (True, False)
+    >>> takes_the("The Wharton School"), takes_the("Royal Holloway, University of London")
+    (False, False)
+    """
+    if name.lower().startswith("the "):
+        return False
+    return next((the for the, pattern in _rules() if pattern.search(name)), False)

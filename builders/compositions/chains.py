@@ -16,8 +16,7 @@ from builders.compositions.paths import Hop, Path
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import text_key
-from builders.engine.splits import assign_splits, connected_components
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools
 from kbprobe.rng import RandomGenerator
 
 _WORD = re.compile(r"[^\W_]+")
@@ -63,6 +62,11 @@ class Chain(NamedTuple):
     def gold(self) -> str:
         """The answer."""
         return self.edges[-1].target
+
+    @property
+    def asked(self) -> str:
+        """The question and its answer, whatever the facts between them."""
+        return f"{self.start} {self.gold}"
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -123,10 +127,33 @@ class Knowledge:
             found[same_text(label)].append(entity)
         return found
 
+    def named(self, label: str) -> Sequence[str]:
+        """All entities whose label reads like one."""
+        return self._by_label.get(same_text(label), ())
+
     def valid(self, hops: Sequence[Hop], start: str) -> frozenset[str]:
         """All valid answers to a question, for every entity that its words could mean."""
-        namesakes = self._by_label.get(same_text(self.label(start)), [start])
-        return frozenset().union(*(self.ends(hops, entity) for entity in (start, *namesakes)))
+        meant = {start, *self.named(self.label(start))}
+        return frozenset().union(*(self.ends(hops, entity) for entity in meant))
+
+    def other_readings(self, hops: Sequence[Hop], start: str) -> frozenset[str]:
+        """What a question may mean beside its valid answers, such as a year of opening."""
+        also = self.collected.also.get(hops[-1].id, {})
+        meant = {start, *self.named(self.label(start))}
+        bearers = set().union(*(self.ends(hops[:-1], entity) for entity in meant))
+        return frozenset().union(*(also.get(entity, frozenset()) for entity in bearers))
+
+    def died(self, node: str) -> int:
+        """The year by which a person was dead, as far as is known."""
+        birth, death = self.collected.birth, self.collected.death
+        return death.get(node, birth.get(node, LATEST - LIFE) + LIFE)
+
+    def latest(self, hop: Hop, person: str) -> int:
+        """The last year in which a person can have taken a step, as far as is known."""
+        died = self.died(person)
+        if not hop.until_age or person not in self.collected.birth:
+            return died
+        return min(died, self.collected.birth[person] + hop.until_age)
 
 
 def find_chains(knowledge: Knowledge, *, unambiguous: bool, dropped: Counter[str]) -> list[Chain]:
@@ -179,18 +206,26 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
         ):
             return "the date is not exact to the year"
         # Further on, an entity is what the hop that leads to it says.
-        fits = at > 0 or collected.is_a(edge.source, hop.source, hop.source_told_by)
+        fits = at > 0 or collected.is_a(
+            edge.source, hop.source, hop.source_told_by, hop.source_not_told_by
+        )
         fits &= hop.value == "year" or (
             collected.is_a(edge.target, hop.target, hop.told_by)
             and not (hop.never and collected.is_a(edge.target, hop.never))
         )
         if not fits:
             return "something on the way is not of the class asked for, or no class is stated"
+        if not (
+            collected.has_occupation(edge.source, hop.source_occupations)
+            and collected.has_occupation(edge.target, hop.occupations)
+        ):
+            return "somebody on the way has other occupations"
         ends = (edge.source, edge.target)
         if at == 0 and ends[hop.listed == "to"] not in collected.listed[hop.id]:
             return "not among those that --min-sitelinks and --max-listed look up"
-    if hops[-1].value == "year" and any(
-        _died(collected, node) < int(chain.gold) for node in chain.nodes
+    if hops[-1].value == "year" and (
+        any(knowledge.died(node) < int(chain.gold) for node in chain.nodes)
+        or knowledge.latest(hops[-2], chain.edges[-2].source) < int(chain.gold)
     ):
         return "the year is later than the life of somebody on the way"
     labels = [knowledge.label(node) for node in chain.nodes]
@@ -202,11 +237,6 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
     if gives_away or any(map(share_a_word, labels, labels[1:])):
         return "a name gives an answer away"
     return ""
-
-
-def _died(collected: Collected, node: str) -> int:
-    """The year by which a person was dead, as far as is known."""
-    return collected.death.get(node, collected.birth.get(node, LATEST - LIFE) + LIFE)
 
 
 def share_a_word(one: str, other: str) -> bool:
@@ -240,7 +270,11 @@ def cap(
         rng: the random generator.
         dropped: counts by ``PATH: reason``, added to.
     """
-    words = {"start": "entity asked about", "carrier": "entity that bears the answer"}
+    words = {
+        "asked": "question and answer",
+        "start": "entity asked about",
+        "carrier": "entity that bears the answer",
+    }
     for name, limit in most.items():
         if not limit or not chains:
             continue
@@ -248,57 +282,30 @@ def cap(
         identity = [text_key(chain.path, *chain.nodes) for chain in chains]
         keep = first_of_each(np.array(cell), limit, rng.child(name), np.array(identity))
         reason = f"beyond the most rows of one {words.get(name, name)}"
-        chains = _kept(chains, keep, reason, dropped)
+        chains = kept(chains, keep, reason, dropped)
     return chains
 
 
-def _kept(chains: Sequence[Chain], keep: Bools, reason: str, dropped: Counter[str]) -> list[Chain]:
+def one_path_for_each_bearer(
+    chains: list[Chain], rng: RandomGenerator, dropped: Counter[str]
+) -> list[Chain]:
+    """Ask about each entity that bears an answer on one path, drawn from those that lead to it.
+
+    Two paths would show its answer beside other choices, where it is the one that recurs.
+    """
+    paths: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for chain in chains:
+        paths[chain.edges[-1][:2]].add(chain.path)
+    lot = rng.bits(np.array([text_key(*bearer) for bearer in paths], dtype=np.int64)).tolist()
+    home = {
+        bearer: sorted(some)[drawn % len(some)]
+        for (bearer, some), drawn in zip(paths.items(), lot, strict=True)
+    }
+    keep = np.array([home[chain.edges[-1][:2]] == chain.path for chain in chains], dtype=np.bool_)
+    return kept(chains, keep, "its answer is asked for on another path", dropped)
+
+
+def kept(chains: Sequence[Chain], keep: Bools, reason: str, dropped: Counter[str]) -> list[Chain]:
     """Return the chains marked; count the others, path by path."""
     dropped.update(f"{chain.path}: {reason}" for chain in compress(chains, ~keep))
     return list(compress(chains, keep))
-
-
-def split_chains(
-    chains: list[Chain],
-    shares: tuple[float, float, float],
-    rng: RandomGenerator,
-    dropped: Counter[str],
-) -> tuple[list[Chain], Ints]:
-    """Assign splits by the entity that bears the answer; leave out what would be in two.
-
-    Every entity that is asked about, in whatever question, and every fact stand in one split: in
-    that where most of their chains are. Facts told from both ends (spouses) count as one.
-
-    Returns:
-        The chains that stay, and the split of each.
-    """
-    if not chains:
-        return [], np.empty(0, dtype=np.int64)
-    # Those who are each other's answers bear one fact.
-    bears = {number_of(chain.carrier) for chain in chains}
-    ends = [(number_of(chain.carrier), number_of(chain.gold)) for chain in chains]
-    root = connected_components((one, other if other in bears else one) for one, other in ends)
-    carrier = np.array([root[one] for one, _ in ends], dtype=np.int64)
-    split = assign_splits(carrier, shares, rng)
-    votes: dict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
-    for chain, code in zip(chains, split.tolist(), strict=True):
-        for thing in _told(chain):
-            votes[thing][code] += 1
-    home = {
-        thing: max(count, key=lambda code: (count[code], code)) for thing, count in votes.items()
-    }
-    keep = np.array(
-        [
-            all(home[thing] == code for thing in _told(chain))
-            for chain, code in zip(chains, split.tolist(), strict=True)
-        ]
-    )
-    return _kept(chains, keep, "asks about something that is in another split", dropped), split[
-        keep
-    ]
-
-
-def _told(chain: Chain) -> set[tuple[str, ...]]:
-    """The entities that a chain's questions ask about, and its facts, whichever way told."""
-    entities = {(edge.source,) for edge in chain.edges}
-    return entities | {(edge.hop, *sorted((edge.source, edge.target))) for edge in chain.edges}

@@ -12,21 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.compositions.chains import Knowledge, number_of, same_text
+from builders.compositions.chains import Edge, Knowledge, number_of, same_text
+from builders.compositions.facts import UNKNOWN
+from builders.compositions.paths import Hop
 from builders.engine.draw.groups import GroupRules
+from builders.engine.plan import text_key
 from kbprobe.arrays import Bools, Floats, Ints
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
-    "near_years": ("", "within 30 years", "any year"),
+    "near_years": ("", "within 60 years", "any year"),
     "like_people": ("", "unlike in nothing known", "any person"),
     "same_country": ("", "any country"),
     "same_kind": ("", "any kind"),
 }
 """The rule's own pool first (of no name), then those to which it is widened, step by step."""
 
-NEAR_YEARS = (12, 30)
-LEAST_GAP = 2
-"""Years between two choices: sources often differ by one."""
+NEAR_YEARS = (25, 60)
+LEAST_GAP = 5
+"""Years between two choices, and between a distractor and all valid answers: sources differ."""
 
 ERA = 25
 """Years between the births of people of one era."""
@@ -42,11 +45,26 @@ class OpenQuestion(NamedTuple):
         key: its identity.
         gold: the node of its answer.
         valid: all its valid answers.
+        also: what it may mean as well; no distractors either.
     """
 
     key: int
     gold: str
     valid: frozenset[str]
+    also: frozenset[str] = frozenset()
+
+    @classmethod
+    def about(
+        cls, knowledge: Knowledge, hops: Sequence[Hop], edges: Sequence[Edge]
+    ) -> OpenQuestion:
+        """Return the question that asks for the end of some hops."""
+        nodes = (edges[0].source, *(edge.target for edge in edges))
+        return cls(
+            text_key(*(nodes if len(edges) > 1 else edges[0][:3])),
+            nodes[-1],
+            knowledge.valid(hops, nodes[0]),
+            knowledge.other_readings(hops, nodes[0]),
+        )
 
 
 class AnswerRules(GroupRules):
@@ -69,9 +87,10 @@ class AnswerRules(GroupRules):
     def _barred(self, one: OpenQuestion) -> tuple[frozenset[str], frozenset[str]]:
         """The nodes and the texts that are no wrong answers to a question."""
         areas = self.knowledge.collected.areas
-        around = frozenset().union(*(areas.get(node, frozenset()) for node in one.valid))
-        texts = frozenset(same_text(self.knowledge.label(node)) for node in one.valid)
-        return one.valid | around, texts
+        meant = (one.valid | one.also) - {UNKNOWN}
+        around = frozenset().union(*(areas.get(node, frozenset()) for node in meant))
+        texts = frozenset(same_text(self.knowledge.label(node)) for node in meant)
+        return meant | around, texts
 
     def alike(self, level: int, gold: int) -> Bools:
         """Mark the golds that may stand beside one at a level."""
@@ -83,10 +102,12 @@ class AnswerRules(GroupRules):
         """Tell whether a gold is a wrong answer to a question."""
         nodes, texts = self._not_false[row]
         name = self.golds[gold]
+        if self.rule == "near_years":
+            return all(abs(int(name) - int(year)) >= LEAST_GAP for year in nodes)
         areas = self.knowledge.collected.areas.get(name, frozenset())
         return (
             name not in nodes
-            and areas.isdisjoint(self.asked[row].valid)
+            and areas.isdisjoint(self.asked[row].valid | self.asked[row].also)
             and same_text(self.knowledge.label(name)) not in texts
         )
 

@@ -58,12 +58,24 @@ class CompositionOptions(ProbeOptions):
         4, ge=0, description="Most rows of a path that ask about one entity (0: all)."
     )
     max_per_bearer: int = Field(
-        4,
+        5,
         ge=0,
         description="Most rows of a path whose answer one entity bears: an actor, a band (0: all).",
     )
     max_per_gold: int = Field(
         40, ge=0, description="Most rows of a path that have one gold (0: all)."
+    )
+    further_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Most rows on paths that are not the paper's, as a share of the rows of the "
+        "clean tier (1: no limit; full has none).",
+    )
+    published_wordings: bool = Field(
+        False,
+        description="Ask about the paper's three paths in the paper's words, which presuppose one "
+        "actor, band or company.",
     )
 
     @field_validator("only_paths")
@@ -85,4 +97,4 @@ class CompositionOptions(ProbeOptions):
     @property
     def path_set(self) -> PathSet:
         """The paths that the options ask for."""
-        return load_paths(self.paths, self.only_paths, self.language)
+        return load_paths(self.paths, self.only_paths, self.language, self.published_wordings)

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 PROBE = "encyclopedic_composition"
 BUILT_IN = "templates/encyclopedic_composition.yaml"
 ENTITY = "entity"
-"""The one field of a question: the label of the entity asked about."""
+"""The field that every question shows: the label of the entity asked about."""
+
+ARTICLE = "the"
+"""The field of its definite article, with the space that follows; empty for most names."""
+
+FIELDS = (ENTITY, ARTICLE)
 
 MAX_DEPTH = 12
 
@@ -36,6 +41,7 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z0-9]+)*$")]
 Item = Annotated[str, Field(pattern=r"^Q[1-9][0-9]*$")]
 Property = Annotated[str, Field(pattern=r"^\^?P[1-9][0-9]*$")]
+Properties = Annotated[str, Field(pattern=r"^\^?P[1-9][0-9]*(/\^?P[1-9][0-9]*)*$")]
 Rule = Literal["near_years", "like_people", "same_country", "same_kind"]
 
 
@@ -44,10 +50,17 @@ class _Entry(BaseModel):
 
 
 class QuestionText(_Entry):
-    """A question: Jinja text with ``{{ entity }}``, and the words that carry its meaning."""
+    """A question: Jinja text with ``{{ entity }}``, and the words that carry its meaning.
+
+    Attributes:
+        text: may show ``{{ the }}`` before the entity: its article and a space, or nothing.
+        key_words: what the control ``perturbed`` replaces.
+        published: whether the text is the paper's; used with ``--published-wordings`` only.
+    """
 
     text: str
     key_words: tuple[str, ...] = ()
+    published: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -57,7 +70,7 @@ class QuestionText(_Entry):
         from builders.engine.render.template_file import ALL_WORDS, key_words_of_text
 
         if isinstance(value, dict) and value.get("key_words") == ALL_WORDS:
-            return {**value, "key_words": key_words_of_text(value.get("text"), [ENTITY])}
+            return {**value, "key_words": key_words_of_text(value.get("text"), FIELDS)}
         return value
 
     @model_validator(mode="after")
@@ -65,7 +78,7 @@ class QuestionText(_Entry):
         from builders.engine.render.jinja import TemplateError, check_source
 
         try:
-            checked = check_source(self.text, [ENTITY])
+            checked = check_source(self.text, FIELDS)
         except TemplateError as error:
             raise ValueError(error.problem) from None
         if ENTITY not in checked.fields:
@@ -101,6 +114,16 @@ class Hop(_Entry):
         told_by: properties that tell what a value is where no class of it is stated: what has
             one of them is taken for one of ``target``.
         source_told_by: the same for an entity and ``source``.
+        source_not_told_by: properties that tell that an entity of no stated class is none of
+            ``source``.
+        source_occupations, occupations: occupations (P106) of which a person must have one to be
+            asked about here, or to be a gold, where any is stated.
+        single: whether several values contradict each other, as founding years do.
+        mutual: whether a fact is doubtful that is stated from one end only, as a marriage is.
+        contested_by: properties that make a fact doubtful where they, too, lead to its value.
+        also: properties, or chains of them ("P19/P17"), that lead to what the question may mean
+            as well: never distractors.
+        until_age: nobody is older than this at such a step; a year that follows cannot be later.
         listed: which end is looked up first, where a path begins here: the one that has a class
             of few members or can be chosen by its sitelinks.
         choices: the rule for distractors.
@@ -116,6 +139,14 @@ class Hop(_Entry):
     never: tuple[Item, ...] = ()
     told_by: tuple[Property, ...] = ()
     source_told_by: tuple[Property, ...] = Field((), alias="from_told_by")
+    source_not_told_by: tuple[Property, ...] = Field((), alias="from_not_told_by")
+    source_occupations: tuple[Item, ...] = Field((), alias="from_occupations")
+    occupations: tuple[Item, ...] = Field((), alias="to_occupations")
+    single: bool = False
+    mutual: bool = False
+    contested_by: tuple[Property, ...] = ()
+    also: tuple[Properties, ...] = ()
+    until_age: int = Field(0, ge=0)
     listed: Literal["from", "to"] = "from"
     choices: Rule
     questions: Questions
@@ -128,8 +159,17 @@ class Hop(_Entry):
             raise ValueError("a year has no class (to, never) and cannot be listed")
         if self.value == "year" and any(edge.startswith("^") for edge in self.edges):
             raise ValueError("a property that leads to a year cannot be followed backwards")
-        if any(name.startswith("^") for name in (*self.told_by, *self.source_told_by)):
-            raise ValueError("told_by and from_told_by take properties of the entity itself")
+        told_by = (*self.told_by, *self.source_told_by, *self.source_not_told_by)
+        if any(name.startswith("^") for name in told_by):
+            raise ValueError(
+                "told_by, from_told_by and from_not_told_by take properties of the entity itself"
+            )
+        if self.value == "year" and (self.occupations or self.contested_by):
+            raise ValueError("to_occupations and contested_by are about entities, not years")
+        if self.mutual and not any(
+            Way(way.name, not way.inverse) in self.ways for way in self.ways
+        ):
+            raise ValueError("what is mutual is followed from both ends: edges: [P26, ^P26]")
         if len(set(self.edges)) < len(self.edges):
             raise ValueError("a property is given twice")
         return self
@@ -156,11 +196,13 @@ class Path(_Entry):
     Attributes:
         id: its name, which is also the name of its family in the items.
         hops: names of two or more hops.
+        published: whether it is one of the paper's; see ``--further-share``.
         questions: language -> questions.
     """
 
     id: Id
     hops: Annotated[tuple[Id, ...], Field(min_length=2, max_length=4)]
+    published: bool = False
     questions: Questions
 
     @field_validator("id")
@@ -184,11 +226,14 @@ class PathSet:
         paths: by name, in the order of the files.
         hops: by name: those that the paths use.
         language: of labels and questions.
+        as_published: whether paths with published wordings are asked about in these alone; else
+            only the others are used.
     """
 
     paths: Mapping[str, Path]
     hops: Mapping[str, Hop]
     language: str
+    as_published: bool = False
 
     def of(self, path: Path) -> tuple[Hop, ...]:
         """The hops of a path."""
@@ -205,9 +250,13 @@ class PathSet:
 
     def _questions(self) -> Iterable[tuple[str, tuple[QuestionText, ...]]]:
         for name, path in self.paths.items():
-            yield name, path.questions[self.language]
+            yield name, self._used(path.questions)
         for name, hop in self.hops.items():
-            yield f"fact-{name}", hop.questions[self.language]
+            yield f"fact-{name}", self._used(hop.questions)
+
+    def _used(self, questions: Questions) -> tuple[QuestionText, ...]:
+        texts = questions[self.language]
+        return tuple(text for text in texts if text.published == self.as_published) or texts
 
     @cached_property
     def digest(self) -> str:
@@ -226,7 +275,12 @@ class PathSet:
         from builders.engine.render.template_file import Template, Wording
 
         wordings = tuple(
-            Wording(f"{name}-{number}", asking.text, asking.key_words, 1)
+            Wording(
+                f"{name}-{'paper' if asking.published else number}",
+                asking.text,
+                asking.key_words,
+                1,
+            )
             for name, questions in self._questions()
             for number, asking in enumerate(questions, 1)
         )
@@ -242,13 +296,22 @@ class PathSet:
         )
 
 
-def load_paths(file: str = "", only: tuple[str, ...] = (), language: str = "en") -> PathSet:
+def _numbered(questions: Iterable[QuestionText]) -> Iterable[tuple[str, QuestionText]]:
+    """Number questions from 1; the published one is called "paper"."""
+    for number, asking in enumerate(questions, 1):
+        yield "paper" if asking.published else str(number), asking
+
+
+def load_paths(
+    file: str = "", only: tuple[str, ...] = (), language: str = "en", as_published: bool = False
+) -> PathSet:
     """Load the built-in paths and those of a user's file, where one of a built-in name replaces it.
 
     Args:
         file: the user's file; none if empty.
         only: names of the paths to keep; all if empty.
         language: the language to ask in.
+        as_published: see :class:`PathSet`.
 
     Raises:
         UsageError: the file cannot be read, something in it is wrong, a path is unknown, or a
@@ -291,7 +354,7 @@ def load_paths(file: str = "", only: tuple[str, ...] = (), language: str = "en")
         _check_language(path.questions, language, f"{source}: path {path.id!r}")
     for name, hop in used.items():
         _check_language(hop.questions, language, f"{hops[name][1]}: hop {name!r}")
-    return PathSet({name: path for name, (path, _) in kept.items()}, used, language)
+    return PathSet({name: path for name, (path, _) in kept.items()}, used, language, as_published)
 
 
 @cache

@@ -7,10 +7,14 @@ and why: docs/probes/encyclopedic_composition.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from builders.compositions.doubts import DOUBTS, Doubts
 from builders.compositions.options import CompositionOptions
-from builders.compositions.paths import ENTITY, PROBE
+from builders.compositions.paths import FIELDS, PROBE
 from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
@@ -28,7 +32,7 @@ FACTS = "facts"
 
 def open_source(options: CompositionOptions) -> Collected:
     """Ask the source that the options name for all facts that the paths need."""
-    from builders.compositions.facts import collect
+    from builders.compositions.collecting import collect
 
     paths = options.path_set
     source: QuerySource
@@ -56,41 +60,52 @@ def wordings(options: CompositionOptions) -> Template:
     PROBE,
     options=CompositionOptions,
     open=open_source,
-    question_fields=(ENTITY,),
+    question_fields=FIELDS,
     choice_fields=("label",),
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
     sub_questions=(FACTS,),
     wordings=wordings,
+    flags=DOUBTS,
 )
 def encyclopedic_composition(
     collected: Collected, options: CompositionOptions, rng: RandomGenerator
 ) -> Plan:
     """What lies at the end of a path of two or three facts?"""
-    from builders.compositions.chains import Knowledge, cap, find_chains, split_chains
+    from builders.compositions.chains import (
+        Knowledge,
+        cap,
+        find_chains,
+        one_path_for_each_bearer,
+    )
     from builders.compositions.rows import PathLayout, facts_alone, in_groups
+    from builders.compositions.shares import limit_further, with_their_facts
+    from builders.compositions.splits import split_chains
 
     dropped = DropLog()
     knowledge = Knowledge(collected)
     chains = find_chains(knowledge, unambiguous=options.unambiguous, dropped=dropped)
+    flags = Doubts(knowledge).of(chains)
+    bits = dict(zip(chains, flags.bits.tolist(), strict=True))
+    chains = list(compress(chains, flags.of_tier(options.tier, dropped)))
+    chains = one_path_for_each_bearer(chains, rng.child("paths"), dropped)
     most = {
+        "asked": 1,
         "start": options.max_per_entity,
         "carrier": options.max_per_bearer,
         "gold": options.max_per_gold,
     }
     chains = cap(chains, most, rng.child("cap"), dropped)
     chains, split = split_chains(chains, options.split_shares, rng.child("splits"), dropped)
-    chosen = in_groups(
+    rows = in_groups(
         knowledge, chains, split.tolist(), options.choices, rng.child("rings"), dropped
     )
-    facts = facts_alone(knowledge, chosen, options.choices, rng.child("facts"))
-    asked = {row.edges[0][:3] for row in facts}
-    rows = []
-    for chain, row in chosen:
-        if all(edge[:3] in asked for edge in row.edges):
-            rows.append((chain, row))
-        else:
-            dropped[f"{chain.path}: a fact of it has too few wrong answers"] += 1
+    if options.tier == "clean":
+        rows = limit_further(
+            knowledge, rows, options.further_share, rng.child("further paths"), dropped
+        )
+    facts = facts_alone(knowledge, rows, options.choices, rng.child("facts"))
+    rows = with_their_facts(rows, facts, dropped)
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
     layout = PathLayout(knowledge)
     alone = layout.plan(
@@ -101,5 +116,6 @@ def encyclopedic_composition(
         [(chain.path, chain.path) for chain, _ in rows],
         whole=True,
         sub_questions={FACTS: alone},
+        flags=replace(flags, bits=np.array([bits[chain] for chain, _ in rows], dtype=np.int64)),
         dropped=dropped,
     )

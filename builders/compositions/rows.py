@@ -9,13 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from builders.compositions.bearers import shared_groups
 from builders.compositions.chains import Chain, Edge, Knowledge, number_of
 from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion
-from builders.compositions.paths import ENTITY
+from builders.compositions.paths import ARTICLE, ENTITY
 from builders.engine.draw.groups import ChoiceGroup, draw_left_over, search_groups
+from builders.engine.flags import Flags
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions, text_key
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import ByChoiceGroup, WordingRange
+from builders.english.names import takes_the
 from kbprobe.arrays import Floats, Ints
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import SPLITS
@@ -31,12 +34,14 @@ class Row:
         nodes: the gold, then the distractors.
         levels: of each choice, the step to which the rule's pool was widened.
         split: index into SPLITS.
+        group: the number of its choice group.
     """
 
     edges: tuple[Edge, ...]
     nodes: tuple[str, ...]
     levels: tuple[int, ...]
     split: int
+    group: int
 
 
 def in_groups(
@@ -47,7 +52,10 @@ def in_groups(
     rng: RandomGenerator,
     dropped: Counter[str],
 ) -> list[tuple[Chain, Row]]:
-    """Put the chains of each path and split in choice groups; count those left over."""
+    """Put the chains of each path and split in choice groups; count those left over.
+
+    All that is asked about one bearer has the same choices.
+    """
     found = []
     for path in knowledge.paths.paths.values():
         hops = knowledge.paths.of(path)
@@ -59,12 +67,10 @@ def in_groups(
             ]
             if not some:
                 continue
-            asked = [
-                OpenQuestion(text_key(*chain.nodes), chain.gold, knowledge.valid(hops, chain.start))
-                for chain in some
-            ]
+            asked = [OpenQuestion.about(knowledge, hops, chain.edges) for chain in some]
             rules = AnswerRules(knowledge, hops[-1].choices, asked)
-            groups = search_groups(rules, size, rng.child(path.id, code))
+            last = [chain.edges[-1] for chain in some]
+            groups = shared_groups(rules, last, size, rng.child(path.id, code))
             rows = _grouped([chain.edges for chain in some], asked, groups, code)
             found += [(some[member], row) for member, row in rows]
             if over := len(some) - size * len(groups):
@@ -81,10 +87,11 @@ def _grouped(
     """Yield the rows of choice groups, each with the number of its question."""
     for group in groups:
         golds = [asked[member].gold for member in group.members]
+        number = text_key(*sorted(str(asked[member].key) for member in group.members))
         for member in group.members:
             own = asked[member].gold
             nodes = (own, *(gold for gold in golds if gold != own))
-            yield member, Row(edges[member], nodes, (group.level,) * len(nodes), split)
+            yield member, Row(edges[member], nodes, (group.level,) * len(nodes), split, number)
 
 
 def facts_alone(
@@ -102,10 +109,7 @@ def facts_alone(
     for (name, code), edges in sorted(cells.items()):
         hop = knowledge.paths.hops[name]
         some = [edges[key] for key in sorted(edges)]
-        asked = [
-            OpenQuestion(text_key(*edge[:3]), edge.target, knowledge.valid([hop], edge.source))
-            for edge in some
-        ]
+        asked = [OpenQuestion.about(knowledge, [hop], [edge]) for edge in some]
         rules = AnswerRules(knowledge, hop.choices, asked)
         draw = rng.child(name, code)
         groups = search_groups(rules, size, draw.child("rings"))
@@ -121,7 +125,7 @@ def facts_alone(
                 others, levels = zip(*chosen, strict=True)
                 used[list(others)] += 1
                 nodes = (some[member].target, *(rules.golds[other] for other in others))
-                found.append(Row((some[member],), nodes, (0, *levels), code))
+                found.append(Row((some[member],), nodes, (0, *levels), code, asked[member].key))
     return found
 
 
@@ -147,6 +151,7 @@ class PathLayout:
         asked: Sequence[tuple[str, str]],
         whole: bool,
         sub_questions: Mapping[str, Plan] | None = None,
+        flags: Flags | None = None,
         dropped: Mapping[str, int] | None = None,
     ) -> Plan:
         """Lay rows out.
@@ -156,6 +161,7 @@ class PathLayout:
             asked: for each the family that it counts under, and the name of its wordings.
             whole: whether they ask for whole paths rather than single facts.
             sub_questions: the plans of further configs.
+            flags: those of the rows.
             dropped: what was left out.
         """
         families, family, node_family = self._families(rows, [name for name, _ in asked])
@@ -181,10 +187,9 @@ class PathLayout:
             question=question,
             hops=hops,
             cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
-            order=ByChoiceGroup(
-                np.array([text_key(*sorted(row.nodes)) for row in rows], dtype=np.int64)
-            ),
+            order=ByChoiceGroup(np.array([row.group for row in rows], dtype=np.int64)),
             sub_questions=sub_questions,
+            flags=flags,
             dropped=dropped,
         )
 
@@ -225,10 +230,14 @@ class PathLayout:
         labels = [self.knowledge.label(rows[at].edges[0].source) for at in shown]
         questions = Questions.from_columns(
             np.array([text_key(*words) for words in distinct], dtype=np.int64),
-            {ENTITY: labels},
+            {ENTITY: labels, ARTICLE: [self._article(label) for label in labels]},
             WordingRange(np.array([bounds[names[at]] for at in shown], dtype=np.int64)),
         )
         return questions, np.array([number[words] for words in asked], dtype=np.int64)
+
+    def _article(self, label: str) -> str:
+        """The definite article that an English name takes in a sentence, and a space."""
+        return "the " if self.knowledge.paths.language == "en" and takes_the(label) else ""
 
     def _facts(self, rows: Sequence[Row], whole: bool) -> Facts:
         """The triples as the knowledge base states them, whichever way a hop follows them."""

@@ -77,7 +77,10 @@ many. A hop is one of several properties; ``^`` is followed backwards."""
 FIRST = (f"<{ENTITY}Q5>", f"<{ENTITY}Q11424>")
 """A path begins with a human or a film."""
 
-DESCRIBE = ("P31", "P21", "P569", "P570", "P17", "P27")
+DESCRIBE = (
+    *("P31", "P21", "P569", "P570", "P17", "P27"),
+    *("P19", "P106", "P170", "P449", "P451", "P580", "P582", "P740", "P1619"),
+)
 """What is told of every entity that is kept, by its own lines."""
 
 CLIMB = ("P279", "P131")

@@ -1,0 +1,398 @@
+"""Asking a SPARQL source for all facts that the paths need.
+
+All queries are plain SPARQL 1.1, ask for chunks of VALUES, and select what decides their answer
+alone, so that an endpoint, a store in process and a cache of answers give the same tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from builders.compositions.facts import UNKNOWN, Collected, Link, entity_of, year_of
+from kbprobe.errors import SourceError
+
+if TYPE_CHECKING:
+    from builders.compositions.paths import Hop, PathSet
+    from kb_cache.wikidata.sparql.session import QuerySession
+    from kb_cache.wikidata.sparql.types import QuerySource, Term
+
+YEAR_PRECISION = 9
+"""``wikibase:timePrecision`` of a date that is exact to the year; decades have 8."""
+
+OCCUPATION = "P106"
+
+_VALUE_NODE = "http://www.wikidata.org/prop/statement/value/"
+
+
+def collect(
+    source: QuerySource, paths: PathSet, min_sitelinks: int = 0, max_listed: int = 0
+) -> Collected:
+    """Ask a source for all that the paths need.
+
+    Args:
+        source: what to ask.
+        paths: what to ask about.
+        min_sitelinks: look only at entities with so many sitelinks, where the source states them.
+        max_listed: begin with so many entities of each kind, those with most sitelinks, where the
+            source states them; 0 for all.
+
+    Raises:
+        SourceError: the source cannot answer, or holds nothing of what is asked for.
+    """
+    from kb_cache.wikidata.sparql.session import QuerySession
+
+    session = QuerySession(source)
+    found = _Collector(session, paths, min_sitelinks, max_listed).run()
+    digest = hashlib.sha256(f"{paths.digest}{session.digest}".encode()).hexdigest()
+    return Collected(
+        paths,
+        "wikidata",
+        " ".join(filter(None, (source.name, source.version))),
+        source.licence,
+        digest,
+        queries=[query._asdict() for query in session.queries],
+        **{**_credits(source), **found},
+    )
+
+
+def _credits(source: QuerySource) -> dict[str, Any]:
+    """Whom a dump asks to be credited; endpoints say nothing of it and count as Wikidata's."""
+    names = ("attribution", "citation", "language")
+    return {name: getattr(source, name) for name in names if hasattr(source, name)}
+
+
+class _Collector:
+    """Runs the queries, one path and one hop after the other."""
+
+    def __init__(
+        self, session: QuerySession, paths: PathSet, min_sitelinks: int, max_listed: int
+    ) -> None:
+        self.session = session
+        self.paths = paths
+        self.min_sitelinks = min_sitelinks
+        self.max_listed = max_listed
+        self.links: dict[str, dict[str, set[Link]]] = defaultdict(lambda: defaultdict(set))
+        self.asked: dict[str, set[str]] = defaultdict(set)
+        self.kinds: dict[str, frozenset[str]] = {}
+        self.listed: dict[str, frozenset[str]] = {}
+        self.statements: dict[str, bool] = {}
+        self.dated: set[str] = set()
+
+    def run(self) -> dict[str, Any]:
+        """Ask for everything."""
+        self.has_sitelinks = self._holds("?entity wikibase:sitelinks ?number")
+        self._collect_kinds()
+        for path in self.paths.paths.values():
+            hops = self.paths.of(path)
+            entities = self._starts(hops[0])
+            for hop in hops:
+                others = self._namesakes(hop, entities)
+                self._follow(hop, entities | others)
+                if hop is hops[0]:
+                    entities |= others
+                if hops[-1].value == "year" or hop.until_age:
+                    self.dated |= entities
+                ends = (self.links[hop.id][entity] for entity in entities)
+                entities = {link.target for links in ends for link in links if link.target}
+        entities, targets = self._entities()
+        if not targets:
+            raise SourceError(
+                f"{self.session.source.name} holds nothing on the paths "
+                f"{', '.join(self.paths.paths)}. "
+                "Is it Wikidata's own data (http://www.wikidata.org/entity/...)?"
+            )
+        classes = self._sets("?entity wdt:P31 ?value", entities)
+        people = targets["like_people"]
+        places = targets["same_country"]
+        also, contested = self._other_readings()
+        return {
+            "also": also,
+            "contested": contested,
+            "namesakes": self._classes_of_namesakes(),
+            "occupations": self._sets(f"?entity wdt:{OCCUPATION} ?value", self._with_occupation()),
+            "listed": self.listed,
+            "links": {
+                hop: {entity: tuple(sorted(links)) for entity, links in sorted(found.items())}
+                for hop, found in self.links.items()
+            },
+            "labels": self._labels(entities),
+            "classes": classes,
+            "kinds": self.kinds,
+            "told_by": self._told_by(entities - classes.keys()),
+            "gender": self._sets("?entity wdt:P21 ?value", people),
+            "birth": self._years("P569", people | self.dated),
+            "death": self._years("P570", self.dated),
+            "country": self._sets("?entity wdt:P17 ?value", places),
+            "areas": self._sets("?entity wdt:P131+ ?value", places),
+            "sitelinks": self._sitelinks(set().union(*targets.values())),
+        }
+
+    def _ask(self, query: str, variable: str, values: Iterable[str]) -> Iterable[tuple[Any, ...]]:
+        from kb_cache.wikidata.sparql.session import select_values
+
+        return select_values(self.session, query, variable, values).rows
+
+    def _holds(self, pattern: str) -> bool:
+        """Tell whether there is any match. A count: which match comes first is up to the source."""
+        query = f"SELECT (COUNT(*) AS ?n) WHERE {{ SELECT * WHERE {{ {pattern} }} LIMIT 1 }}"
+        (row,) = self.session.select(query).rows
+        return row[0] is not None and row[0].value != "0"
+
+    def _collect_kinds(self) -> None:
+        hops = self.paths.hops.values()
+        wanted = {name for hop in hops for name in (*hop.source, *hop.target, *hop.never)}
+        found: dict[str, set[str]] = {name: {name} for name in wanted}
+        query = "SELECT DISTINCT ?kind ?class WHERE { $values ?class wdt:P279* ?kind }"
+        for kind, below in self._ask(query, "kind", wanted):
+            found[entity_of(kind)].add(entity_of(below))
+        self.kinds = {name: frozenset(below - {UNKNOWN}) for name, below in found.items()}
+
+    def _starts(self, hop: Hop) -> set[str]:
+        """Find the entities that a path can begin with."""
+        if hop.id not in self.listed:
+            self.listed[hop.id] = frozenset(self._listed(hop))
+        listed = set(self.listed[hop.id])
+        if hop.listed == "from":
+            return listed
+        variables, known = self._well_known("?from")
+        starts: dict[str, int] = {}
+        for way in hop.ways:
+            pattern = _pattern(*way, "?from", "?to")
+            query = f"SELECT DISTINCT ?from ?to {variables} WHERE {{ $values {pattern} . {known}}}"
+            for row in self._ask(query, "to", listed):
+                starts[entity_of(row[0])] = _count(row[2:])
+        return self._best_known(starts)
+
+    def _listed(self, hop: Hop) -> set[str]:
+        """Look up all entities of the hop's classes that have such a statement."""
+        ends = ("?entity", "?end") if hop.listed == "from" else ("?end", "?entity")
+        several = (f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
+        has = f"FILTER EXISTS {{ {' UNION '.join(several)} }}"
+        variables, known = self._well_known("?entity")
+        classes = set().union(*(self.kinds[name] for name in hop.start_classes))
+        query = (
+            f"SELECT DISTINCT ?class ?entity {variables} WHERE {{ "
+            f"$values ?entity wdt:P31 ?class . {known}{has} }}"
+        )
+        found = {entity_of(row[1]): _count(row[2:]) for row in self._ask(query, "class", classes)}
+        for name in hop.start_told_by:
+            query = (
+                f"SELECT DISTINCT ?entity {variables} WHERE {{ ?entity wdt:{name} ?told . {known}"
+                f"FILTER NOT EXISTS {{ ?entity wdt:P31 ?class }} {has} }}"
+            )
+            rows = self.session.select(query).rows
+            found |= {entity_of(row[0]): _count(row[1:]) for row in rows}
+        return self._best_known(found)
+
+    def _well_known(self, variable: str) -> tuple[str, str]:
+        """What a query selects and asks for to find the well known, where that is stated."""
+        if not self.has_sitelinks:
+            return "", ""
+        pattern = f"{variable} wikibase:sitelinks ?sitelinks . "
+        return "?sitelinks", f"{pattern}FILTER(?sitelinks >= {self.min_sitelinks}) "
+
+    def _best_known(self, found: Mapping[str, int]) -> set[str]:
+        """The entities with most sitelinks; all where these are not stated."""
+        order = sorted(found.keys() - {UNKNOWN}, key=lambda entity: (-found[entity], entity))
+        return set(order[: self.max_listed] if self.has_sitelinks and self.max_listed else order)
+
+    def _namesakes(self, hop: Hop, entities: set[str]) -> set[str]:
+        """Find what has the label of an entity, and such a statement too: it could be meant."""
+        ends = "?other", "?end"
+        several = " UNION ".join(f"{{ {_pattern(*way, *ends)} }}" for way in hop.ways)
+        query = (
+            "SELECT DISTINCT ?entity ?other WHERE { $values ?entity rdfs:label ?label . "
+            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
+            f"FILTER(?other != ?entity) FILTER EXISTS {{ {several} }} }}"
+        )
+        return {entity_of(row[1]) for row in self._ask(query, "entity", entities)} - {UNKNOWN}
+
+    def _classes_of_namesakes(self) -> dict[str, frozenset[str]]:
+        """Return the classes of all that has the label of an entity that a path begins with."""
+        starts: set[str] = set()
+        for path in self.paths.paths.values():
+            starts |= self.links[path.hops[0]].keys()
+        query = (
+            "SELECT DISTINCT ?entity ?class WHERE { $values ?entity rdfs:label ?label . "
+            f'FILTER(LANG(?label) = "{self.paths.language}") ?other rdfs:label ?label . '
+            "FILTER(?other != ?entity) ?other wdt:P31 ?class }"
+        )
+        return self._gathered(query, starts, entity_of)
+
+    def _other_readings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Ask for what a hop's question may mean as well, and for what makes its facts doubtful."""
+        also, contested = {}, {}
+        for name, hop in self.paths.hops.items():
+            entities = self.links[name].keys()
+            read = year_of if hop.value == "year" else entity_of
+            doubtful = self._along(hop.contested_by, entities, read)
+            others = self._along(hop.also, entities, read)
+            contested[name] = doubtful
+            also[name] = {
+                entity: doubtful.get(entity, frozenset()) | others.get(entity, frozenset())
+                for entity in sorted(doubtful.keys() | others.keys())
+            }
+        return also, contested
+
+    def _along(
+        self, steps: Sequence[str], entities: Iterable[str], read: Callable[[Term | None], str]
+    ) -> dict[str, frozenset[str]]:
+        """Follow properties, or chains of them, from some entities."""
+        if not steps:
+            return {}
+        paths = "|".join(_property_path(one) for one in steps)
+        query = f"SELECT DISTINCT ?entity ?value WHERE {{ $values ?entity {paths} ?value }}"
+        return self._gathered(query, entities, read)
+
+    def _with_occupation(self) -> set[str]:
+        """The entities whose occupations matter."""
+        people: set[str] = set()
+        for name, found in self.links.items():
+            hop = self.paths.hops[name]
+            if hop.source_occupations:
+                people |= found.keys()
+            if hop.occupations:
+                people |= {link.target for links in found.values() for link in links}
+        return people - {UNKNOWN}
+
+    def _follow(self, hop: Hop, entities: set[str]) -> None:
+        """Ask for all statements of some entities: of every rank, where the source has ranks."""
+        new = entities - self.asked[hop.id]
+        self.asked[hop.id] |= new
+        read = year_of if hop.value == "year" else entity_of
+        exact: dict[tuple[str, int, str], bool] = {}
+        all_links: list[tuple[str, int, str, bool]] = []
+        for at, way in enumerate(hop.ways):
+            pattern = _pattern(*way, "?from", "?to")
+            query = f"SELECT DISTINCT ?from ?to WHERE {{ $values {pattern} }}"
+            for row in self._ask(query, "from", new):
+                all_links.append((entity_of(row[0]), at, read(row[1]), True))
+            if self._has_statements(way.name):
+                query = _statements(hop, way.name, way.inverse)
+                for row in self._ask(query, "from", new):
+                    key = (entity_of(row[0]), at, read(row[1]))
+                    all_links.append((*key, False))
+                    if hop.value == "year":
+                        exact[key] = exact.get(key, False) or _is_exact(row[2])
+        best = {key[:3] for key in all_links if key[3]}
+        for entity, at, target, _ in all_links:
+            key = (entity, at, target)
+            self.links[hop.id][entity].add(Link(target, at, key in best, exact.get(key, True)))
+
+    def _has_statements(self, name: str) -> bool:
+        if name not in self.statements:
+            self.statements[name] = self._holds(f"?statement ps:{name} ?value")
+        return self.statements[name]
+
+    def _entities(self) -> tuple[set[str], dict[str, set[str]]]:
+        """All entities found, and those that can be choices, by the rule for distractors."""
+        entities: set[str] = set()
+        targets: dict[str, set[str]] = defaultdict(set)
+        for name, found in self.links.items():
+            hop = self.paths.hops[name]
+            for entity, links in found.items():
+                entities.add(entity)
+                if hop.value == "entity":
+                    targets[hop.choices] |= {link.target for link in links if link.target}
+        entities |= set().union(*targets.values())
+        return entities, targets
+
+    def _sets(self, pattern: str, entities: Iterable[str]) -> dict[str, frozenset[str]]:
+        query = f"SELECT DISTINCT ?entity ?value WHERE {{ $values {pattern} }}"
+        return self._gathered(query, entities, entity_of)
+
+    def _gathered(
+        self, query: str, entities: Iterable[str], read: Callable[[Term | None], str]
+    ) -> dict[str, frozenset[str]]:
+        """Ask for pairs of an entity and a value; return the values of each entity."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for entity, value in self._ask(query, "entity", entities):
+            found[entity_of(entity)].add(read(value))
+        return {entity: frozenset(values - {UNKNOWN}) for entity, values in sorted(found.items())}
+
+    def _labels(self, entities: Iterable[str]) -> dict[str, str]:
+        """Labels in the language; where there is none, those for all languages ("mul")."""
+        language = self.paths.language
+        query = (
+            "SELECT ?entity ?label WHERE { $values ?entity rdfs:label ?label "
+            f'FILTER(LANG(?label) IN ("{language}", "mul")) }}'
+        )
+        found: dict[str, tuple[bool, str]] = {}
+        for entity, label in self._ask(query, "entity", entities):
+            name, key = entity_of(entity), (label.language != language, label.value.strip())
+            found[name] = min(found.get(name, key), key)
+        return {name: text for name, (_, text) in sorted(found.items())}
+
+    def _years(self, name: str, entities: Iterable[str]) -> dict[str, int]:
+        """The earliest year of a property of each entity."""
+        query = f"SELECT DISTINCT ?entity ?date WHERE {{ $values ?entity wdt:{name} ?date }}"
+        found: dict[str, int] = {}
+        for entity, date in self._ask(query, "entity", entities):
+            if year := year_of(date):
+                name = entity_of(entity)
+                found[name] = min(found.get(name, 9999), int(year))
+        return dict(sorted(found.items()))
+
+    def _told_by(self, entities: set[str]) -> dict[str, frozenset[str]]:
+        hops = self.paths.hops.values()
+        names = {
+            name
+            for hop in hops
+            for name in (*hop.told_by, *hop.source_told_by, *hop.source_not_told_by)
+        }
+        told = {}
+        for name in sorted(names):
+            query = f"SELECT DISTINCT ?entity WHERE {{ $values ?entity wdt:{name} ?told }}"
+            told[name] = frozenset(
+                entity_of(row[0]) for row in self._ask(query, "entity", entities)
+            )
+        return told
+
+    def _sitelinks(self, entities: Iterable[str]) -> dict[str, int]:
+        if not self.has_sitelinks:
+            return {}
+        query = "SELECT ?entity ?number WHERE { $values ?entity wikibase:sitelinks ?number }"
+        rows = self._ask(query, "entity", entities)
+        return {entity_of(entity): int(number.value) for entity, number in rows}
+
+
+def _pattern(name: str, inverse: bool, source: str, target: str) -> str:
+    first, last = (target, source) if inverse else (source, target)
+    return f"{first} wdt:{name} {last}"
+
+
+def _property_path(steps: str) -> str:
+    """Write "P19/^P17" as SPARQL does."""
+    ways = [(step.startswith("^"), step.removeprefix("^")) for step in steps.split("/")]
+    return "/".join(f"{'^' if inverse else ''}wdt:{name}" for inverse, name in ways)
+
+
+def _statements(hop: Hop, name: str, inverse: bool) -> str:
+    """The query for statements of every rank; of a year also how exact it is."""
+    if hop.value == "year":
+        return (
+            f"SELECT DISTINCT ?from ?to ?precision WHERE {{ $values ?from p:{name} ?statement . "
+            f"?statement <{_VALUE_NODE}{name}> ?value . ?value wikibase:timeValue ?to ; "
+            "wikibase:timePrecision ?precision }"
+        )
+    first, last = ("?to", "?from") if inverse else ("?from", "?to")
+    return (
+        f"SELECT DISTINCT ?from ?to WHERE {{ $values {first} p:{name} ?statement . "
+        f"?statement ps:{name} {last} }}"
+    )
+
+
+def _count(rest: Sequence[Term | None]) -> int:
+    """The number at the end of a row, if there is one."""
+    return int(rest[0].value) if rest and rest[0] is not None else 0
+
+
+def _is_exact(precision: Term | None) -> bool:
+    return (
+        precision is not None
+        and precision.value.isdecimal()
+        and int(precision.value) >= YEAR_PRECISION
+    )

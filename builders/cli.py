@@ -72,6 +72,18 @@ _COMMON: list[click.Parameter] = [
     ),
     click.Option(["--audit/--no-audit"], default=True, help="Run the audit at the end."),
     click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
+    click.Option(
+        ["--sample"],
+        type=click.IntRange(1),
+        metavar="N",
+        help="Write N rows of the test split as a sheet for people to read, CSV and HTML.",
+    ),
+    click.Option(
+        ["--blind"],
+        is_flag=True,
+        help="Leave the answers out of the sheet; release-probe annotate score reads it back.",
+    ),
+    click.Option(["--sheet"], type=_PATH, help="The sheet's folder [the probe's, with -reading]."),
     click.Option(["--recipe"], type=_PATH, help="Build the set of probes declared in a YAML file."),
     click.Option(
         ["--from-manifest"],
@@ -120,6 +132,9 @@ def _build(
     format: str,
     audit: bool,
     overwrite: bool,
+    sample: int | None,
+    blind: bool,
+    sheet: Path | None,
     recipe: Path | None,
     from_manifest: Path | None,
     as_json: bool,
@@ -130,6 +145,10 @@ def _build(
             "name the probes to build, or give --recipe, or --from-manifest (one of the three). "
             f"`{PROGRAM} list` shows the probes."
         )
+    if sample is None and (blind or sheet is not None):
+        raise UsageError("--blind and --sheet need --sample N: how many rows to write.")
+    if sample is not None and from_manifest is not None:
+        raise UsageError("--sample does not go with --from-manifest: name the probe.")
     from builders.engine import command
 
     if from_manifest is not None:
@@ -141,7 +160,10 @@ def _build(
     else:
         given = {name: value for name, value in options.items() if value is not None}
         jobs = command.named_jobs(names, given, output, {"seed": seed, **values})
-    command.run_jobs(jobs, overwrite, as_json)
+    if sheet is not None and len(jobs) > 1:
+        raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
+    reading = None if sample is None else command.Reading(sample, blind, sheet)
+    command.run_jobs(jobs, overwrite, as_json, reading)
 
 
 @click.command("list", help="List all probes.")

@@ -140,18 +140,29 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
     metavar="MODEL",
     help="With --deep: a transformers model, folder or id, that tells what choices mean.",
 )
+@click.option(
+    "--into-card",
+    is_flag=True,
+    help="With --deep: write the adversaries' figures into the probe's card and manifest.",
+)
 @debug_option
-def check(folder: Path, as_json: bool, strict: bool, deep: bool, encoder: str) -> int:
+def check(
+    folder: Path, as_json: bool, strict: bool, deep: bool, encoder: str, into_card: bool
+) -> int:
     """Print what was found: what failed, where, and what to do about it."""
     from release.checks.checking import check as run_check
 
-    if encoder and not deep:
-        raise UsageError("--encoder is of no use without --deep.")
+    if (encoder or into_card) and not deep:
+        option = "--encoder" if encoder else "--into-card"
+        raise UsageError(f"{option} is of no use without --deep.")
     report = run_check(folder)
     if deep:
-        from release.adversaries.auditing import deepened
+        from release.adversaries.auditing import DeepReport, deepened, write_outcomes
 
         report = deepened(report, encoder)
+        if into_card and isinstance(report, DeepReport):
+            write_outcomes(folder, report.deep, encoder)
+            click.echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
     counts = f"{len(report.failed)} failed, {len(report.warnings)} warnings"
     ready = "ready" if report.passed else "NOT ready"
     report.show(f"{report.folder}: {counts}. It is {ready} to be released.", as_json)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import yaml
@@ -36,6 +36,8 @@ from builders.engine.summary import show
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import jsonable, read_manifest
+from kbprobe.format.reading import SHEETS, write_reading
+from kbprobe.format.sheet_key import KEY
 from kbprobe.options import explain, option_name, parsed
 
 PROGRAM = "build-probe"
@@ -43,6 +45,26 @@ DEFAULT_PARENT = Path("probes")
 
 Job = tuple[Request, Path]
 """What to build, and the folder where to put it."""
+
+
+class Reading(NamedTuple):
+    """The sheet to write beside each probe: how many rows, whether blind, and where."""
+
+    rows: int
+    blind: bool
+    folder: Path | None
+
+    def write(self, probe: Path, seed: int, overwrite: bool) -> None:
+        """Write the sheet of a built probe, and say where."""
+        output = self.folder or probe.with_name(f"{probe.name}-reading")
+        write_reading(probe, output, self.rows, blind=self.blind, seed=seed, overwrite=overwrite)
+        click.echo(f"Wrote {self.rows} rows to read to {output / SHEETS}.", err=True)
+        if self.blind:
+            score = f"release-probe annotate score {probe} --key {output / KEY} --votes FILE..."
+            click.echo(
+                f"Give readers that folder alone: {output / KEY} tells the rows. Then: {score}",
+                err=True,
+            )
 
 
 class Entry(BaseModel):
@@ -134,8 +156,10 @@ def named_jobs(
     return jobs
 
 
-def run_jobs(jobs: Iterable[Job], overwrite: bool, as_json: bool) -> None:
-    """Build what is not there yet, and report each build."""
+def run_jobs(
+    jobs: Iterable[Job], overwrite: bool, as_json: bool, reading: Reading | None = None
+) -> None:
+    """Build what is not there yet, report each build, and write its reading sheet if asked to."""
     waiting = []
     for request, folder in jobs:
         if request.is_in(folder, overwrite):
@@ -143,12 +167,16 @@ def run_jobs(jobs: Iterable[Job], overwrite: bool, as_json: bool) -> None:
             rows = manifest["counts"]["rows"]
             click.echo(f"{folder} already holds exactly this ({rows:,} rows).", err=as_json)
             _report(manifest, None, folder, as_json)
+            if reading:
+                reading.write(folder, request.seed, overwrite)
         else:
             waiting.append((request, folder))
     with _progress() as progress:
         for built, manifest, folder in build_all(waiting, progress):
             progress("")
             _report(manifest, built, folder, as_json)
+            if reading:
+                reading.write(folder, built.request.seed, overwrite)
 
 
 def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -42,8 +43,19 @@ class WrittenFile:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json``: sorted, indented, the same bytes for the same content."""
+    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+
+
+def manifest_text(manifest: Mapping[str, Any]) -> str:
+    """Return the text of ``manifest.json``."""
     text = json.dumps(manifest, indent=2, sort_keys=True, ensure_ascii=False, default=jsonable)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return text + "\n"
+
+
+def rows_digest(manifest: Mapping[str, Any]) -> str:
+    """Return a digest of the rows of all configs and splits, however they are encoded."""
+    rows = sorted((entry["path"], entry["rows_sha256"]) for entry in manifest["files"])
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def jsonable(value: Any) -> Any:

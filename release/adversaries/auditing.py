@@ -13,6 +13,7 @@ from kbprobe.format.manifest import MANIFEST, read_manifest
 from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcome
 from release.checks.findings import REBUILD, Finding, Report
 from release.checks.manifest import read_layout
+from release.records import record
 
 NAME = "adversaries"
 REMEDIES = {
@@ -73,6 +74,36 @@ class DeepAudit:
             what = f"none of {len(self.outcomes)} exceeds chance by more than {MARGIN:.0%}"
             yield Finding(NAME, "ok", what.replace("%", " points"))
 
+    @property
+    def summary(self) -> str:
+        """The audit in a line, as card and check show it."""
+        if not self.outcomes:
+            return "no adversary ran"
+        exceeding = sum(one.verdict == "exceeds" for one in self.outcomes)
+        unsure = sum(one.verdict == "few rows" for one in self.outcomes)
+        verb = "exceed" if exceeding > 1 else "exceeds"
+        many = f"{exceeding or 'none'} of {len(self.outcomes)} adversaries"
+        text = f"{many} {verb} chance by more than 5 points"
+        return f"{text} (too few rows for a verdict on {unsure})" if unsure else text
+
+    def as_markdown(self) -> str:
+        """Return the table for the card."""
+        lines = [
+            "Models that see the data without what should be needed, trained on train and scored "
+            "on test (`release-probe check --deep`). Accuracy with its 95% interval, clusters as "
+            "units; an adversary exceeds chance if the whole interval is above it and the accuracy "
+            "by more than 5 points.",
+            "",
+            "| adversary | config | accuracy | from | to | chance | rows | verdict |",
+            "|---|---|---:|---:|---:|---:|---:|---|",
+        ]
+        lines += [
+            f"| {one.adversary} | {one.config} | {one.accuracy:.1%} | {one.low:.1%} | "
+            f"{one.high:.1%} | {one.chance:.1%} | {one.rows:,} | {one.verdict} |"
+            for one in self.outcomes
+        ]
+        return "\n".join(lines)
+
     def show(self) -> None:
         """Print a table of all adversaries."""
         from rich.console import Console
@@ -131,6 +162,21 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
             remedy = REMEDIES[guesses.name.partition(":")[0]]
             outcomes.append(outcome(config, guesses, rows, remedy))
     return DeepAudit(tuple(outcomes), tuple(unscored), tuple(untrained))
+
+
+def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> None:
+    """Write what came of every adversary into a built probe's card and manifest.
+
+    Args:
+        folder: the probe.
+        done: what came of them.
+        encoder: the model that told what choices mean; "" for none.
+
+    Raises:
+        UsageError, KbprobeError, OSError: see :func:`release.records.record`.
+    """
+    about = {**done.as_dict(), "encoder": Path(encoder).name}
+    record(folder, "adversaries", done.summary, about, done.as_markdown())
 
 
 @dataclass(frozen=True)

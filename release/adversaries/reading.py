@@ -10,9 +10,9 @@ import numpy as np
 
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
+from kbprobe.format.rows import read_rows
 from kbprobe.format.setups import SPLITS
 from release.adversaries.types import Rows
-from release.rows import read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""``release-probe annotate export`` and ``annotate import``."""
+"""``release-probe annotate export``, ``annotate import`` and ``annotate score``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _given(model: type[Options], values: dict[str, Any]) -> dict[str, Any]:
 
 
 @click.group(
-    epilog="annotate export DIR -o SHEETS | annotate import DIR --votes FILE --key SHEETS/key.json"
+    epilog="annotate export DIR -o SHEETS | annotate import DIR --votes FILE --key SHEETS/key.json "
+    "| annotate score DIR --votes FILE --key KEY"
 )
 def annotate() -> None:
     """Let people judge a probe's rows: export sheets, import votes."""
@@ -78,6 +79,46 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
             "answers of checks.",
             err=True,
         )
+
+
+@annotate.command(
+    "score",
+    help="Score filled-in reading sheets (build-probe --sample N --blind): the share of rows that "
+    "people find sound, by family.",
+)
+@click.argument("folder", metavar="DIR", type=_PATH)
+@click.argument("more", nargs=-1, metavar="[FILE]...", type=_PATH)
+@click.option(
+    "--votes",
+    multiple=True,
+    required=True,
+    metavar="FILE...",
+    type=_PATH,
+    help="The sheets, one of each reader; several files may follow.",
+)
+@click.option(
+    "--key", required=True, type=_PATH, metavar="KEY", help="key.json, written with the sheet."
+)
+@click.option("--skip-bad", is_flag=True, help="Leave out bad votes and go on.")
+@click.option("--into-card", is_flag=True, help="Write the figures into the probe's card.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@debug_option
+def _score(
+    folder: Path,
+    more: tuple[Path, ...],
+    votes: tuple[Path, ...],
+    key: Path,
+    skip_bad: bool,
+    into_card: bool,
+    as_json: bool,
+) -> None:
+    from release.annotation.soundness import score, soundness_text, write_soundness
+
+    found = score(folder, [*votes, *more], key, skip_bad=skip_bad)
+    click.echo(found.model_dump_json() if as_json else soundness_text(found))
+    if into_card:
+        write_soundness(folder, found)
+        click.echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
 
 
 @_options(VoteOptions)

@@ -23,14 +23,15 @@ from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, files_of, write_annotat
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import MANIFEST, read_manifest, write_manifest
+from kbprobe.format.rows import read_rows, rows_with, split_entry
 from kbprobe.format.setups import CONTROLS
+from kbprobe.format.sheet_key import Key
 from kbprobe.options import option_name, spelled
-from release.annotation.key import Key
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
 from release.annotation.verdicts import Verdict
 from release.cards import LICENCE, join_card, sections, split_card
-from release.rows import read_rows, rows_with, split_entry
+from release.records import TITLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +130,8 @@ class Imported:
                 configs[name] = {key.split: items_of(rows_kept(name))}
         with replacing_folder(output) as folder:
             manifest = {
-                **source,
+                # Records are of the source's rows.
+                **{name: entry for name, entry in source.items() if name not in TITLES},
                 "kbprobe_version": kbprobe_version(),
                 "request": request,
                 "counts": _counts(tables, self.report.dropped),

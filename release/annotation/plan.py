@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
+from kbprobe.format.answers import scheme_of
 from kbprobe.format.dataset import files_of
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
+from kbprobe.format.rows import read_rows, rows_by_id, split_entry
+from kbprobe.format.sheet_key import Key, Kind, Shown
 from kbprobe.rng import RandomGenerator
-from release.annotation.answers import scheme_of
-from release.annotation.key import Key, Kind, Shown
 from release.annotation.options import SheetOptions
-from release.rows import read_rows, rows_by_id, split_entry
 
 _HARDNESS = ("distractor_hops", "hops")
 """Columns that tell how hard a row is, the easiest rows first."""

@@ -112,7 +112,9 @@ def describe_annotators(
                 checks=len(checks),
                 checks_right=sum(vote.answer == vote.item.answer for vote in checks),
                 repeats=len(repeats),
-                repeats_same=sum(vote[-2:] == first[vote.item.id][-2:] for vote in repeats),
+                repeats_same=sum(
+                    vote.judgement == first[vote.item.id].judgement for vote in repeats
+                ),
                 agreed=agreed / len(judged) if judged else None,
                 failed=name in failed,
                 excluded=name in excluded,

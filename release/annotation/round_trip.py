@@ -23,22 +23,19 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.format.answers import scheme_of
 from kbprobe.format.manifest import read_manifest
-from release.annotation.answers import scheme_of
+from kbprobe.format.rows import read_rows, rows_by_id, split_entry
+from kbprobe.format.sheet_key import KEY, Key, Shown, read_key
 from release.annotation.gold import Imported
-from release.annotation.key import KEY, Key, Shown, read_key
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
 from release.annotation.report import Report, describe_annotators, failed_checks, summarise
 from release.annotation.sheets import write_sheets
 from release.annotation.verdicts import Rule, decide
-from release.annotation.votes import Vote, match_votes, read_votes
-from release.rows import read_rows, rows_by_id, split_entry
+from release.annotation.votes import Vote, match_votes, problem_list, read_votes
 
 __all__ = ["Imported", "SheetOptions", "VoteOptions", "export_sheets", "import_votes"]
-
-LISTED = 200
-"""Problems listed in an error: without the key there are thousands."""
 
 
 def export_sheets(
@@ -116,7 +113,7 @@ def import_votes(
     matched = match_votes(raw.votes, shown, rows)
     problems = [*raw.problems, *matched.problems]
     if problems and not chosen.skip_bad:
-        raise KbprobeError(_listed(problems, key is None))
+        raise KbprobeError(problem_list(problems, without_key=key is None))
     if not matched.votes:
         names = ", ".join(map(str, paths))
         raise KbprobeError("\n  ".join([f"No vote was found in {names}", *problems]))
@@ -194,20 +191,6 @@ def _rows_voted_on(
     elif lost := [item.id for item in key.items if item.id not in rows]:
         raise UsageError(f"{path} shows rows that {folder} does not have, such as {lost[0]}.")
     return key, rows
-
-
-def _listed(problems: Sequence[str], without_key: bool) -> str:
-    hint = ""
-    if without_key and any("was exported" in problem for problem in problems):
-        hint = f"\nVotes on exported sheets need their key: --key SHEETS/{KEY}"
-    many = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
-    lines = "".join(f"\n  {problem}" for problem in problems[:LISTED])
-    if len(problems) > LISTED:
-        lines += f"\n  ... and {len(problems) - LISTED:,} more (--skip-bad --json lists all)"
-    return (
-        f"the votes have {many}; nothing was written.{lines}\n"
-        f"Correct the files, or leave these votes out with --skip-bad.{hint}"
-    )
 
 
 def _names(votes: Sequence[Vote], own: bool) -> dict[str, str]:

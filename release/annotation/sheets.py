@@ -9,42 +9,23 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.format.answers import SCALE, marks_of
 from kbprobe.format.items import LABELS
-from kbprobe.format.setups import MASK, NLI
-from release.annotation.answers import SCALE, marks_of
-from release.annotation.key import KEY, Shown
+from kbprobe.format.reading import SHEETS, neutral, texts_shown
+from kbprobe.format.setups import NLI
+from kbprobe.format.sheet_key import KEY, Shown
 
 if TYPE_CHECKING:
     from release.annotation.options import SheetOptions
     from release.annotation.plan import Sheets
 
-SHEETS = "sheets"
 INSTRUCTIONS = "instructions.html"
 TASKS = "label-studio.json"
 LABELING = "label-studio.xml"
-GAP = "_____"
-"""What annotators see for the mask of a cloze question."""
-
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
-"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
-
-
-def neutral(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
-
-    An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
-    their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. Votes are read by item id and letter, so that it does not matter there.
-
-    >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
-    ("'=1+1", "'- a dash", '1 = 1')
-    """
-    bare = text.lstrip(" \u00a0\u200b\ufeff")
-    return f"'{text}" if bare.startswith(_FORMULA) else text
 
 
 def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Path]:
@@ -70,15 +51,6 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.suffix)
 
 
-def _texts(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that annotators read: a gap for the mask, dots where one breaks off."""
-    if row["setup"] == NLI:
-        return {"premise": row["premise"], "hypothesis": row["hypothesis"]}
-    text = str(row["question"]).replace(MASK, GAP).strip()
-    ends = text[-1:]
-    return {"question": f"{text} …" if ends.isalnum() or ends in "\"”')" else text}
-
-
 def _choices(sheets: Sheets, item: Shown) -> list[str]:
     """Return the choices that annotators see, in order; none where they use the scale."""
     texts = sheets.rows[item.id]["choices"]["text"]
@@ -91,10 +63,10 @@ def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     choices = [_choices(sheets, item) for item in items]
     width = max(map(len, choices))
-    columns = [*_texts(sheets.rows[items[0].id]), *LABELS[:width]]
+    columns = [*texts_shown(sheets.rows[items[0].id]), *LABELS[:width]]
     writer.writerow(["item_id", "batch", *columns, "answer", "annotator", "comment"])
     for item, own in zip(items, choices, strict=True):
-        cells = [*_texts(sheets.rows[item.id]).values(), *own, *[""] * (width - len(own))]
+        cells = [*texts_shown(sheets.rows[item.id]).values(), *own, *[""] * (width - len(own))]
         writer.writerow([item.item_id, item.batch, *map(neutral, cells), "", "", ""])
     return file.getvalue()
 
@@ -103,7 +75,7 @@ def _tasks(sheets: Sheets) -> list[dict[str, Any]]:
     """Return Label Studio's tasks, each with its choices in its data."""
     tasks = []
     for item in sheets.key.items:
-        about = {"item_id": item.item_id, "batch": item.batch, **_texts(sheets.rows[item.id])}
+        about = {"item_id": item.item_id, "batch": item.batch, **texts_shown(sheets.rows[item.id])}
         answers: dict[Any, str] = dict(zip(LABELS, _choices(sheets, item), strict=False))
         options = [f"{answer}. {text}" for answer, text in (answers or SCALE).items()]
         options += [f"{mark}: {text}" for mark, text in marks_of(_kind(sheets)).items()]
@@ -113,7 +85,7 @@ def _tasks(sheets: Sheets) -> list[dict[str, Any]]:
 
 def _labeling(sheets: Sheets) -> str:
     """Return Label Studio's labeling configuration."""
-    names = list(_texts(next(iter(sheets.rows.values()))))
+    names = list(texts_shown(next(iter(sheets.rows.values()))))
     texts = "\n".join(f'  <Text name="{name}" value="${name}"/>' for name in names)
     return f"""<View>
   <Header value="{_TASK[_kind(sheets)]}"/>
@@ -150,7 +122,7 @@ def _instructions(sheets: Sheets, options: SheetOptions) -> str:
     if (row := sheets.example) is not None:
         texts = row["choices"]["text"]
         example = {
-            "texts": list(_texts(row).values()),
+            "texts": list(texts_shown(row).values()),
             "choices": list(zip(LABELS[: len(texts)], texts, strict=True)),
             "answer": row["answer"],
         }

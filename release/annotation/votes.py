@@ -15,8 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from release.annotation.answers import allowed_answers, parse_answer
-from release.annotation.key import Key, Shown
+from kbprobe.format.answers import allowed_answers, parse_answer
+from kbprobe.format.sheet_key import KEY, Key, Shown
 
 _IDS = ("item_id", "input.item_id", "item", "id")
 _ANNOTATORS = (
@@ -27,6 +27,9 @@ _WIDE = re.compile(r"(?:answer|vote)[ _.:-]+(?P<annotator>.+)", re.IGNORECASE)
 _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r"\Asep=[,;\t][ \t]*(?:\r\n|\r|\n)", re.IGNORECASE)
 
+LISTED = 200
+"""Problems listed in an error: without the key there are thousands."""
+
 
 class RawVote(NamedTuple):
     """An answer as written, and where."""
@@ -35,6 +38,7 @@ class RawVote(NamedTuple):
     item_id: str
     annotator: str
     answer: str
+    natural: str = ""
 
 
 class RawVotes(NamedTuple):
@@ -53,6 +57,7 @@ class Vote(NamedTuple):
         annotator: who answered.
         answer: index in the row's choices; -1 for a mark.
         said: the mark, or the point of the scale, or "".
+        natural: how natural the wording is, as written; "" where nobody asked.
     """
 
     place: str
@@ -60,6 +65,12 @@ class Vote(NamedTuple):
     annotator: str
     answer: int
     said: str
+    natural: str = ""
+
+    @property
+    def judgement(self) -> tuple[int, str]:
+        """What was said of the item, in whatever words."""
+        return self.answer, self.said
 
 
 class MatchedVotes(NamedTuple):
@@ -95,7 +106,7 @@ def match_votes(
             allowed = ", ".join(allowed_answers(len(item.order), key.scheme, row["setup"]))
             problems.append(f"{vote.place}: {vote.answer!r} is none of {allowed}")
             continue
-        new = Vote(vote.place, item, vote.annotator, *answer)
+        new = Vote(vote.place, item, vote.annotator, *answer, vote.natural)
         old = first.setdefault((vote.annotator, item.item_id), new)
         if old is not new:
             what = "repeats" if (old.answer, old.said) == answer else "contradicts"
@@ -203,7 +214,8 @@ def _table_votes(
                 # A wide table has columns for annotators who saw other items.
                 if row[column] or not name:
                     where = f"{place}, column {name}" if name else place
-                    yield RawVote(where, row[item], name or row.get(annotator, ""), row[column])
+                    who, natural = name or row.get(annotator, ""), row.get("natural", "")
+                    yield RawVote(where, row[item], who, row[column], natural)
         elif any(row[column] for column in columns):
             yield f"{place}: no item id"
 
@@ -298,3 +310,18 @@ def _answers(value: Any) -> list[str]:
     if isinstance(value, str):
         value = [value]
     return [str(answer).strip() for answer in value] if isinstance(value, list) else []
+
+
+def problem_list(problems: Sequence[str], without_key: bool = False) -> str:
+    """Return the message of an error that lists what is wrong with votes."""
+    hint = ""
+    if without_key and any("was exported" in problem for problem in problems):
+        hint = f"\nVotes on exported sheets need their key: --key SHEETS/{KEY}"
+    many = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+    lines = "".join(f"\n  {problem}" for problem in problems[:LISTED])
+    if len(problems) > LISTED:
+        lines += f"\n  ... and {len(problems) - LISTED:,} more (--skip-bad --json lists all)"
+    return (
+        f"the votes have {many}; nothing was written.{lines}\n"
+        f"Correct the files, or leave these votes out with --skip-bad.{hint}"
+    )

@@ -35,7 +35,7 @@ def check(folder: str | Path) -> Report:
 
 
 def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
-    from release.checks import audits, cards, files, rows
+    from release.checks import audits, cards, files, records, rows
     from release.checks.manifest import LayoutError, read_layout
 
     try:
@@ -61,3 +61,4 @@ def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
     yield from found
     yield from audits.audit_findings(layout)
     yield from cards.card_findings(folder, layout)
+    yield from records.record_findings(folder, layout, raw)

@@ -110,6 +110,8 @@ class Layout(_Part):
     files: tuple[DataFile, ...] = Field(min_length=1)
     canary_column: bool = False
     annotation: dict[str, Any] | None = None
+    reading: dict[str, Any] | None = None
+    adversaries: dict[str, Any] | None = None
 
     @property
     def configs(self) -> dict[str, list[DataFile]]:

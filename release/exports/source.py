@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, files_of
 from kbprobe.format.manifest import read_manifest
+from kbprobe.format.rows import read_rows, split_entry
 from kbprobe.format.setups import CLOZE, MASK, QUESTION
 from release.cards import LICENCE, split_card
-from release.rows import read_rows, split_entry
 
 if TYPE_CHECKING:
     import pyarrow as pa

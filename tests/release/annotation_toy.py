@@ -15,8 +15,8 @@ import pyarrow as pa
 from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import COLUMNS, LABELS, Items, arrow_schema
 from kbprobe.format.manifest import write_manifest
+from kbprobe.format.sheet_key import read_key
 from release.annotation.gold import items_of
-from release.annotation.key import read_key
 
 CARD = """---
 language: [en]

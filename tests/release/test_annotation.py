@@ -18,7 +18,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files, load
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
-from release.annotation.key import read_key
+from kbprobe.format.sheet_key import read_key
 from release.annotation.round_trip import export_sheets, import_votes
 from release.annotation.sheets import neutral
 from tests.release.annotation_toy import (

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from kbprobe.errors import UsageError
-from release.annotation.answers import Scheme
+from kbprobe.format.answers import Scheme
 
 KEY = "key.json"
 KEY_FORMAT = 1

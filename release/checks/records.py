@@ -1,0 +1,47 @@
+"""The records of a built probe: of the rows that are there, and in the card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import MANIFEST, rows_digest
+from release.checks.findings import Finding, failure
+from release.records import Name
+
+if TYPE_CHECKING:
+    from release.checks.manifest import Layout
+
+AGAIN: Mapping[Name, str] = {
+    "reading": "Have this build read: build-probe --sample N --blind, release-probe annotate score "
+    "--into-card.",
+    "adversaries": "Run release-probe check --deep --into-card again.",
+}
+
+
+def record_findings(folder: Path, layout: Layout, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check the records: that they are of these rows, and in the card."""
+    records: dict[Name, dict[str, Any] | None] = {
+        "reading": layout.reading,
+        "adversaries": layout.adversaries,
+    }
+    for record, entry in records.items():
+        if entry is None:
+            continue
+        name, remedy = f"{record} on record", AGAIN[record]
+        summary = entry.get("summary")
+        if not isinstance(summary, str) or entry.get("rows_digest") != rows_digest(manifest):
+            yield failure(name, "it is of other rows than these", MANIFEST, remedy)
+        elif summary.casefold() not in _card(folder).casefold():
+            yield failure(name, f"the card does not say: {summary}", CARD, remedy)
+        else:
+            yield Finding(name, "ok" if entry.get("passed") else "warning", summary)
+
+
+def _card(folder: Path) -> str:
+    try:
+        return (folder / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # Another finding says so.

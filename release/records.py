@@ -1,0 +1,78 @@
+"""What was found out about a probe after it was built, written into its folder.
+
+A record is an entry of the manifest and a section of the card. It names the rows that it is about
+by their digest: the check of a probe whose rows have changed since says so, and building the probe
+anew writes manifest and card without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import write_file
+from kbprobe.format.dataset import CARD, damaged_files
+from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest, rows_digest
+from release.cards import sections, split_header
+
+Name = Literal["reading", "adversaries"]
+
+TITLES: Mapping[Name, str] = {"reading": "Read by people", "adversaries": "Adversaries"}
+"""Record -> its section in the card."""
+
+BEFORE = ("Screen", "Left out", "Build it again", "Licence")
+"""Sections before the first of which records stand."""
+
+
+def record(
+    folder: str | Path, name: Name, summary: str, about: Mapping[str, Any], text: str
+) -> None:
+    """Write a record into a built probe, in place of an earlier one of that name.
+
+    Args:
+        folder: the probe.
+        name: which record.
+        summary: what was found, in a line; the card must hold it too.
+        about: what was found, as plain data, for the manifest; ``passed`` says whether all is well.
+        text: the same as Markdown, for the card.
+
+    Raises:
+        UsageError: the folder holds no probe, or its card cannot be read.
+        KbprobeError: a data file is missing or damaged: nothing is written about other rows.
+        OSError: a file cannot be written.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    if damage := damaged_files(folder, manifest):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    try:
+        card = (folder / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
+    entry = {"rows_digest": rows_digest(manifest), "summary": summary, **about}
+    # The card first: a manifest whose record the card lacks would fail the check.
+    write_file(
+        folder / CARD,
+        with_section(card, TITLES[name], f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"),
+    )
+    write_file(folder / MANIFEST, manifest_text({**manifest, name: entry}))
+
+
+def with_section(card: str, title: str, body: str) -> str:
+    """Return a card with a section, in place of one of that title or before those of `BEFORE`."""
+    header, text = split_header(card)
+    parts = sections(text)
+    parts.pop(title, None)
+    new = f"## {title}\n\n{body.strip()}\n\n"
+    at = next((name for name in BEFORE if name in parts), None)
+    found = []
+    for name, part in parts.items():
+        if name == at:
+            found.append(new)
+        found.append(part)
+    if at is None:
+        found.append(new)
+    joined = "".join(found).rstrip("\n") + "\n"
+    return f"---\n{header}---\n\n{joined}" if header else joined

@@ -12,9 +12,6 @@ from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 
-RUDE_DOMAINS = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
-"""WordNet's usage domains of words that nobody should have to read."""
-
 
 @dataclass(frozen=True, eq=False)
 class WordNetFirst(Combined):

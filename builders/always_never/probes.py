@@ -81,10 +81,10 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
 
 
 @lru_cache(maxsize=2)
-def _slots(conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float) -> Slots:
+def _slots(conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float, screen: bool) -> Slots:
     from builders.always_never.slots import Slots
 
-    return Slots(conceptnet, wordnet, min_zipf)
+    return Slots(conceptnet, wordnet, min_zipf, screen)
 
 
 @probe(
@@ -102,7 +102,7 @@ def always_never(
     sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Plan:
     """Do cats never, rarely, sometimes, often or always drink coffee?"""
-    slots = _slots(sources.conceptnet, sources.wordnet, options.min_zipf)
+    slots = _slots(sources.conceptnet, sources.wordnet, options.min_zipf, options.screen)
     found = [_pairs(slots, name, options, rng) for name in options.families]
     dropped = DropLog()
     for pool, one, _ in found if not options.silver else ():

@@ -20,7 +20,7 @@ from builders.always_never.kinds import KINDS, Kind
 from builders.english.inflection import is_plural, noun_plural
 from builders.english.nouns import Nouns
 from builders.english.word_lists import word_list, word_pairs
-from builders.properties.facts import listed, unfit
+from builders.properties.facts import listed, rude, unfit
 from kb_cache.conceptnet.filter import ADJECTIVE, VERB, parts_of_speech
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
@@ -75,9 +75,12 @@ class Edge(NamedTuple):
 class Slots:
     """Finds the words that fit the slots."""
 
-    def __init__(self, conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float) -> None:
-        """Prepare to look for words of at least a frequency (Zipf scale)."""
-        self.conceptnet, self.wordnet, self.min_zipf = conceptnet, wordnet, min_zipf
+    def __init__(
+        self, conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float, screen: bool = True
+    ) -> None:
+        """Prepare to look for words of at least a frequency (Zipf scale), offensive ones or not."""
+        self.conceptnet, self.wordnet = conceptnet, wordnet
+        self.min_zipf, self.screen = min_zipf, screen
         self.texts = single_chunk(conceptnet.concepts["text"])
         self._found: dict[str, Terms] = {}
         self._goals: dict[str, set[int]] = {}
@@ -148,6 +151,7 @@ class Slots:
         found = np.unique(np.concatenate(ids))
         texts = self.texts.take(pa.array(found))
         fits = ~unfit(texts, self.wordnet) & ~listed(texts, kind.left_out)
+        fits &= ~(rude(texts) & self.screen)
         fits &= to_numpy(pc.count_substring(texts, " ")) < kind.words
         found, texts = found[fits], texts.filter(pa.array(fits))
         fits = zipf_frequencies(texts.to_pylist()) >= self.min_zipf

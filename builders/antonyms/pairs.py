@@ -138,7 +138,9 @@ def find_pairs(
         MissingDependencyError: transformers, for ``--tokenizer``, is not installed.
         UsageError: the tokenizer cannot be loaded.
     """
-    senses = Senses.of(wordnet, options.asked_pos, options.min_zipf, options.tokenizer)
+    senses = Senses.of(
+        wordnet, options.asked_pos, options.min_zipf, options.tokenizer, options.screen
+    )
     links = _wordnet_links(senses, options.indirect)
     if conceptnet is not None:
         links = chain(links, _conceptnet_links(conceptnet, senses))

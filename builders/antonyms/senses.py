@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from builders.engine.whole_words import whole_words
 from builders.english.inflection import is_plural
 from builders.english.nouns import Nouns
+from builders.english.screen import OFFENSIVE, in_usage_domains, offensive_senses, offensive_words
 from builders.english.word_lists import word_list
-from builders.lexicons import RUDE_DOMAINS
-from builders.wordnet.synsets import in_usage_domains, known_synsets
+from builders.wordnet.synsets import known_synsets
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
@@ -44,7 +44,6 @@ _UNUSUAL = (
 )
 """Usage domains: a sense in one of them is not asked about."""
 
-_OFFENSIVE = r"\(ethnic slur\)|(?:obscene|offensive|derogatory|disparaging) (?:name|term|word)"
 _NOTABLE = 0.2
 """Share of a word's uses from which an offensive sense spoils the word in all its senses."""
 
@@ -97,7 +96,14 @@ class Senses:
     first: Mapping[tuple[str, str], int]
 
     @classmethod
-    def of(cls, wordnet: WordNet, pos: Sequence[str], min_zipf: float, tokenizer: str) -> Senses:
+    def of(
+        cls,
+        wordnet: WordNet,
+        pos: Sequence[str],
+        min_zipf: float,
+        tokenizer: str = "",
+        screen: bool = True,
+    ) -> Senses:
         """Look at every sense.
 
         Args:
@@ -105,6 +111,7 @@ class Senses:
             pos: the parts of speech asked about.
             min_zipf: least frequency of a word.
             tokenizer: id or folder of a tokenizer that must keep each word whole; "" for none.
+            screen: whether offensive words and senses have a defect.
 
         Raises:
             MissingDependencyError: transformers, for ``tokenizer``, is not installed.
@@ -133,7 +140,7 @@ class Senses:
         senses = cls(
             wordnet, lemma, synset, kind, share, used_as, zipf, defect, doubtful, members, first
         )
-        for reason, faulty in _defects(senses, rows, min_zipf, tokenizer):
+        for reason, faulty in _defects(senses, rows, min_zipf, tokenizer, screen):
             for row in rows[faulty].tolist():
                 defect[row] = defect[row] or reason
         return senses
@@ -152,7 +159,7 @@ def _shares(wordnet: WordNet, word: pa.Array, code: Ints) -> tuple[Floats, Float
 
 
 def _defects(
-    senses: Senses, rows: Ints, min_zipf: float, tokenizer: str
+    senses: Senses, rows: Ints, min_zipf: float, tokenizer: str, screen: bool
 ) -> Iterator[tuple[str, Bools]]:
     """Yield reasons not to ask about a sense, and which of ``rows`` they concern."""
     wordnet, synset = senses.wordnet, senses.synset
@@ -160,14 +167,17 @@ def _defects(
     yield f"a word rarer than Zipf {min_zipf:g}", senses.zipf[rows] < min_zipf
     if tokenizer:
         yield "a word that the tokenizer splits", ~whole_words(words, tokenizer)
-    rude = in_usage_domains(wordnet, RUDE_DOMAINS)
-    rude |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _OFFENSIVE, ignore_case=True))
-    notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
-    spoilt = {senses.lemma[row].lower() for row in notable}
-    unusual = in_usage_domains(wordnet, _UNUSUAL)
+    if screen:
+        rude = offensive_senses(wordnet)
+        notable = np.flatnonzero(rude[synset] & (senses.share >= _NOTABLE)).tolist()
+        spoilt = {senses.lemma[row].lower() for row in notable} | word_list("coarse")
+        yield (
+            OFFENSIVE,
+            rude[synset[rows]] | np.isin(words, sorted(spoilt)) | offensive_words(words),
+        )
     yield (
-        "a word or sense that is rude, slang, archaic, a plural, a superlative ...",
-        (rude | unusual)[synset[rows]] | np.isin(words, sorted(word_list("coarse") | spoilt)),
+        "a sense that is slang, archaic, a plural, a superlative ...",
+        in_usage_domains(wordnet, _UNUSUAL)[synset[rows]],
     )
     yield "a word known in another sense", np.isin(words, sorted(word_list("unfamiliar_senses")))
     attributive = _is_one_of(wordnet.senses["syntactic_marker"], ("(a)", "(ip)"))

@@ -18,6 +18,7 @@ from builders.compositions.paths import FIELDS, PROBE
 from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
+from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
@@ -56,6 +57,18 @@ def wordings(options: CompositionOptions) -> Template:
     return options.path_set.template()
 
 
+def _screened(collected: Collected, dropped: DropLog) -> Collected:
+    """Forget the labels that are offensive: what has no label is not asked about, nor a choice."""
+    import pyarrow as pa
+
+    names = list(collected.labels)
+    kept = dropped.drop(
+        f"labels: {OFFENSIVE}", offensive_texts(pa.array(list(collected.labels.values())))
+    )
+    labels = {name: collected.labels[name] for name, keep in zip(names, kept, strict=True) if keep}
+    return replace(collected, labels=labels)
+
+
 @probe(
     PROBE,
     options=CompositionOptions,
@@ -83,6 +96,9 @@ def encyclopedic_composition(
     from builders.compositions.splits import split_chains
 
     dropped = DropLog()
+    # The word list is of English: "negro" is a colour in other languages.
+    if options.screen and options.language == "en":
+        collected = _screened(collected, dropped)
     knowledge = Knowledge(collected)
     chains = find_chains(knowledge, unambiguous=options.unambiguous, dropped=dropped)
     flags = Doubts(knowledge).of(chains)

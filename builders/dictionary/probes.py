@@ -32,6 +32,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits, connected_components
 from builders.engine.strategies import ByChoiceGroup
+from builders.english.screen import OFFENSIVE, offensive_texts
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import POS, Gcide
@@ -118,6 +119,15 @@ def _asked_about(
     keep &= dropped.drop("the definition is longer than --max-definition", long & keep)
     keep &= dropped.drop("the context is the word alone, or too long", bare & keep)
     asking = lines_of(asking, keep)
+    if options.screen:
+        headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[asking.sense]))
+        shown = pc.binary_join_element_wise(
+            headword,
+            definitions.take(pa.array(asking.sense)),
+            single_chunk(contexts["text"]).take(pa.array(asking.context)),
+            "; ",
+        )
+        asking = lines_of(asking, dropped.drop(OFFENSIVE, offensive_texts(shown)))
 
     if options.stem_overlap == "drop":
         by_word, by_context = _given_away(gcide, asking, definitions)

@@ -24,6 +24,10 @@ class ProbeOptions(Options):
         description="clean: what a careful person answers; full: also what the column flags names "
         "as doubtful.",
     )
+    screen: bool = Field(
+        True,
+        description="Leave out slurs and obscenities, in questions, golds and distractors.",
+    )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: int = Field(
         4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."

@@ -24,6 +24,7 @@ from builders.engine.render.assemble import Assembled, assemble, row_identity, v
 from builders.engine.request import Request
 from builders.engine.splits import first_clusters
 from builders.engine.strategies import FromAnnotators
+from builders.english.screen import offensive_texts
 from kb_cache.base import manifest_entry, source_records
 from kbprobe.arrays import ragged_ranges
 from kbprobe.cli import kbprobe_version
@@ -144,6 +145,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "pyarrow": version("pyarrow"),
             "numpy": version("numpy"),
         },
+        "screen": {"on": options.screen, "rows": _listed_rows(done)},
         "counts": _counts(done),
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
@@ -304,6 +306,14 @@ def _counts(done: Assembled) -> dict[str, Any]:
         **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},
     }
+
+
+def _listed_rows(done: Assembled) -> int:
+    """Count the rows that show a word of the screen's list, in their question or a choice."""
+    questions, choices = done.questions, done.choices
+    shown = offensive_texts(questions.values)[questions.codes]
+    shown |= offensive_texts(choices.values)[choices.codes].any(axis=1)
+    return int(shown.sum())
 
 
 def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:

@@ -20,6 +20,7 @@ import yaml
 
 from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
+from builders.english.screen import OFFENSIVE, offensive_words
 from builders.properties.contrast import Edges, Support
 from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
@@ -44,8 +45,8 @@ _TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
 TOO_GENERAL = frozenset(_TERMS["too_general"])
 """Concepts of which next to everything has been said: neither asked for nor offered."""
 
-OFFENSIVE = frozenset(_TERMS["offensive"])
-"""Terms that hold one of these words are left out."""
+SENSITIVE = frozenset(_TERMS["sensitive"])
+"""Terms that hold one of these words are screened too: volunteers' jokes dwell on them."""
 
 VAGUE: Mapping[str, frozenset[str]] = {
     relation: frozenset(objects) for relation, objects in _TERMS["vague"].items()
@@ -191,6 +192,7 @@ def _sure_edges(
     texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(used))
     pos = parts_of_speech(texts, wordnet)
     odd = unfit(texts, wordnet)
+    offensive = rude(texts) & rules.screen
     tests = {
         f"weight below {rules.min_weight_loose:g} ({' and '.join(LOOSE)})": np.isin(names, LOOSE)
         & (code % 2 == 0)
@@ -199,7 +201,8 @@ def _sure_edges(
         "IsA of what is also a verb (to fish is a sport)": (names == "IsA")
         & listed(texts, frozenset(DOINGS))[target]
         & (pos[start] & VERB != 0),
-        "names, offensive and odd terms": odd[start] | odd[target],
+        OFFENSIVE: offensive[start] | offensive[target],
+        "names and odd terms": odd[start] | odd[target],
         "vague objects": _vague(names, texts, target),
         "too general a concept": listed(texts, TOO_GENERAL)[start],
         "concept and object share a word": holds_kin(texts, start, texts, target),
@@ -223,8 +226,14 @@ def listed(texts: pa.Array, terms: frozenset[str]) -> Bools:
     return mask(pc.is_in(texts, pa.array(sorted(terms), pa.string())))
 
 
+def rude(texts: pa.Array) -> Bools:
+    """Mark texts that are offensive, or hold one of the words of `SENSITIVE`."""
+    sensitive = rf"\b(?:{'|'.join(sorted(SENSITIVE))})s?\b"
+    return mask(pc.match_substring_regex(texts, sensitive)) | offensive_words(texts)
+
+
 def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
-    """Mark texts that are names, that hold an offensive word, or more than plain letters.
+    """Mark texts that are names, or hold more than plain letters.
 
     Names are those whose first sense as a noun WordNet writes with a capital.
     """
@@ -233,6 +242,4 @@ def unfit(texts: pa.Array, wordnet: WordNet) -> Bools:
     first = (pos == POS.index("n")) & (to_numpy(wordnet.senses["number"]) == 1)
     lower = pc.utf8_lower(lemmas)
     names = lower.filter(pc.and_(pa.array(first), pc.not_equal(lemmas, lower)))
-    offensive = rf"\b(?:{'|'.join(sorted(OFFENSIVE))})s?\b"
-    odd = pc.or_(pc.is_in(texts, names), pc.match_substring_regex(texts, offensive))
-    return mask(pc.or_(odd, pc.invert(pc.match_substring_regex(texts, _PLAIN))))
+    return mask(pc.or_(pc.is_in(texts, names), pc.invert(pc.match_substring_regex(texts, _PLAIN))))

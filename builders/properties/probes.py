@@ -66,7 +66,7 @@ def property_conjunction_but_not(
     return _plan(sources, options, evidence, askable, both=False, rng=rng)
 
 
-_RULES = {"relations", "contrast", "max_holders"} | {
+_RULES = {"relations", "contrast", "max_holders", "screen"} | {
     f"min_weight{name}" for name in ("", "_loose", "_firm")
 }
 

@@ -18,6 +18,7 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.english.nouns import Nouns
+from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
 from builders.taxonomy.options import LEVEL, PAPER, TaxonomyOptions
 from kbprobe.arrays import Ints, joined, lines_of, ragged_ranges, sorted_unique
@@ -62,6 +63,8 @@ def taxonomy_conjunction(
 
     askable = AskableTaxonomy.of(taxonomy, options)
     dropped = DropLog()
+    if options.screen:
+        dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
     drawn = []
     for family in dict.fromkeys(options.families):
         chance = rng.child(family)

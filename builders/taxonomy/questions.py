@@ -204,7 +204,7 @@ class AskableTaxonomy:
         asked = np.where(
             (split_of_tree[tree] >= 0) & (reach <= np.log(options.max_reach)), tree, -1
         )
-        whole = taxonomy.plain
+        whole = taxonomy.plain & ~taxonomy.offensive if options.screen else taxonomy.plain
         if options.tokenizer:
             whole = whole & whole_words(taxonomy.words.to_pylist(), options.tokenizer)
         answers = whole & (taxonomy.zipf >= options.min_answer_zipf)

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.english.inflection import noun_plural
-from builders.english.word_lists import word_list
-from builders.lexicons import RUDE_DOMAINS, WordNetFirst
-from builders.wordnet.synsets import in_usage_domains
+from builders.english.screen import RUDE_DOMAINS, in_usage_domains, offensive_words
+from builders.lexicons import WordNetFirst
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
@@ -203,7 +202,7 @@ class Taxonomy(WordNetFirst):
 
     @cached_property
     def plain(self) -> Bools:
-        """Which words are plain singular nouns: in most uses nouns, and nowhere offensive."""
+        """Which words are plain singular nouns: in most uses nouns."""
         synset = to_numpy(self.wordnet.senses["synset"])
         count = to_numpy(self.wordnet.senses["count"]).astype(np.float64)
         listed = self._word >= 0
@@ -215,12 +214,19 @@ class Taxonomy(WordNetFirst):
             self._word[listed & (self.wordnet.pos_codes[synset] != 0)], minlength=len(self)
         )
         plain = (noun_uses >= NOUN_SHARE * uses) & ((uses > 0) | (other == 0))
-        plain[self._word[listed & in_usage_domains(self.wordnet, RUDE_DOMAINS)[synset]]] = False
-        plain &= ~mask(pc.is_in(self.words, value_set=pa.array(sorted(word_list("vulgar")))))
         plain &= (noun_uses > 0) | ~self._also_names
         singular = pc.replace_substring_regex(self.words, r"([^s])s$", r"\1")
         plural = pc.and_(pc.not_equal(singular, self.words), pc.is_in(singular, self.words))
         return np.asarray(plain & ~mask(plural))
+
+    @cached_property
+    def offensive(self) -> Bools:
+        """Which words are coarse or a slur in one of their senses; nothing says which is meant."""
+        synset = to_numpy(self.wordnet.senses["synset"])
+        rude = (self._word >= 0) & in_usage_domains(self.wordnet, RUDE_DOMAINS)[synset]
+        found = offensive_words(self.words)
+        found[self._word[rude]] = True
+        return found
 
     @cached_property
     def counted_like_a_noun(self) -> Bools:

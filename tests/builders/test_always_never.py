@@ -30,7 +30,7 @@ from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.properties.facts import OFFENSIVE
+from builders.properties.facts import SENSITIVE
 from kb_cache.conceptnet.load import load_conceptnet
 from kbprobe.errors import MissingDependencyError, UsageError
 from kbprobe.format.items import LABELS, UNKNOWN, plain
@@ -156,7 +156,7 @@ def test_half_of_the_candidates_are_likely(rows: Rows, extent: str) -> None:
 def test_statements_read_well(rows: Rows, extent: str) -> None:
     for row in rows:
         words = set(row["question"].lower().replace(".", " ").replace(",", " ").split())
-        assert not words & OFFENSIVE, row["question"]
+        assert not words & SENSITIVE, row["question"]
         assert row["question"][0].isupper()
         assert row["question"].endswith(".")
         arguments = {one["name"]: one["value"] for one in row["arguments"]}

@@ -17,7 +17,7 @@ from builders.engine.request import Request
 from builders.english.articles import with_article
 from builders.english.nouns import Nouns
 from builders.lexicons import ConceptNetFirst
-from builders.properties.facts import OFFENSIVE, TOO_GENERAL, VAGUE
+from builders.properties.facts import SENSITIVE, TOO_GENERAL, VAGUE
 from builders.properties.items import PropertyForms
 from builders.properties.options import ASKED, WORDED, PropertyOptions
 from builders.properties.probes import _drawn, _evidence
@@ -240,7 +240,7 @@ def test_unfit_terms_are_not_shown(default: dict[str, Built], name: str) -> None
     for rows in rows_of(default[name]).values():
         for row in rows:
             terms = {*row["choice_nodes"], *(one["object"] for one in row["triples"])}
-            assert not any(OFFENSIVE & set(term.split()) for term in terms)
+            assert not any(SENSITIVE & set(term.split()) for term in terms)
             assert not TOO_GENERAL & set(row["choice_nodes"])
             for triple in row["triples"]:
                 assert triple["object"] not in VAGUE.get(triple["relation"], ())

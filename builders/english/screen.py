@@ -1,0 +1,103 @@
+"""The screen for offensive content: which words, texts and synsets no question shows.
+
+Two sources say what offends. WordNet's usage domains and glosses mark senses ("ethnic slur",
+"obscene terms for ..."), so that *cock* the bird stays and *cock* the slang word does not. A word
+list (``data/offensive.txt``; its source and licence are named there) holds obscenities and slurs
+that have no innocent main sense: these offend wherever they stand, in a definition or an example
+sentence too. Words that have one (``data/offensive_senses.txt``) offend by themselves only where
+nothing says which sense is meant.
+
+Names of diseases, organs and acts are no obscenities: a probe of knowledge may ask about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.english.word_lists import word_list
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Bools
+from kbprobe.columns import codes, mask, positions, single_chunk, to_numpy
+
+OFFENSIVE = "offensive, see --no-screen"
+"""What counts say of a question that the screen keeps out."""
+
+RUDE_DOMAINS = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
+"""WordNet's usage domains of words that nobody should have to read."""
+
+_OFFENDS = (
+    r"\(ethnic slur\)|\b(?:obscene|offensive|derogatory|disparaging|insulting|pejorative|vulgar)"
+    r"(?: \w+){0,3}? (?:expression|name|slang|term|word)s? (?:for|of|used)\b"
+)
+"""What dictionaries say of such words; not of words for such words ("an obscene word")."""
+
+_INNOCENT = tuple(
+    f"noun.{kind}" for kind in ("animal", "artifact", "food", "object", "plant", "substance")
+)
+"""Lexicographer files in which the words of ``offensive_senses`` are innocent names."""
+
+
+@cache
+def _listed() -> str:
+    """The listed words as a pattern: spaces and hyphens in multi-word entries are alike."""
+    words = (word.replace("-", "[ _-]").replace("*", r"\w*") for word in word_list("offensive"))
+    return rf"\b(?:{'|'.join(sorted(words))})\b"
+
+
+def offensive_texts(texts: pa.Array | pa.ChunkedArray) -> Bools:
+    """Mark the texts that hold a listed word, or that define one as offensive.
+
+    >>> offensive_texts(pa.array(["a shitty day", "Shittah wood", "obscene terms for penis"]))
+    array([ True, False,  True])
+    """
+    pattern = f"(?:{_listed()})|(?:{_OFFENDS})"
+    return mask(pc.match_substring_regex(texts, pattern, ignore_case=True))
+
+
+def offensive_words(words: Sequence[str] | pa.Array) -> Bools:
+    """Mark words that stand alone, without what says in which sense: coarse in one, they are out.
+
+    >>> offensive_words(["pussy", "pussy willow", "redskins"])
+    array([ True, False,  True])
+    """
+    array = words if isinstance(words, pa.Array) else pa.array(list(words), pa.string())
+    coarse = pa.array(sorted(word_list("offensive_senses")))
+    return offensive_texts(array) | mask(pc.is_in(pc.utf8_lower(array), value_set=coarse))
+
+
+@lru_cache(maxsize=2)
+def offensive_senses(wordnet: WordNet) -> Bools:
+    """Mark the synsets that are offensive in themselves: by usage domain, or by what is said there.
+
+    For questions that show one lemma of a synset, which is to be judged beside it.
+    """
+    return in_usage_domains(wordnet, RUDE_DOMAINS) | offensive_texts(wordnet.synsets["gloss"])
+
+
+@lru_cache(maxsize=2)
+def offensive_synsets(wordnet: WordNet) -> Bools:
+    """Mark the synsets that are offensive in themselves, or by one of their lemmas.
+
+    Such a synset is out with all its lemmas: which of them a question shows is up to its template.
+    """
+    lemmas, synset = wordnet.lemma_texts(), to_numpy(wordnet.senses["synset"])
+    lexname, names = codes(wordnet.synsets["lexname"])
+    coarse = (wordnet.pos_codes == 0) & ~np.isin(names, _INNOCENT)[lexname]
+    listed = offensive_texts(lemmas) | (offensive_words(lemmas) & coarse[synset])
+    marked = offensive_senses(wordnet).copy()
+    marked[synset[listed]] = True
+    return marked
+
+
+def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
+    """Mark the synsets that belong to some usage domains with some or all of their lemmas."""
+    known = positions(single_chunk(wordnet.synsets["name"]), pa.array(list(domains)))
+    source, domain = wordnet.edges("usage_domain")
+    marked = np.zeros(len(wordnet), dtype=np.bool_)
+    marked[source[np.isin(domain, known[known >= 0])]] = True
+    return marked

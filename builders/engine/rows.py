@@ -164,7 +164,8 @@ def draw_plan(
     _, first_line, drawn_for = np.unique(key, return_index=True, return_inverse=True)
     drawn = asking.take(first_line)
     wanted = list(families(drawn))
-    batch = QuestionBatch(drawn.concept, drawn.gold, split[first_line], kinds[drawn.gold])
+    asked_by = np.bincount(drawn_for)
+    batch = QuestionBatch(drawn.concept, drawn.gold, split[first_line], kinds[drawn.gold], asked_by)
     shared: dict[str, Any] = {
         "distractors": options.choices - 1,
         "max_fill": min(options.fills, options.choices - 2),
@@ -190,7 +191,6 @@ def draw_plan(
     distractors = np.concatenate([part.nodes for part in parts])
     # Each draw becomes a row for every question that it was made for.
     order = np.argsort(drawn_for, kind="stable")
-    asked_by = np.bincount(drawn_for)
     start = np.cumsum(asked_by) - asked_by
     pair = np.concatenate([part.rows for part in parts])
     rows = order[ragged_ranges(start[pair], asked_by[pair])]

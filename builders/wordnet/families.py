@@ -11,10 +11,15 @@ from builders.engine.draw.families import Family, Pool
 from builders.engine.options import RANDOM
 from builders.engine.rows import Asking
 from builders.wordnet.options import WordNetOptions
-from builders.wordnet.synsets import parents_for_levels
+from builders.wordnet.synsets import generality, parents_for_levels
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
+
+GRADE = 1.6
+"""Width of a grade of generality, in units of :func:`generality`: a factor of five in what lies
+below a node. What is much more general than the gold is often true as well ("a change" beside "a
+disappearance")."""
 
 
 def wordnet_families(wordnet: WordNet, options: WordNetOptions, asking: Asking) -> Iterator[Family]:
@@ -26,7 +31,8 @@ def wordnet_families(wordnet: WordNet, options: WordNetOptions, asking: Asking) 
             yield Family(RANDOM, 0, Pool.empty(), asking.gold)
         elif name in ("sibling", "cousin"):
             reach = 1 if name == "sibling" else 2
-            yield Family(name, reach, *level_with(parents, asking.gold, reach))
+            grade = (generality(wordnet) / GRADE).astype(np.int64)
+            yield Family(name, reach, *level_with(parents, asking.gold, reach, grade))
         elif name in ("sibling_branch", "cousin_branch"):
             reach = 1 if name == "sibling_branch" else 2
             pools = level_below(parents, asking.concept, asking.hops, reach)
@@ -66,18 +72,22 @@ def sisters(parents: Graph, nodes: Ints, depth: int) -> Graph:
     return Graph.from_edges(size, *np.divmod(found[~contains(taken, found)], size))
 
 
-def level_with(parents: Graph, nodes: Ints, reach: int) -> tuple[Pool, Ints]:
-    """Pools of what is level with each node, keyed by ancestor, and each node's key.
+def level_with(parents: Graph, nodes: Ints, reach: int, grade: Ints) -> tuple[Pool, Ints]:
+    """Pools of what is level with each node, keyed by ancestor and grade, and each node's key.
 
     The pool of a node is what stands ``reach`` edges below an ancestor ``reach`` edges above
-    it: itself, siblings and, for reach 2, cousins. Siblings stay in on purpose. Gold and
-    distractors are then drawn from one and the same set, and no choice is the odd one out for
-    having no sibling among the others. Of several ancestors the one with most below it is taken.
+    it and is as general (``grade``, of every node): itself, siblings and, for reach 2, cousins.
+    Siblings stay in on purpose. Gold and distractors are then drawn from one and the same set, and
+    no choice is the odd one out for having no sibling among the others. Of several ancestors the
+    one with most below it is taken.
     """
     ancestor = _widest_ancestor(parents, nodes, reach)
     tops = sorted_unique(ancestor[ancestor >= 0])
-    pool = Pool.of(at_distance(parents.reversed, tops, reach))
-    return pool.with_empty_key(), np.where(ancestor < 0, len(parents), ancestor)
+    below = at_distance(parents.reversed, tops, reach)
+    grades = int(grade.max(initial=0)) + 1
+    keys = len(parents) * grades
+    pool = Pool.from_pairs(keys + 1, below.sources * grades + grade[below.indices], below.indices)
+    return pool, np.where(ancestor < 0, keys, ancestor * grades + grade[nodes])
 
 
 def level_below(parents: Graph, concepts: Ints, hops: Ints, reach: int) -> tuple[Pool, Ints]:

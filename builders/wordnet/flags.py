@@ -8,22 +8,31 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts
 from builders.english.word_lists import word_list
 from builders.wordnet.glosses import Glosses
-from builders.wordnet.synsets import known_synsets
+from builders.wordnet.synsets import known_synsets, zipf_of
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import to_numpy
 
-MAIN_SENSES = 4
-"""A gold is shown by a lemma of which it is one of the first so many senses."""
+GOLD_SENSES, GOLD_SENSES_DOWN = 4, 1
+"""A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
 
-UNCONFIRMED, VAGUE, MINOR_SENSE = "unconfirmed_step", "vague_gold", "minor_sense"
+ASKED_SENSES, ASKED_SENSES_DOWN = 8, 2
+"""A word is asked about in one of its first so many senses: few where hyponyms are to fit it."""
+
+UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
 TAXON = "taxon"
+
+FAMILIAR, FAMILIAR_DOWN = 2.5, 2.8
+"""Least word frequency (Zipf) of a gold: readers should know what is a kind of what."""
 
 ISA_FLAGS = {
     UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path between word "
-    "and gold (a word's own hypernym counts as sure)",
+    "and gold (a word's own hypernym counts as sure; a hyponym's definition must name the word)",
     VAGUE: "the gold, or a node on the path to it, is so general that much else is a kind of it",
-    MINOR_SENSE: f"the gold is none of the first {MAIN_SENSES} senses of the lemma that shows it",
+    MINOR_SENSE: f"the gold is none of the first {GOLD_SENSES} senses of the lemma that shows it "
+    f"(a hyponym: not the first), or the word is asked about in none of its first {ASKED_SENSES} "
+    f"(hyponymy: {ASKED_SENSES_DOWN})",
+    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR} (a hyponym: {FAMILIAR_DOWN})",
 }
 
 SYNONYMY_FLAGS = {
@@ -32,33 +41,44 @@ SYNONYMY_FLAGS = {
 }
 
 
-def isa_flags(wordnet: WordNet, glosses: Glosses, facts: Facts, gold: Ints, down: bool) -> Flags:
-    """Return the flags of pairs of a concept and a gold.
+def isa_flags(
+    wordnet: WordNet, glosses: Glosses, facts: Facts, concept: Ints, gold: Ints, down: bool
+) -> Flags:
+    """Return the flags of pairs of a concept and a gold, whatever the context.
 
     Args:
         wordnet: the knowledge base.
         glosses: of all synsets on the paths.
         facts: the path of each pair, an edge a triple.
+        concept: the concept of each pair.
         gold: the gold of each pair.
         down: paths lead from a concept to its hyponyms, else to its hypernyms.
     """
-    child, parent = facts.subject.codes, facts.object.codes
+    subject, target = facts.subject.codes, facts.object.codes
+    hops = np.diff(facts.indptr)
+    pair = np.repeat(np.arange(gold.size, dtype=np.int64), hops)
     if down:
-        child, parent = parent, child
-    pair = np.repeat(np.arange(gold.size, dtype=np.int64), np.diff(facts.indptr))
-    doubtful = _any_of(pair, ~glosses.bear_out(child, parent), gold.size)
-    if not down:
+        doubtful = _any_of(pair, ~glosses.name(target, subject), gold.size)
+        doubtful |= ~glosses.name(gold, concept)
+    else:
         # Meaning drifts along paths; a word's own hypernym is what WordNet's editors judged.
-        doubtful &= np.diff(facts.indptr) > 1
-    names = sorted(word_list("vague_golds", __package__))
-    vague = np.isin(facts.object.codes, known_synsets(wordnet, names))
+        doubtful = (hops > 1) & _any_of(pair, ~glosses.bear_out(subject, target), gold.size)
+    vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
     number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
+    rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)
     return (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
         .mark(VAGUE, _any_of(pair, vague, gold.size))
-        .mark(MINOR_SENSE, np.asarray(number > MAIN_SENSES))
+        .mark(MINOR_SENSE, np.asarray(number > (GOLD_SENSES_DOWN if down else GOLD_SENSES)))
+        .mark(RARE, rare)
     )
+
+
+def asked_in_minor_sense(wordnet: WordNet, senses: Ints, down: bool) -> Bools:
+    """Mark the senses (rows of WordNet's) in which few readers would take a word."""
+    most = ASKED_SENSES_DOWN if down else ASKED_SENSES
+    return np.asarray(to_numpy(wordnet.senses["number"])[senses] > most)
 
 
 def synonymy_flags(wordnet: WordNet, gold: Ints) -> Flags:

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import content_words
-from builders.relations import then, union
+from builders.relations import union
 from builders.wordnet.synsets import lemma_texts, shown_glosses
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, ragged_ranges
 from kbprobe.columns import mask
 
 COMMON_SHARE = 0.01
@@ -93,20 +93,21 @@ class Glosses:
         """(words,) in how many of the definitions each word is."""
         return np.bincount(self.in_gloss.indices, minlength=len(self.in_gloss))
 
+    def name(self, child: Ints, parent: Ints) -> Bools:
+        """Tell for pairs of synsets whether the child's definition holds a word of the parent's."""
+        pair, word = self.in_gloss.expand(child)
+        named = contains(self.in_names.keys, parent[pair] * len(self.in_gloss) + word)
+        return _any_of(pair, named, child.size)
+
     def bear_out(self, child: Ints, parent: Ints) -> Bools:
         """Tell for pairs of synsets whether the child's definition speaks of the parent.
 
         It names the parent, or shares a word with its definition that few others have.
         """
-        size = len(self.in_gloss)
         pair, word = self.in_gloss.expand(child)
-        key = parent[pair] * size + word
-        telling = contains(self.in_names.keys, key)
-        rare = self._uses[word] < COMMON_SHARE * self.nodes.size
-        telling |= rare & contains(self.in_gloss.keys, key)
-        found = np.zeros(child.size, dtype=np.bool_)
-        found[pair[telling]] = True
-        return found
+        shared = contains(self.in_gloss.keys, parent[pair] * len(self.in_gloss) + word)
+        shared &= self._uses[word] < COMMON_SHARE * self.nodes.size
+        return self.name(child, parent) | _any_of(pair, shared, child.size)
 
     def named_in(self, nodes: Ints) -> Graph:
         """Lead from each synset to those of ``nodes`` that its definition names, in one word."""
@@ -144,16 +145,7 @@ class Glosses:
         return Graph.from_edges(self.head.size, source, target)
 
 
-def true_by_definition(wordnet: WordNet, glosses: Glosses, concepts: Ints, golds: Ints) -> Graph:
-    """Lead from each concept to golds that definitions suggest are related to it.
-
-    One's definition names the other; or, of verbs, the gold's begins with the concept, or with a
-    verb one step from it (garter: "*fasten* with ..."; to attach is to fasten).
-    """
-    named = glosses.named_in(golds)
-    naming = glosses.named_in(concepts).reversed
-    isa, below = wordnet.isa, wordnet.isa.reversed
-    itself = Graph.from_edges(len(wordnet), concepts, concepts)
-    near = union(itself, then(itself, isa), then(itself, below), then(then(itself, isa), below))
-    verbs = then(near, glosses.defined_by(sorted_unique(near.indices)).reversed)
-    return union(named, naming, verbs)
+def _any_of(owner: Ints, marked: Bools, size: int) -> Bools:
+    found = np.zeros(size, dtype=np.bool_)
+    found[owner[marked]] = True
+    return found

@@ -68,6 +68,11 @@ class WordNetOptions(DrawOptions):
         False, description="Write the control renderings, no_language and perturbed, as configs."
     )
 
+    @property
+    def shows_glosses(self) -> bool:
+        """Whether choices show definitions."""
+        return True
+
     @field_validator("families")
     @classmethod
     def _known_families(cls, families: tuple[str, ...]) -> tuple[str, ...]:
@@ -103,6 +108,11 @@ class SynonymyOptions(WordNetOptions):
         False, description="Ask only about concepts with an example sentence, as published."
     )
 
+    @property
+    def shows_glosses(self) -> bool:
+        """Whether choices show definitions: the question does."""
+        return False
+
 
 class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
@@ -126,9 +136,17 @@ class HyponymyOptions(IsaOptions):
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling_branch", "cousin_branch")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
 
-    golds_per_hop: int = Field(
-        3, ge=0, description="Golds of a concept at each number of hops (0: all)."
+    glosses: bool = Field(
+        False, description="Show the definition of each choice, as published, not its words alone."
     )
+    golds_per_hop: int = Field(
+        6, ge=0, description="Golds of a concept at each number of hops (0: all)."
+    )
+
+    @property
+    def shows_glosses(self) -> bool:
+        """Whether choices show definitions."""
+        return self.glosses
 
 
 class MeronymyOptions(WordNetOptions):

@@ -21,8 +21,15 @@ from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
 from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
-from builders.wordnet.flags import ISA_FLAGS, SYNONYMY_FLAGS, isa_flags, synonymy_flags
-from builders.wordnet.glosses import Glosses, true_by_definition
+from builders.wordnet.flags import (
+    ISA_FLAGS,
+    MINOR_SENSE,
+    SYNONYMY_FLAGS,
+    asked_in_minor_sense,
+    isa_flags,
+    synonymy_flags,
+)
+from builders.wordnet.glosses import Glosses
 from builders.wordnet.options import (
     ABSTRACTIONS,
     AntonymyOptions,
@@ -50,7 +57,9 @@ from builders.wordnet.synsets import (
     questions_by_gloss,
     questions_in_context,
     text_facts,
+    zipf_of,
 )
+from builders.wordnet.truths import true_by_definition, true_of_namesakes
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
@@ -155,7 +164,8 @@ def _isa_plan(
     walk = graph.walk(concepts, options.max_hops)
     concept, gold, hops = concepts[walk.source], walk.node, walk.hops
     down = relation == "hyponym"
-    is_true = (wordnet.isa.reversed if down else wordnet.isa).walk(concepts)
+    isa = wordnet.isa.reversed if down else wordnet.isa
+    is_true = isa.walk(concepts)
     truth = Truth.of(concepts, is_true.source, is_true.node, alike(wordnet))
     dropped = DropLog()
 
@@ -164,23 +174,27 @@ def _isa_plan(
     trivial = np.isin(gold, _stopped(wordnet, options)) | _too_shallow(wordnet, options, gold)
     keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
     concept, gold, hops = concept[keep], gold[keep], hops[keep]
-    if isinstance(options, HyponymyOptions) and options.golds_per_hop:
-        cell = concept * (options.max_hops + 1) + hops
-        first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold)
-        keep = dropped.keep("beyond --golds-per-hop", first)
-        concept, gold, hops = concept[keep], gold[keep], hops[keep]
-
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
     on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
     glosses = Glosses.of(wordnet, sorted_unique(on_paths))
-    flags = isa_flags(wordnet, glosses, facts, gold, down)
-    truth = truth.and_alike(glosses.beside(sorted_unique(gold)))
-    truth = truth.and_true(true_by_definition(wordnet, glosses, concepts, sorted_unique(gold)))
+    golds = sorted_unique(gold)
+    truth = truth.and_alike(glosses.beside(golds))
+    truth = truth.and_true(true_by_definition(wordnet, glosses, concepts, golds))
+    truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, golds))
     asking = _in_every_context(contexts, concept, gold, hops)
-    flags = flags.take(asking.fact)
+    flags = isa_flags(wordnet, glosses, facts, concept, gold, down).take(asking.fact)
+    senses = contexts.sense[asking.question]
+    flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(wordnet, senses, down))
     questions = questions_in_context(wordnet, contexts)
+    asking, flags = _askable(wordnet, options, relation, asking, questions, dropped, flags)
+    if isinstance(options, HyponymyOptions) and options.golds_per_hop:
+        pairs, line = np.unique(asking.fact, return_inverse=True)
+        cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]
+        first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold[pairs])
+        keep = dropped.keep("beyond --golds-per-hop", first)[line]
+        asking, flags = asking.take(keep), flags.take(keep)
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
 
@@ -202,7 +216,38 @@ def _self_plan(
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
     asking, flags = asking.take(deep), flags.take(deep)
     truth = Truth(len(wordnet), NONE, union(alike(wordnet), confusable(wordnet)).keys)
+    asking, flags = _askable(wordnet, options, relation, asking, questions, dropped, flags)
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
+
+
+def _askable(
+    wordnet: WordNet,
+    options: WordNetOptions,
+    relation: str,
+    asking: Asking,
+    questions: Questions,
+    dropped: DropLog,
+    flags: Flags,
+) -> tuple[Asking, Flags]:
+    """Leave out what is not of the tier, rare golds, and golds that are given away."""
+    keep = flags.of_tier(options.tier, dropped)
+    asking, flags = asking.take(keep), flags.take(keep)
+    if options.min_zipf:
+        frequent = zipf_of(wordnet, asking.gold) >= options.min_zipf
+        keep = dropped.keep("gold is too rare a word", frequent)
+        asking, flags = asking.take(keep), flags.take(keep)
+    if options.stem_overlap == "drop":
+        given_away = gives_away(
+            wordnet,
+            questions,
+            asking.question,
+            asking.gold,
+            names_shown=relation != "definition",
+            gloss_shown=options.shows_glosses,
+        )
+        keep = dropped.drop("a shared word gives the gold away", given_away)
+        asking, flags = asking.take(keep), flags.take(keep)
+    return asking, flags
 
 
 def _plan(
@@ -217,29 +262,12 @@ def _plan(
     dropped: DropLog,
     flags: Flags,
 ) -> Plan:
-    """Filter, split and cap the questions, then ask each with every family."""
-    choices = nodes_of(wordnet, generality(wordnet))
-    if options.min_zipf and choices.frequency:
-        golds, local = np.unique(asking.gold, return_inverse=True)
-        frequent = (choices.frequency(golds) >= options.min_zipf)[local]
-        keep = dropped.keep("gold is too rare a word", frequent)
-        asking, flags = asking.take(keep), flags.take(keep)
-    if options.stem_overlap == "drop":
-        given_away = gives_away(
-            wordnet,
-            questions,
-            asking.question,
-            asking.gold,
-            names_shown=relation != "definition",
-            gloss_shown=relation != "synonym",
-        )
-        keep = dropped.drop("a shared word gives the gold away", given_away)
-        asking, flags = asking.take(keep), flags.take(keep)
+    """Split and cap the questions, and draw distractors for them."""
     return draw_plan(
         asking,
         lambda asked: wordnet_families(wordnet, options, asked),
         questions=questions,
-        choices=choices,
+        choices=nodes_of(wordnet, generality(wordnet), options.shows_glosses),
         facts=facts,
         relation=relation,
         truth=truth,

@@ -37,12 +37,16 @@ def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
 
 
 class Contexts(NamedTuple):
-    """Example sentences with the concept's word located in them: parallel arrays."""
+    """Example sentences with the concept's word located in them: parallel arrays.
+
+    ``sense`` is the row of WordNet's senses that the word at ``start`` is.
+    """
 
     concept: Ints
     example: Ints
     start: Ints
     end: Ints
+    sense: Ints
 
     def take(self, rows: Ints | Bools) -> Contexts:
         """Return some of the contexts."""
@@ -64,6 +68,7 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
         example,
         to_numpy(mentions["start"]).astype(np.int64)[first],
         to_numpy(mentions["end"]).astype(np.int64)[first],
+        to_numpy(mentions["sense"]).astype(np.int64)[first],
     )
     length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
     # Two more words of two letters and their spaces: less than that is no context.
@@ -291,8 +296,8 @@ def _senses(wordnet: WordNet, nodes: Ints) -> dict[str, pa.Array]:
     }
 
 
-def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
-    """How synsets appear as choices."""
+def nodes_of(wordnet: WordNet, general: Floats | None, glosses: bool = True) -> Nodes:
+    """How synsets appear as choices; without ``glosses`` the field ``gloss`` is empty."""
     lemmas = lemma_texts(wordnet)
 
     def fields(nodes: Ints, wanted: Collection[str]) -> Mapping[str, Sequence[Any]]:
@@ -310,13 +315,20 @@ def nodes_of(wordnet: WordNet, general: Floats | None) -> Nodes:
         if "pos" in wanted:
             values["pos"] = [POS_NAMES[code] for code in wordnet.pos_codes[nodes].tolist()]
         if "gloss" in wanted:
-            values["gloss"] = shown_glosses(wordnet).take(pa.array(nodes)).to_pylist()
+            shown = shown_glosses(wordnet).take(pa.array(nodes)).to_pylist()
+            values["gloss"] = shown if glosses else [""] * nodes.size
         return {name: values[name] for name in wanted}
 
     def frequency(nodes: Ints) -> Floats:
-        return zipf_frequencies(lemmas.take(pa.array(wordnet.sense_start[nodes])).to_pylist())
+        return zipf_of(wordnet, nodes)
 
     return Nodes(wordnet.synsets["name"].combine_chunks(), fields, general, frequency)
+
+
+def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
+    """Return the word frequency (Zipf) of each node's first lemma."""
+    first, at = np.unique(wordnet.sense_start[nodes], return_inverse=True)
+    return zipf_frequencies(lemma_texts(wordnet).take(pa.array(first)).to_pylist())[at]
 
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:

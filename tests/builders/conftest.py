@@ -22,6 +22,8 @@ UNLIMITED: Mapping[str, Any] = {
     "max_contexts": 0,
     "train_rows": 0,
     "cap_per_gold": 0,
+    "tier": "full",
+    "every_family": True,
 }
 EVERY_POS = ("noun", "verb", "adjective", "adverb")
 

@@ -231,7 +231,7 @@ def drawn_with(
     """Ask ``rows`` questions, about nodes 0 .. 7 in turn; the gold is the next node."""
     concept = np.arange(rows, dtype=np.int64) % 8
     gold = (concept + 1) % 8
-    asked = QuestionBatch(concept, gold, np.zeros_like(gold), KIND[gold])
+    asked = QuestionBatch(concept, gold, np.zeros_like(gold), KIND[gold], np.ones_like(gold))
     parts = perturb(
         asked,
         [family._replace(key=concept)],

@@ -19,7 +19,8 @@ from builders.engine.flags import Flags, left_out
 from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.wordnet.glosses import Glosses, true_by_definition
+from builders.wordnet.glosses import Glosses
+from builders.wordnet.truths import true_by_definition
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import UsageError
 

@@ -20,13 +20,15 @@ Guarantee of ``draw_balanced``:
 - Exactly: every row gets distinct candidates of its own, at most one of a group; every label shown
   is gold somewhere; the result depends on the rows and the random generator alone, not on the
   order of the candidates within a row or on workers.
-- Approximately: a label with g golds is drawn about (K - 1) g times. Rows go until no label is gold
+- Approximately: a label with g golds is drawn (K - 1) g times; where swaps between candidates can
+  even that out, exactly. Otherwise the golds would be the choices that the split shows least: what
+  is drawn by chance is more often what happens to be drawn often. Rows go until no label is gold
   more than ``excess`` times as often as its draws allow, or ``rounds`` are over.
 - Cost: O(rounds * passes * candidates looked at), all in NumPy.
 
 The weights are found by iterative proportional fitting over the rows' own candidates: a candidate
 wins where an exponential variable divided by its weight is smallest, and weights of labels drawn
-too rarely are raised.
+too rarely are raised. Swaps then bring the numbers of draws to their targets.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
@@ -44,6 +45,7 @@ MAX_CANDIDATES = 32
 
 FITTING_PASSES = 5
 TRIMMING_ROUNDS = 4
+EVENING_ROUNDS = 24
 EXCESS = 1.15
 """A label may be gold this many times as often as its uses as a distractor allow."""
 
@@ -149,6 +151,7 @@ def draw_balanced(
     rng: RandomGenerator,
     *,
     labels: Ints | None = None,
+    weight: Ints | None = None,
     excess: float = EXCESS,
     rounds: int = TRIMMING_ROUNDS,
 ) -> Draw:
@@ -162,6 +165,7 @@ def draw_balanced(
         max_short: how many distractors a row may lack before it is dropped.
         rng: the random generator.
         labels: (size,) what is balanced, small integers; the nodes themselves if None.
+        weight: (rows,) how many rows of the probe each stands for; one if None.
         excess: how many times as often as its draws allow a label may be gold; 1: no more often.
         rounds: how often rows are dropped and the rest drawn again, at most.
 
@@ -172,6 +176,7 @@ def draw_balanced(
     if labels is not None:
         label, gold, size = labels[label], labels[gold], int(labels.max(initial=0)) + 1
     needed = count - max_short
+    weight = np.ones_like(gold) if weight is None else weight
     alive = np.arange(gold.size, dtype=np.int64)
     for round_ in range(rounds):
         keep, alive = _supported(candidates, label, alive, gold, size, needed)
@@ -179,15 +184,18 @@ def draw_balanced(
             candidates, label = candidates.take(keep), label[keep]
         if alive.size == 0:
             return Draw(alive, np.empty((0, count), dtype=np.int64))
-        golds = np.bincount(gold[alive], minlength=size)
-        near, chosen = _fit(candidates, label, golds, count, rng.child(round_))
+        golds = _weighed(gold[alive], weight[alive], size)
+        near, chosen = _fit(candidates, label, weight, golds, count, rng.child(round_))
+        looked_at = candidates.take(near)
+        chosen = _evened_out(looked_at, label[near], weight, golds * count, chosen, rng)
         shown = near[chosen]
         if round_ == rounds - 1:
             break
-        used = np.bincount(label[shown], minlength=size)
+        used = _weighed(label[shown], weight[candidates.row[shown]], size)
         allowed = np.ceil(used / count * excess).astype(np.int64)
         order = sorted_by(gold[alive], rng.child("trim", round_).uniform(alive))
-        over = ranks_within(gold[alive][order]) >= allowed[gold[alive][order]]
+        before = run_totals(gold[alive][order], weight[alive][order])
+        over = before >= allowed[gold[alive][order]]
         if not over.any():
             break
         alive = np.sort(alive[order[~over]])
@@ -220,10 +228,86 @@ def _supported(
         alive = alive[supported]
 
 
+def _weighed(label: Ints, weight: Ints, size: int) -> Ints:
+    """Sum the weights of each label."""
+    return np.bincount(label, weights=weight, minlength=size).astype(np.int64)
+
+
+def run_totals(groups: Ints, weight: Ints) -> Ints:
+    """Sum the weights before each member of a run of equal values: 0, then the first's, ...
+
+    >>> run_totals(np.array([4, 4, 9, 9, 9]), np.array([1, 1, 2, 3, 1])).tolist()
+    [0, 1, 0, 2, 5]
+    """
+    total = np.cumsum(weight) - weight
+    first = np.concatenate([[True], groups[1:] != groups[:-1]]) if groups.size else groups
+    starts = np.flatnonzero(first)
+    return total - np.repeat(total[starts], np.diff(np.append(starts, groups.size)))
+
+
+def _evened_out(
+    candidates: Candidates,
+    label: Ints,
+    weight: Ints,
+    target: Ints,
+    chosen: Ints,
+    rng: RandomGenerator,
+) -> Ints:
+    """Swap chosen candidates for others of their rows until labels are drawn as often as wanted.
+
+    In each round a row gives up its candidate whose label is drawn most beyond ``target``, for
+    the one whose label lacks most, where that brings both nearer; only as many rows do so at a
+    time as the labels can bear.
+    """
+    if candidates.row.size == 0:
+        return chosen
+    order = np.argsort(candidates.row, kind="stable")
+    row, label = candidates.row[order], label[order]
+    starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+    owner = np.repeat(np.arange(starts.size), np.diff(np.append(starts, row.size)))
+    weighs = weight[row]
+    held = np.zeros(row.size, dtype=np.bool_)
+    held[np.argsort(order, kind="stable")[chosen]] = True
+    group = None if candidates.group is None else candidates.group[order]
+    if group is not None:
+        _, group = np.unique(np.stack([row, group]), axis=1, return_inverse=True)
+    nothing = np.iinfo(np.int64).min
+    for round_ in range(EVENING_ROUNDS):
+        beyond = _weighed(label[held], weighs[held], target.size) - target
+        tie = rng.child("even", round_).bits(row, label) >> np.uint64(44)
+        rank = (beyond[label] << 20) + tie.astype(np.int64)
+        free = ~held
+        if group is not None:
+            free &= np.bincount(group[held], minlength=int(group.max()) + 1)[group] == 0
+        most = np.maximum.reduceat(np.where(held, rank, nothing), starts)
+        least = np.maximum.reduceat(np.where(free, -rank, nothing), starts)
+        able = (most != nothing) & (least != nothing)
+        out = np.flatnonzero(held & (rank == most[owner]) & able[owner])
+        into = np.flatnonzero(free & (-rank == least[owner]) & able[owner])
+        # A tie within a row would pair lines wrongly: the first of each row counts.
+        out = out[np.unique(owner[out], return_index=True)[1]]
+        into = into[np.unique(owner[into], return_index=True)[1]]
+        gain = beyond[label[out]] - beyond[label[into]] > weighs[out]
+        out, into = out[gain], into[gain]
+        if out.size == 0:
+            break
+        lot = rng.child("turn", round_).bits(row[out])
+        for room in (beyond, -beyond):
+            side = out if room is beyond else into
+            by_label = np.lexsort((lot, label[side]))
+            taken = run_totals(label[side][by_label], weighs[side][by_label])
+            kept = np.zeros(side.size, dtype=np.bool_)
+            kept[by_label] = (taken == 0) | (2 * taken < room[label[side]][by_label])
+            out, into, lot = out[kept], into[kept], lot[kept]
+        held[out], held[into] = False, True
+    return order[held]
+
+
 def _fit(
     candidates: Candidates,
     label: Ints,
-    golds: npt.NDArray[np.intp],
+    weights: Ints,
+    golds: Ints,
     count: int,
     rng: RandomGenerator,
 ) -> tuple[Ints, Ints]:
@@ -235,12 +319,13 @@ def _fit(
     race = -np.log(rng.uniform(candidates.row, candidates.node)) / weight[label]
     near = np.sort(_first(candidates.row, race, MAX_CANDIDATES))
     looked_at, label = candidates.take(near), label[near]
+    weighs = weights[looked_at.row]
     target = golds * count
     chosen = np.empty(0, dtype=np.int64)
     for step in range(FITTING_PASSES):
         chance = rng.child("pass", step).uniform(looked_at.row, looked_at.node)
         chosen = _choose(looked_at, -np.log(chance) / weight[label], count)
-        used = np.bincount(label[chosen], minlength=golds.size)
+        used = _weighed(label[chosen], weighs[chosen], golds.size)
         # Damped, and rounded to float32 so that a last bit of difference between machines'
         # logarithms cannot travel from pass to pass.
         ratio = ((target + 1) / (used + 1)) ** 0.7

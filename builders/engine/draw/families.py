@@ -181,10 +181,13 @@ class QuestionBatch:
     split: Ints
     kind: Ints
     """Part of speech: fills and random distractors are of the gold's kind."""
+    weight: Ints
+    """How many questions a line stands for, which will show the same choices."""
 
     def take(self, rows: Ints) -> QuestionBatch:
         """Return some of the questions."""
-        return QuestionBatch(self.concept[rows], self.gold[rows], self.split[rows], self.kind[rows])
+        columns = (self.concept, self.gold, self.split, self.kind, self.weight)
+        return QuestionBatch(*(column[rows] for column in columns))
 
 
 class Perturbation(NamedTuple):
@@ -250,7 +253,9 @@ def perturb(
                 pool = pool.restricted(np.bincount(some.gold, minlength=truth.size) > 0)
         found = _false_only(pool.candidates(key, sample, chance), some, truth)
         if balanced:
-            drawn = draw_balanced(found, some.gold, truth.size, distractors, max_fill, chance)
+            drawn = draw_balanced(
+                found, some.gold, truth.size, distractors, max_fill, chance, weight=some.weight
+            )
         else:
             drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
         drawn, filled = _fill(drawn, some, at_random, truth, max_fill, chance.child("fill"))

@@ -1,0 +1,44 @@
+"""What may be true without an edge of WordNet's, and is therefore no distractor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from builders.relations import then, union
+from builders.wordnet.glosses import Glosses
+from builders.wordnet.synsets import alike
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Ints, sorted_unique
+
+
+def true_by_definition(wordnet: WordNet, glosses: Glosses, concepts: Ints, golds: Ints) -> Graph:
+    """Lead from each concept to golds that definitions suggest are related to it.
+
+    One's definition names the other; or, of verbs, the gold's begins with the concept, or with a
+    verb one step from it (garter: "*fasten* with ..."; to attach is to fasten).
+    """
+    named = glosses.named_in(golds)
+    naming = glosses.named_in(concepts).reversed
+    isa, below = wordnet.isa, wordnet.isa.reversed
+    itself = Graph.from_edges(len(wordnet), concepts, concepts)
+    near = union(itself, then(itself, isa), then(itself, below), then(then(itself, isa), below))
+    verbs = then(near, glosses.defined_by(sorted_unique(near.indices)).reversed)
+    return union(named, naming, verbs)
+
+
+def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
+    """Lead from each concept to golds that ``isa`` reaches from another sense of its words.
+
+    A context rarely excludes all other senses: immobilization limits movement, so that it is a
+    kind of restraint, and holds what is broken in place, so that it is a kind of preservation.
+    """
+    position, namesake = alike(wordnet).expand(concepts)
+    others = sorted_unique(namesake)
+    walk = isa.walk(others)
+    is_gold = np.zeros(len(wordnet), dtype=np.bool_)
+    is_gold[golds] = True
+    kept = is_gold[walk.node]
+    reached = Graph.from_edges(len(wordnet), others[walk.source[kept]], walk.node[kept])
+    at, node = reached.expand(namesake)
+    return Graph.from_edges(len(wordnet), concepts[position][at], node)

@@ -39,7 +39,7 @@ def conceptnet_file(extent: str) -> Path:
 
 
 def wikidata_file(extent: str) -> Path:
-    """Return triples of Wikidata: 368,514 in the sample, 20,820 of these in the miniature."""
+    """Return triples of Wikidata: 368,514 in the sample, 21,807 of these in the miniature."""
     if extent == MINIATURE:
         return MINIATURES / "wikidata-miniature.nt.gz"
     return beside("wikidata", "wikidata_sample.nt.gz")

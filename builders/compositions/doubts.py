@@ -24,7 +24,7 @@ DOUBTS: Mapping[str, str] = {
     SHARED_NAME: "something else of its kind has the name of the entity asked about",
     SEVERAL_VALUES: "a date, place or director on the path is one of several in the source",
     ONE_SIDED: "the source states a marriage of one spouse only",
-    CONTESTED: "the source also calls a couple unmarried",
+    CONTESTED: "the source also calls a couple unmarried, or a place of study an employer",
     UNKNOWN_LIFE: "the source says neither when a student lived nor when enough others did who "
     "studied there, so the year cannot be checked",
     CONTRADICTED: "the year is later than the life of somebody else who studied there",

@@ -79,7 +79,7 @@ FIRST = (f"<{ENTITY}Q5>", f"<{ENTITY}Q11424>")
 
 DESCRIBE = (
     *("P31", "P21", "P569", "P570", "P17", "P27"),
-    *("P19", "P106", "P170", "P449", "P451", "P580", "P582", "P740", "P1619"),
+    *("P19", "P106", "P108", "P170", "P449", "P451", "P495", "P580", "P582", "P740", "P1619"),
 )
 """What is told of every entity that is kept, by its own lines."""
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.rows import Asking, draw_plan
@@ -72,6 +73,8 @@ def relation_plan(
     dropped: DropLog,
     min_zipf: float = 0.0,
     stop: Ints = NONE,
+    flags: Callable[[Ints, Ints], Flags] | None = None,
+    maybe: Callable[[Ints, Ints], Graph] | None = None,
 ) -> Plan:
     """Ask for each concept which node it has a relation to.
 
@@ -85,6 +88,9 @@ def relation_plan(
         dropped: what was left out so far; what is left out here is added.
         min_zipf: least word frequency of a gold and of a concept.
         stop: concepts that are not asked about: too much is true of them.
+        flags: returns what keeps pairs of a concept and a gold out of the clean tier.
+        maybe: returns, for the same, what may be true of concepts although no edge says so: it is
+            no distractor either.
 
     Raises:
         UsageError: nothing is left to ask.
@@ -114,6 +120,9 @@ def relation_plan(
     )
     line = np.arange(concept.size, dtype=np.int64)
     concepts = sorted_unique(concept)
+    truth = Truth.of(concepts, *true.expand(concepts), source.alike, source.near)
+    if maybe:
+        truth = truth.and_true(maybe(concept, gold))
     return draw_plan(
         Asking(question, line, concept, gold, np.ones_like(line)),
         source.families,
@@ -121,11 +130,12 @@ def relation_plan(
         choices=source.choices,
         facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
         relation=pa.array(names, pa.string()).take(pa.array(relation)),
-        truth=Truth.of(concepts, *true.expand(concepts), source.alike, source.near),
+        truth=truth,
         kinds=source.kinds,
         options=options,
         rng=rng,
         dropped=dropped,
+        flags=flags(concept, gold) if flags else None,
     )
 
 

@@ -83,9 +83,13 @@ def asked_in_minor_sense(wordnet: WordNet, senses: Ints, down: bool) -> Bools:
 
 def synonymy_flags(wordnet: WordNet, gold: Ints) -> Flags:
     """Return the flags of golds that are shown as sets of words."""
+    return Flags.none(gold.size).mark(TAXON, np.isin(gold, taxa(wordnet)))
+
+
+def taxa(wordnet: WordNet) -> Ints:
+    """Return the groups of biological classifications: genera, families, orders."""
     groups = known_synsets(wordnet, ("taxonomic_group.n.01", "biological_group.n.01"))
-    taxa = np.concatenate([groups, wordnet.isa.reversed.walk(groups).node])
-    return Flags.none(gold.size).mark(TAXON, np.isin(gold, taxa))
+    return np.concatenate([groups, wordnet.isa.reversed.walk(groups).node])
 
 
 def _any_of(owner: Ints, marked: Bools, size: int) -> Bools:

@@ -7,7 +7,7 @@ docs/probes/wordnet.md.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,14 @@ from builders.wordnet.options import (
     MeronymyOptions,
     SynonymyOptions,
     WordNetOptions,
+)
+from builders.wordnet.parts import (
+    MERONYMS,
+    OPPOSITE_FLAGS,
+    PART_FLAGS,
+    opposite_flags,
+    part_flags,
+    unlisted_parts,
 )
 from builders.wordnet.source import asked_edges, named_first, synset_source
 from builders.wordnet.synsets import (
@@ -127,22 +135,23 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
     return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags)
 
 
-@probe("wordnet_meronymy", options=MeronymyOptions, **RELATION)
+@probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **RELATION)
 def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a part, a member or a substance of another?"""
     edges: dict[str, Edges] = {
         name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
     }
-    kinds = ("part_meronym", "member_meronym", "substance_meronym")
-    parts, isa = closure(wordnet.graph(*kinds)), closure(wordnet.isa)
+    parts, isa = closure(wordnet.graph(*MERONYMS)), closure(wordnet.isa)
     # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.
     whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
     true = union(whole, then(whole, wordnet.isa.reversed))
     source, stop = synset_source(wordnet, options), known_synsets(wordnet, options.stop_concepts)
-    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, stop)
+    more: dict[str, Any] = {"maybe": partial(unlisted_parts, wordnet), "stop": stop}
+    more["flags"] = partial(part_flags, wordnet)
+    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)
 
 
-@probe("wordnet_antonymy", options=AntonymyOptions, **RELATION)
+@probe("wordnet_antonymy", options=AntonymyOptions, flags=OPPOSITE_FLAGS, **RELATION)
 def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five words means the opposite of another, in a given sense?"""
     source = synset_source(wordnet, options)
@@ -151,7 +160,8 @@ def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGene
     related = union(source.alike, source.near)
     true = union(opposite, related, then(related, opposite), then(then(related, related), opposite))
     edges = {"antonym": named_first(wordnet, options, "antonym")}
-    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf)
+    more: dict[str, Any] = {"flags": partial(opposite_flags, wordnet)}
+    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)
 
 
 def _isa_plan(

@@ -21,16 +21,21 @@ KINDS = ("part", "member", "substance")
 
 
 @pytest.fixture(scope="module")
-def synset() -> Any:
-    with wordnet_of_nltk() as reader:
-        yield lru_cache(maxsize=None)(reader.synset)
+def reader() -> Any:
+    with wordnet_of_nltk() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def synset(reader: Any) -> Any:
+    return lru_cache(maxsize=None)(reader.synset)
 
 
 @pytest.fixture(scope="module")
 def built() -> Callable[[str], list[dict[str, Any]]]:
     @cache
     def rows(name: str) -> list[dict[str, Any]]:
-        made = builders.build(name)
+        made = builders.build(name, tier="full")
         return [row for split in made.values() for row in split.to_list()]
 
     return rows
@@ -110,6 +115,49 @@ def test_words_of_a_row_do_not_look_alike(name: str, built: Any) -> None:
         assert word not in gold, row
         assert len(gold) == 1 or gold not in word, row
         assert len({text.lower() for text in row["choices"]["text"]}) == len(row["choices"]["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("wordnet_meronymy", 2000), ("wordnet_antonymy", 1000)]
+)
+def test_clean_holds_what_no_flag_names(
+    name: str, least: int, built: Any, reader: Any, synset: Any
+) -> None:
+    known = set(find_probe(name).flags)
+    flagged = {row["id"] for row in built(name) if row["flags"]}
+    assert {flag for row in built(name) for flag in row["flags"]} <= known
+    clean = [row for split in builders.build(name).values() for row in split.to_list()]
+    assert len(clean) > least
+    assert not any(row["flags"] for row in clean)
+    assert len(flagged) > 300
+    for row in clean:
+        _, gold, _ = choices(row, synset)
+        shown = gold.lemma_names()[: 3 if name == "wordnet_meronymy" else 1]
+        part_of_speech = gold.pos().replace("s", "a")
+        senses = [reader.synsets(lemma, part_of_speech).index(gold) for lemma in shown]
+        assert min(senses) <= (0 if name == "wordnet_meronymy" else 1), row
+
+
+def test_distractors_are_no_parts_of_what_is_like_the_concept(built: Any, synset: Any) -> None:
+    """A turret is a part of a castle: it may be one of a building."""
+    for row in built("wordnet_meronymy"):
+        concept, gold, others = choices(row, synset)
+        beside = {
+            part
+            for kind in KINDS
+            for whole in getattr(gold, f"{kind}_holonyms")()
+            if sum(len(getattr(whole, f"{one}_meronyms")()) for one in KINDS) <= 100
+            for one in KINDS
+            for part in getattr(whole, f"{one}_meronyms")()
+        }
+        assert beside.isdisjoint(others), row
+        if not concept.instance_hypernyms():
+            sisters = {one for above in concept.hypernyms() for one in above.hyponyms()}
+            if all(len(reached(up, lambda x: x.hyponyms())) < 1000 for up in concept.hypernyms()):
+                parts = {
+                    x for one in sisters for k in KINDS for x in getattr(one, f"{k}_meronyms")()
+                }
+                assert parts.isdisjoint(others), row
 
 
 @pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])

@@ -1,0 +1,208 @@
+"""Parts and opposites: what WordNet does not list, and what keeps a question out of clean.
+
+WordNet lists some parts of a thing, never all of them. A distractor must therefore be more than
+unlisted: it is no part of anything of the concept's own kind, and no definition ties the two
+together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.flags import Flags
+from builders.relations import closure, then, union
+from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
+from builders.wordnet.synsets import (
+    OTHER_LEMMAS_SHOWN,
+    known_synsets,
+    lemma_texts,
+    shown_glosses,
+)
+from kb_cache.frequency import zipf_frequencies
+from kb_cache.graph import Graph
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Floats, Ints, ragged_ranges, sorted_unique
+from kbprobe.columns import codes, to_numpy
+
+UP, DOWN = 2, 3
+"""Hops up to what a concept is, and down from there to other things of its kind."""
+
+NARROW = 1200
+"""What has more kinds than this (an artifact, an instrumentality) makes no two things alike."""
+
+MANY = 100
+"""What has more parts than this (the United Nations) says nothing of two that share it."""
+
+MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
+
+TRACES = ("chemical_element.n.01", "compound.n.02")
+"""Of a thing's substances, WordNet lists the few that matter; of these, more may be in it."""
+
+CONCRETE = tuple(
+    f"noun.{name}"
+    for name in (
+        *("animal", "artifact", "body", "event", "food", "group", "location", "object", "person"),
+        *("phenomenon", "plant", "possession", "substance", "time"),
+    )
+)
+"""Lexicographer files of concepts whose parts people agree on."""
+
+MANY_KINDS = 80
+"""A concept with more kinds than this (a building, a framework) has few parts of its own."""
+
+ABSTRACT, VAGUE_WHOLE, RARE_WORD = "abstract_whole", "vague_whole", "rare_word"
+
+RARE = {"part": 2.8, "opposite": 2.5}
+"""Least word frequency (Zipf scale) of a gold in clean."""
+
+SHOWN = 1 + OTHER_LEMMAS_SHOWN
+
+PART_FLAGS = {
+    TAXON: "the concept or the gold is a group of a biological classification",
+    MINOR_SENSE: "no lemma shown has the gold as its first sense",
+    RARE_WORD: f"the gold's first lemma is rarer than {RARE['part']} (Zipf scale)",
+    ABSTRACT: "the concept is an act, an idea, a shape or the like, whose parts are a matter of "
+    "convention",
+    VAGUE_WHOLE: f"the concept has more than {MANY_KINDS} kinds, which differ in their parts",
+}
+
+OPPOSITE_FLAGS = {
+    MINOR_SENSE: "the gold is none of the first 2 senses of the word that shows it",
+    RARE_WORD: f"the gold is rarer than {RARE['opposite']} (Zipf scale)",
+}
+
+
+def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
+    """Lead from concepts to nodes that may be parts of them, although WordNet does not say so.
+
+    - Parts of other things of the concept's kind: a turret is listed as part of a castle, and may
+      be one of a building. Places are left out: no part of France is part of Spain.
+    - Parts of what shares a part with the concept: Yemen is listed in Asia, as Lebanon is, and may
+      be in the Middle East.
+    - What names the concept in its definition, or is named in the concept's.
+    - Of what has substances listed: all elements and compounds.
+
+    Args:
+        wordnet: the knowledge base.
+        concept: (questions,) the concepts asked about.
+        gold: (questions,) their golds: what distractors are drawn from.
+    """
+    concepts, golds = sorted_unique(concept), sorted_unique(gold)
+    found = [_parts_of_kin(wordnet, concepts), _beside(wordnet, concepts)]
+    found += _naming(wordnet, concepts, golds)
+    tops = known_synsets(wordnet, TRACES)
+    traces = np.intersect1d(golds, wordnet.isa.reversed.walk(tops).node)
+    whole = np.intersect1d(concepts, wordnet.edges("substance_meronym")[0])
+    source, target = np.repeat(whole, traces.size), np.tile(traces, whole.size)
+    return union(*found, Graph.from_edges(len(wordnet), source, target))
+
+
+def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
+    """Lead from concepts to parts of what is up to UP hops above them, and DOWN below that."""
+    size = len(wordnet)
+    parts = closure(wordnet.graph(*MERONYMS))
+    places, _ = wordnet.edges("instance_hypernym")
+    own = np.setdiff1d(concepts, places)
+    up = wordnet.isa.walk(own, UP)
+    kinds = sorted_unique(up.node)
+    down = wordnet.isa.reversed.walk(kinds)
+    narrow = np.bincount(down.source, minlength=kinds.size) <= NARROW
+    near = narrow[down.source] & (down.hops <= DOWN) & (parts.degrees[down.node] > 0)
+    kin = Graph.from_edges(size, kinds[down.source[near]], down.node[near])
+    return then(then(Graph.from_edges(size, own[up.source], up.node), kin), parts)
+
+
+def _beside(wordnet: WordNet, concepts: Ints) -> Graph:
+    """Lead from concepts to parts of what has one of the concept's own parts."""
+    direct = wordnet.graph(*MERONYMS)
+    position, part = direct.expand(concepts)
+    own = Graph.from_edges(len(wordnet), concepts[position], part)
+    wholes = then(own, direct.reversed)
+    few = direct.degrees[wholes.indices] <= MANY
+    return then(Graph.from_edges(len(wordnet), wholes.sources[few], wholes.indices[few]), direct)
+
+
+def _naming(wordnet: WordNet, concepts: Ints, golds: Ints) -> tuple[Graph, Graph]:
+    """Lead from concepts to golds whose definitions name them, and to those that they name.
+
+    A place is also named by its adjective: "a French river".
+    """
+    size = len(wordnet)
+    adjective, noun = wordnet.edges("pertainym")
+    pertaining = Graph.from_edges(size, noun, adjective)
+    named = union(pertaining, Graph.from_edges(size, concepts, concepts))
+    plain = Graph.from_edges(size, golds, golds)
+    source, target = _named_in(wordnet, concepts, named, golds)
+    one = Graph.from_edges(size, source, target)
+    source, target = _named_in(wordnet, golds, plain, concepts)
+    return one, Graph.from_edges(size, target, source)
+
+
+def _named_in(wordnet: WordNet, nodes: Ints, names: Graph, others: Ints) -> tuple[Ints, Ints]:
+    """Return pairs of a node and another whose definition has all words of one of its lemmas.
+
+    ``names`` leads from a node to the synsets whose lemmas name it.
+    """
+    texts = lemma_texts(wordnet)
+    glosses = shown_glosses(wordnet).take(pa.array(others)).to_pylist()
+    holding: dict[str, set[int]] = defaultdict(set)
+    for other, gloss in zip(others.tolist(), glosses, strict=True):
+        for word in _words(gloss):
+            holding[word].add(other)
+    pairs: set[tuple[int, int]] = set()
+    for node in nodes.tolist():
+        for called in names.neighbours(node).tolist():
+            first, end = wordnet.sense_start[called], wordnet.sense_start[called + 1]
+            for lemma in texts[first:end].to_pylist():
+                words = [holding[word] for word in _words(lemma)]
+                pairs |= {(node, other) for other in set.intersection(*words)} if words else set()
+    found = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower().removesuffix("s") for word in re.findall(r"[^\W_]{3,}", text)}
+
+
+def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
+    """Return the flags of pairs of a concept and one of its parts."""
+    files, names = codes(wordnet.synsets["lexname"])
+    concrete = np.isin(names, CONCRETE)[files]
+    groups = taxa(wordnet)
+    whole = sorted_unique(concept)
+    kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)
+    return (
+        Flags.none(gold.size)
+        .mark(TAXON, np.isin(concept, groups) | np.isin(gold, groups))
+        .mark(MINOR_SENSE, _sense(wordnet, gold, SHOWN) > 1)
+        .mark(RARE_WORD, _frequency(wordnet, gold) < RARE["part"])
+        .mark(ABSTRACT, ~concrete[concept])
+        .mark(VAGUE_WHOLE, np.isin(concept, whole[kinds > MANY_KINDS]))
+    )
+
+
+def opposite_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
+    """Return the flags of pairs of a word and its opposite."""
+    return (
+        Flags.none(gold.size)
+        .mark(MINOR_SENSE, _sense(wordnet, gold, 1) > 2)
+        .mark(RARE_WORD, _frequency(wordnet, gold) < RARE["opposite"])
+    )
+
+
+def _sense(wordnet: WordNet, nodes: Ints, shown: int) -> Ints:
+    """Return which sense of a lemma each node is, at best among the first ``shown`` lemmas."""
+    number = to_numpy(wordnet.senses["number"]).astype(np.int64)
+    count = np.minimum(np.diff(wordnet.sense_start)[nodes], shown)
+    start = np.cumsum(count) - count
+    return np.minimum.reduceat(number[ragged_ranges(wordnet.sense_start[nodes], count)], start)
+
+
+def _frequency(wordnet: WordNet, nodes: Ints) -> Floats:
+    used, at = np.unique(nodes, return_inverse=True)
+    first = pa.array(wordnet.sense_start[used])
+    return zipf_frequencies(lemma_texts(wordnet).take(first).to_pylist())[at]

@@ -111,7 +111,7 @@ def always_never(
         )
     plan = _candidates(slots, found, options, dropped, rng)
     if options.silver:
-        return _silver(plan, found, options, rng)
+        return _silver(plan, found, slots, options, rng)
     return _voted(plan, sources, options, rng) if options.labels else plan
 
 
@@ -124,12 +124,12 @@ def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGene
 
     found = pool(slots, name)
     if options.silver:
-        return found, *all_said(found)
+        return found, *all_said(found, slots)
     if options.proposer:
         from builders.always_never.proposer import propose
 
         found = propose(found, options.proposer, options.proposer_top_k)
-    return found, *draw(found, options.per_family, rng.child("candidates", name))
+    return found, *draw(found, slots, options.per_family, rng.child("candidates", name))
 
 
 def _candidates(
@@ -227,12 +227,16 @@ def _about_votes(verdicts: Sequence[Verdict], annotators: int) -> dict[str, Any]
 
 
 def _silver(
-    plan: Plan, found: Sequence[Pairs], options: AlwaysNeverOptions, rng: RandomGenerator
+    plan: Plan,
+    found: Sequence[Pairs],
+    slots: Slots,
+    options: AlwaysNeverOptions,
+    rng: RandomGenerator,
 ) -> Plan:
     """Label the rows by what ConceptNet says, and balance them."""
     from builders.always_never.candidates import grades
 
-    answer = np.concatenate([grades(pool, ones, others) for pool, ones, others in found])
+    answer = np.concatenate([grades(pool, slots, ones, others) for pool, ones, others in found])
     rows = np.arange(len(plan), dtype=np.int64)
     stay = _balanced(plan, rows, answer, options, rng)
     plan = plan.with_dropped("silver: left out to balance the answers", int((~stay).sum()))

@@ -6,30 +6,34 @@ why: docs/probes/taxonomy_conjunction.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.draw.balanced import draw_balanced, draw_uniform
+from builders.engine.draw.balanced import draw_uniform
 from builders.engine.drops import DropLog
+from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
+from builders.engine.strategies import ByChoiceGroup
 from builders.english.nouns import Nouns
 from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
-from builders.taxonomy.options import LEVEL, PAPER, TaxonomyOptions
+from builders.taxonomy.options import FLAGS, LEVEL, PAPER, TaxonomyOptions
 from kbprobe.arrays import Ints, joined, lines_of, ragged_ranges, sorted_unique
-from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
+from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.taxonomy.questions import AskableTaxonomy, WordPairs
+    from builders.taxonomy.questions import AskableTaxonomy
     from builders.taxonomy.words import Taxonomy
 
-FAMILIES = (LEVEL, PAPER)
+FAMILIES = (LEVEL, PAPER, RANDOM)
 
 
 @lru_cache(maxsize=2)
@@ -54,6 +58,7 @@ def open_taxonomy(options: TaxonomyOptions) -> Taxonomy:
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
+    flags=FLAGS,
 )
 def taxonomy_conjunction(
     taxonomy: Taxonomy, options: TaxonomyOptions, rng: RandomGenerator
@@ -61,57 +66,72 @@ def taxonomy_conjunction(
     """What are two things both a type of?"""
     from builders.taxonomy.questions import AskableTaxonomy
 
-    askable = AskableTaxonomy.of(taxonomy, options)
     dropped = DropLog()
     if options.screen:
         dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
+    askable = AskableTaxonomy.of(taxonomy, options, dropped)
     drawn = []
     for family in dict.fromkeys(options.families):
-        chance = rng.child(family)
-        asked = askable.word_pairs(family, chance.child("pairs"), dropped)
-        drawn.append(_draw(asked, askable, family, chance, dropped))
-    rows = joined(drawn)
-    dropped.require(rows.x.size)
-    return _plan(rows, askable, dropped)
+        draw = _grouped if family == LEVEL else _papers
+        drawn.append(draw(askable, rng.child(family), dropped))
+    dropped.require(sum(rows.x.size for rows in drawn))
+    return _plan(drawn, askable, rng, dropped)
 
 
 class DrawnPairs(NamedTuple):
-    """Questions: ``x`` and ``y`` are rows of the pairs, ``nodes`` the (rows, 2) distractors."""
+    """Questions: ``x`` and ``y`` are lines of the pairs, ``nodes`` the (rows, 2) distractors.
+
+    ``family`` (rows, 3) is that of each choice (that of the gold: the row's), and ``group`` numbers
+    the rows that share their choices.
+    """
 
     x: Ints
     y: Ints
     nodes: Ints
     family: Ints
+    group: Ints
 
 
-def _draw(
-    asked: WordPairs, askable: AskableTaxonomy, family: str, rng: RandomGenerator, dropped: DropLog
-) -> DrawnPairs:
-    """Choose two distractors for each question: at the gold's level, or the paper's."""
-    pairs = askable.pairs
-    rows, nodes = [], []
-    split = askable.split[pairs.word[asked.x]]
-    for code in range(len(SPLITS)):
-        here = np.flatnonzero(split == code)
-        some = asked.take(split == code)
-        chance = rng.child("draw", code)
-        if family == PAPER:
-            drawn = draw_uniform(some.candidates, np.arange(here.size), 2, chance)
-        else:
-            gold = pairs.answer[some.x]
-            drawn = draw_balanced(some.candidates, gold, len(askable.taxonomy), 2, 0, chance)
-        rows.append(here[drawn.rows])
-        nodes.append(drawn.nodes)
-    row, node = np.concatenate(rows), np.concatenate(nodes)
-    dropped[f"{family}: too often gold to be a distractor as often"] = asked.x.size - row.size
-    x, y = asked.x[row], asked.y[row]
-    swapped = (rng.child("order").bits(x, y) & np.uint64(1)).astype(np.bool_)
-    x, y = np.where(swapped, y, x), np.where(swapped, x, y)
-    return DrawnPairs(x, y, node, np.full(row.size, FAMILIES.index(family) + 1, dtype=np.int64))
+def _grouped(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) -> DrawnPairs:
+    """Put questions into groups whose rows show the same choices, if possible of one level."""
+    from builders.taxonomy.blocks import choice_groups
+
+    groups = choice_groups(askable, rng)
+    level, other = (1 + FAMILIES.index(name) for name in (LEVEL, RANDOM))
+    of_choice = np.where(groups.kin == 1, level, other)
+    # A row's family is that of its group: within a family too, each answer is as often gold.
+    near = np.bincount(groups.group, groups.kin.any(axis=1)) > 0
+    of_row = np.where(near[groups.group], level, other)
+    return DrawnPairs(
+        groups.x,
+        groups.y,
+        groups.nodes,
+        np.concatenate([of_row[:, None], of_choice], axis=1),
+        groups.group,
+    )
 
 
-def _plan(rows: DrawnPairs, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
+def _papers(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) -> DrawnPairs:
+    """Choose two distractors for each question as published: what one of the words is."""
+    asked = askable.word_pairs(rng.child("pairs"), dropped)
+    rows = np.arange(asked.x.size, dtype=np.int64)
+    nodes = draw_uniform(asked.candidates, rows, 2, rng.child("draw")).nodes
+    family = np.full((rows.size, 3), 1 + FAMILIES.index(PAPER))
+    return DrawnPairs(asked.x, asked.y, nodes, family, rows)
+
+
+def _plan(
+    drawn: Sequence[DrawnPairs], askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog
+) -> Plan:
     pairs, taxonomy = askable.pairs, askable.taxonomy
+    number = np.cumsum([0, *(int(some.group.max(initial=-1)) + 1 for some in drawn)])
+    rows = joined(
+        [some._replace(group=some.group + at) for some, at in zip(drawn, number, strict=False)]
+    )
+    swapped = (rng.child("order").bits(rows.x, rows.y) & np.uint64(1)).astype(np.bool_)
+    x, y = np.where(swapped, rows.y, rows.x), np.where(swapped, rows.x, rows.y)
+    rows = rows._replace(x=x, y=y)
+    flags = replace(askable.flags, bits=askable.flags.bits[x] | askable.flags.bits[y])
     x, y, size = pairs.word[rows.x], pairs.word[rows.y], len(taxonomy)
     keys, question = np.unique(x * size + y, return_inverse=True)
     nodes = np.concatenate([pairs.answer[rows.x][:, None], rows.nodes], axis=1)
@@ -128,13 +148,16 @@ def _plan(rows: DrawnPairs, askable: AskableTaxonomy, dropped: DropLog) -> Plan:
         nodes=nodes,
         split=askable.split[x],
         families=FAMILIES,
-        family=rows.family,
+        family=rows.family[:, 0],
         relation="hypernym",
         concept=x,
         facts=_facts(rows, askable),
         question=question,
         hops=pairs.hops[rows.x],
+        choice_family=rows.family,
         choice_hops=hops,
+        order=ByChoiceGroup(rows.group),
+        flags=flags,
         dropped=dropped,
     )
 

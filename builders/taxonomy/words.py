@@ -231,6 +231,11 @@ class Taxonomy(WordNetFirst):
     @cached_property
     def counted_like_a_noun(self) -> Bools:
         """Which words have a plural about as common as a noun's, or a kind that needs none."""
+        return np.asarray(self.plural_gap < NAME_GAP)
+
+    @cached_property
+    def plural_gap(self) -> Floats:
+        """How much rarer (Zipf) each word's plural is; 0 for kinds that need none."""
         texts = self.words.to_pylist()
         first = np.unique(self.senses.word, return_index=True)[1]
         lexname, names = codes(self.wordnet.synsets["lexname"])
@@ -238,9 +243,22 @@ class Taxonomy(WordNetFirst):
         kind[self.senses.word[first]] = lexname[self.senses.synset[first]]
         asked = np.flatnonzero(~np.isin(kind, [names.index(name) for name in WITHOUT_PLURAL]))
         plurals = [noun_plural(texts[word]) for word in asked.tolist()]
-        kept = np.ones(len(self), dtype=np.bool_)
-        kept[asked] = self.zipf[asked] - zipf_frequencies(plurals) < NAME_GAP
-        return kept
+        gap = np.zeros(len(self))
+        gap[asked] = self.zipf[asked] - zipf_frequencies(plurals)
+        return gap
+
+    @cached_property
+    def untagged(self) -> Bools:
+        """Which words are nouns nowhere in WordNet's tagged texts."""
+        counted = np.bincount(self.senses.word, self.senses.tagged, minlength=len(self))
+        return np.asarray(counted == 0)
+
+    @cached_property
+    def person(self) -> Bools:
+        """Which words have a sense that is a person."""
+        lexname, names = codes(self.wordnet.synsets["lexname"])
+        is_person = lexname[self.senses.synset] == names.index("noun.person")
+        return np.bincount(self.senses.word, is_person, minlength=len(self)) > 0
 
     @cached_property
     def _also_names(self) -> Bools:

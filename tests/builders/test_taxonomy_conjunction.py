@@ -15,7 +15,17 @@ import pytest
 
 import builders
 from builders.engine.whole_words import whole_words
-from builders.taxonomy.options import TEST_TREES, TREES, VALIDATION_TREES, TaxonomyOptions
+from builders.taxonomy.blocks import BLOCK
+from builders.taxonomy.options import (
+    CLEAN_HOPS,
+    FLAGS,
+    RARE_ANSWER,
+    RARE_WORD,
+    TEST_TREES,
+    TREES,
+    VALIDATION_TREES,
+    TaxonomyOptions,
+)
 from builders.taxonomy.questions import trees_of
 from builders.taxonomy.words import MISLEADING, Taxonomy
 from kb_cache.conceptnet.load import load_conceptnet
@@ -118,7 +128,7 @@ def is_a(wordnet: WordNet, word: str, answer: str) -> bool:
 
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
-    assert counts["rows"] >= 3_800
+    assert counts["rows"] >= 4_000
     assert counts["splits"]["validation"] >= 500
     assert counts["splits"]["test"] >= 500
 
@@ -174,32 +184,59 @@ def test_splits_share_neither_words_nor_golds_nor_distractors(rows: Rows) -> Non
                 used[row["split"]].update([value] if isinstance(value, str) else value)
         assert len(used) == 3
         assert not any(one & other for one, other in combinations(used.values(), 2))
-    trees = {"food": "test", "bird": "test", "vehicle": "validation", "building": "train"}
+    trees = {
+        "food": "test",
+        "bird": "test",
+        "vehicle": "validation",
+        "building": "train",
+        "athlete": "train",
+    }
     for row in rows:
         assert trees.get(row["gold"], row["split"]) == row["split"]
 
 
 def test_caps_and_frequencies(rows: Rows) -> None:
-    assert max(Counter(row["gold"] for row in rows).values()) <= 160
-    words = Counter(word for row in rows for word in (row["x"], row["y"]))
-    # Of a word's two places each is capped, before the two words of a row are put in order.
-    assert max(words.values()) <= 80
-    assert zipf_frequencies(sorted(words)).min() >= 2.5
+    assert max(Counter(row["gold"] for row in rows).values()) <= 240
+    words = Counter((word, row["gold"]) for row in rows for word in (row["x"], row["y"]))
+    # A word stands in one block for each gold.
+    assert max(words.values()) <= BLOCK - 1
+    words = sorted({word for word, _ in words})
+    assert zipf_frequencies(words).min() >= RARE_WORD
     answers = sorted({text for row in rows for text in row["choices"]["text"]})
-    assert zipf_frequencies(answers).min() >= 3.5
+    assert zipf_frequencies(answers).min() >= RARE_ANSWER
     asked = Counter(frozenset((row["x"], row["y"])) for row in rows)
     assert set(asked.values()) == {1}
 
 
-def test_answers_are_gold_in_about_a_third_of_their_rows(rows: Rows) -> None:
-    gold, shown = Counter[str](), Counter[str]()
+def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(rows: Rows) -> None:
+    groups: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for row in rows:
-        gold[row["gold"]] += 1
-        shown.update(row["choices"]["text"])
-    frequent = [word for word, count in shown.items() if count >= 60]
-    assert len(frequent) >= 30
-    assert all(0.15 < gold[word] / shown[word] < 0.6 for word in frequent)
-    assert abs(float(np.mean([gold[word] / shown[word] for word in frequent])) - 1 / 3) < 0.05
+        groups[row["split"], *sorted(row["choices"]["text"])][row["gold"]] += 1
+    for (_, *choices), golds in groups.items():
+        assert len(set(golds.values())) == 1
+        assert set(golds) == set(choices)
+
+
+def test_choices_of_a_word_recur_as_often_as_its_gold(rows: Rows) -> None:
+    shown: dict[tuple[str, str], set[frozenset[str]]] = defaultdict(set)
+    for row in rows:
+        for word in (row["x"], row["y"]):
+            shown[word, row["gold"]].add(frozenset(row["choices"]["text"]))
+    assert all(len(choices) == 1 for choices in shown.values())
+
+
+def test_full_holds_more_and_says_why(tmp_path: Path, rows: Rows, wordnet: WordNet) -> None:
+    assert not any(row["flags"] for row in rows)
+    builders.build(NAME, output=tmp_path / "full", tier="full", controls=False)
+    full = rows_of(tmp_path / "full")
+    assert len(full) > 1.5 * len(rows)
+    flagged = Counter(flag for row in full for flag in row["flags"])
+    assert set(flagged) == set(FLAGS)
+    for row in full:
+        pair = (row["x"], row["y"])
+        assert all(is_a(wordnet, word, row["gold"]) for word in pair), pair
+        assert not any(is_a(wordnet, word, other) for word in pair for other in row["others"]), pair
+        assert ("far" in row["flags"]) or row["hops"] <= CLEAN_HOPS
 
 
 def test_choices_alone_do_not_answer_it(manifest: dict[str, Any]) -> None:
@@ -223,6 +260,7 @@ def test_the_papers_family_needs_no_reading(tmp_path: Path, wordnet: WordNet) ->
     general = report["baselines"]["most general choice"]
     assert general["paper"]["accuracy"] > 0.9
     assert abs(general["level"]["accuracy"] - 1 / 3) < 0.06
+    assert abs(general["random"]["accuracy"] - 1 / 3) < 0.06
     for row in rows_of(folder)[::50]:
         if row["distractor_family"] != "paper":
             continue

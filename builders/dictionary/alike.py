@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -15,12 +15,26 @@ from kbprobe.arrays import Ints, sorted_unique
 COMMON_CLAUSE = 64
 """A clause that more definitions share ("esp", "hence") says nothing about their meaning."""
 
+STEM = 5
+"""Letters by which words are compared."""
+
+FEW = 1
+"""Words that may be synonyms of synonyms of two senses of a word, which include the word itself."""
+
 _LABELS = re.compile(
     r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
 )
 _LEFT_HANGING = re.compile(
     r"(?<=[.:,;])\s*(?:[Hh]ence|[Ff]ig|[Ss]pecif(?:ically)?|[Aa]lso)[.:,;\s]*$"
 )
+_NOTE = re.compile(
+    r"[;,.]\s*(?:(?:also|chiefly|commonly|formerly|generally|now|often|rarely|sometimes|usually|"
+    r"when) )*(?:(?:used|followed) \w|with (?:a|from|in|into|of|on|out|to|up|upon|against|at|away|"
+    r"off|the|for)\b)[^;.]{0,50}\.?$",
+    re.IGNORECASE,
+)
+"""How a word is construed: a note after its definition."""
+
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE_ENDS = re.compile(r"[;:.,()]")
 _LEADING = re.compile(r"^(?:(?:also|hence|or|and|esp|especially|the|an?|to)\s+)+")
@@ -28,12 +42,16 @@ _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
 def shown_definition(definition: str) -> str:
-    """Return a definition as a choice: without what ties it to the sense before it.
+    """Return a definition as a choice: without what ties it to the sense before it, and notes.
 
     >>> shown_definition("Hence, a descendant; an heir. Hence:")
     'A descendant; an heir.'
+    >>> shown_definition("To look for; to search; usually followed by up.")
+    'To look for; to search.'
     """
     bare = _LEFT_HANGING.sub("", _LABELS.sub("", definition)).rstrip(" ,:;") or definition
+    while (shorter := _NOTE.sub("", bare).rstrip(" ,:;")) != bare and shorter:
+        bare = shorter + "." * (not shorter.endswith((".", "!", "?")))
     return bare[:1].upper() + bare[1:]
 
 
@@ -49,22 +67,42 @@ def clauses(definition: str) -> set[str]:
 
 
 def content_words(definition: str) -> set[str]:
-    """Return a definition's content words, cut to five letters."""
+    """Return a definition's content words, cut to their stems."""
     words = _WORD.findall(definition.lower())
-    return {word[:5] for word in words if len(word) > 2 and word not in _FUNCTION_WORDS}
+    return {word[:STEM] for word in words if len(word) > 2 and word not in _FUNCTION_WORDS}
 
 
-def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int) -> Ints:
+def synonyms(definition: str) -> set[str]:
+    """Return the clauses of a definition that are one word each.
+
+    >>> sorted(synonyms("To make larger; to expand; to spread."))
+    ['expand', 'spread']
+    """
+    return {clause for clause in clauses(definition) if " " not in clause}
+
+
+def alike_pairs(
+    senses: Ints,
+    definitions: Sequence[str],
+    word: Ints,
+    size: int,
+    contexts: Sequence[str],
+    synonyms_of: Callable[[str], set[str]],
+) -> Ints:
     """Find senses that may not stand in one row, for both might be right or both are wrong.
 
-    Those are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
-    word whose definitions share a content word: readers cannot keep them apart.
+    Those are senses whose definitions are equal or share a clause ("to adorn"); and senses of one
+    word whose definitions share a content word, of which one holds a synonym of the other's
+    synonyms, or of which one shares a content word with the other's context: readers cannot keep
+    them apart.
 
     Args:
         senses: the senses that may be shown.
         definitions: of each of them.
         word: the headword of each of them.
         size: number of senses in the dictionary.
+        contexts: the texts in which each of them is asked about.
+        synonyms_of: returns the synonyms that a dictionary gives for a word.
 
     Returns:
         Sorted keys ``sense * size + other``, both ways.
@@ -80,8 +118,21 @@ def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int)
     shared = [some for some in by_clause.values() if len(some) <= COMMON_CLAUSE]
     pairs = [pair for some in (*shared, *by_text.values()) for pair in combinations(some, 2)]
     for some in by_word.values():
+        if len(some) < 2:
+            continue
         words = {at: content_words(definitions[at]) for at in some}
-        pairs += [pair for pair in combinations(some, 2) if words[pair[0]] & words[pair[1]]]
+        said = {at: words[at] | content_words(contexts[at]) for at in some}
+        wider = {}
+        for at in some:
+            further = (synonyms_of(one) for one in sorted(synonyms(definitions[at])))
+            wider[at] = {one[:STEM] for one in chain.from_iterable(further) if len(one) > 2}
+        pairs += [
+            (one, other)
+            for one, other in combinations(some, 2)
+            if (said[one] | wider[one]) & words[other]
+            or words[one] & (said[other] | wider[other])
+            or len(wider[one] & wider[other]) > FEW
+        ]
     if not pairs:
         return np.empty(0, dtype=np.int64)
     one, other = senses[np.array(pairs, dtype=np.int64)].T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,74 +66,82 @@ class SenseChoices:
 def choose_in_groups(
     asked: SenseQuestions, options: WordSenseOptions, rng: RandomGenerator
 ) -> SenseChoices:
-    """Put the questions in choice groups: all K rows of a group show the same K definitions.
+    """Put the senses in choice groups: all rows of a group show the same K definitions.
 
-    The questions about a word's senses of one part of speech stand together, as many as may. Groups
-    are completed with questions about other words, of the same split and part of speech.
+    The senses of a word, of one part of speech, stand together, as many as may. Groups are
+    completed with senses of other words, of the same split and part of speech. Each sense of a
+    group is asked about equally often: in as many contexts as all of them have.
     """
-    gold, word = asked.gold.tolist(), asked.word[asked.gold].tolist()
+    contexts = _contexts(asked, rng)
     alike = set(asked.alike.tolist())
+    word = asked.word.tolist()
 
-    def fits(rows: Unit, row: int) -> bool:
+    def fits(senses: Unit, sense: int) -> bool:
         return all(
-            word[other] != word[row] and gold[other] * asked.size + gold[row] not in alike
-            for other in rows
+            word[other] != word[sense] and other * asked.size + sense not in alike
+            for other in senses
         )
 
-    strata: dict[tuple[int, int], list[Unit]] = defaultdict(list)
+    strata: dict[tuple[int, int, bool], list[Unit]] = defaultdict(list)
     choices = options.choices
     most = min(options.max_same_word + 1, choices)
-    for unit in _units(asked, most, options.other_pos, alike, rng):
-        strata[int(asked.split[unit[0]]), int(asked.kind[gold[unit[0]]])].append(unit)
+    for split, unit in _units(asked, most, options.other_pos, alike, rng):
+        several = min(len(contexts[sense]) for sense in unit) > 1
+        strata[split, int(asked.kind[unit[0]]), several].append(unit)
     rows, nodes, same_word = [], [], []
     for stratum in sorted(strata):
         for group in pack_groups(strata[stratum], choices, fits):
-            for unit in group:
-                others = [gold[row] for other in group if other is not unit for row in other]
-                for row in unit:
-                    fellows = [gold[fellow] for fellow in unit if fellow != row]
-                    rows.append(row)
-                    nodes.append([gold[row], *fellows, *others])
-                    same_word.append(len(fellows))
+            senses = [sense for unit in group for sense in unit]
+            for time in range(min(len(contexts[sense]) for sense in senses)):
+                for unit in group:
+                    for sense in unit:
+                        fellows = [other for other in unit if other != sense]
+                        others = [other for other in senses if other not in unit]
+                        rows.append(contexts[sense][time])
+                        nodes.append([sense, *fellows, *others])
+                        same_word.append(len(fellows))
     order = np.argsort(np.array(rows, dtype=np.int64))
-    number = np.arange(len(rows), dtype=np.int64) // choices
     return SenseChoices(
         np.array(rows, dtype=np.int64)[order],
         np.array(nodes, dtype=np.int64).reshape(-1, choices)[order],
         np.array(same_word, dtype=np.int64)[order],
-        number[order],
+        (np.arange(len(rows), dtype=np.int64) // choices)[order],
     )
+
+
+def _contexts(asked: SenseQuestions, rng: RandomGenerator) -> dict[int, list[int]]:
+    """Return the rows that ask about each sense, in seeded order."""
+    rows: dict[int, list[int]] = defaultdict(list)
+    order = np.argsort(rng.child("contexts").bits(np.arange(asked.gold.size)), kind="stable")
+    for row in order.tolist():
+        rows[int(asked.gold[row])].append(row)
+    return rows
 
 
 def _units(
     asked: SenseQuestions, most: int, other_pos: bool, alike: set[int], rng: RandomGenerator
-) -> list[Unit]:
-    """Put questions about different senses of a word together, in seeded order of the words.
+) -> Iterator[tuple[int, Unit]]:
+    """Yield different senses of a word together, each with their split, words in seeded order.
 
-    A unit holds as many senses as there are questions left about, those with the most first; where
-    these are more than ``most``, they are divided evenly.
+    Where a word has more than ``most``, they are divided evenly; what is too much alike is divided.
     """
-    kind = np.zeros_like(asked.gold) if other_pos else asked.kind[asked.gold]
-    key = (asked.split * (int(asked.kind.max(initial=0)) + 1) + kind) * asked.size
-    key += asked.word[asked.gold]
+    senses, first = np.unique(asked.gold, return_index=True)
+    kind = np.zeros_like(senses) if other_pos else asked.kind[senses]
+    key = (asked.split[first] * (int(asked.kind.max(initial=0)) + 1) + kind) * asked.size
+    key += asked.word[senses]
     order = np.lexsort((key, rng.child("units").bits(key)))
-    gold = asked.gold.tolist()
-    units = []
-    for rows in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-        left: dict[int, list[int]] = defaultdict(list)
-        for row in rows.tolist():
-            left[gold[row]].append(row)
+    for lines in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        left = senses[lines].tolist()
         while left:
             limit = -(-len(left) // -(-len(left) // most))
             shown: list[int] = []
-            for sense in sorted(left, key=lambda sense: (-len(left[sense]), sense)):
+            for sense in left:
                 if len(shown) < limit and not any(
                     sense * asked.size + other in alike for other in shown
                 ):
                     shown.append(sense)
-            units.append(tuple(left[sense].pop() for sense in shown))
-            left = {sense: some for sense, some in left.items() if some}
-    return units
+            yield int(asked.split[first[lines[0]]]), tuple(shown)
+            left = [sense for sense in left if sense not in shown]
 
 
 def choose_uniformly(

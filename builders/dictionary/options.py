@@ -25,7 +25,7 @@ class WordSenseOptions(ProbeOptions):
     contexts: tuple[Literal["usage", "quotation"], ...] = Field(
         ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
     )
-    max_contexts: int = Field(2, ge=0, description="Contexts for a sense (0: all).")
+    max_contexts: int = Field(1, ge=0, description="Contexts for a sense (0: all).")
     max_same_word: int = Field(
         2, ge=0, description="Maximum number of distractors that are other senses of the word."
     )

@@ -15,17 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.dictionary.alike import alike_pairs, normalised, shown_definition
+from builders.dictionary.alike import alike_pairs, normalised, shown_definition, synonyms
 from builders.dictionary.choices import (
     SenseChoices,
     SenseQuestions,
     choose_in_groups,
     choose_uniformly,
 )
+from builders.dictionary.doubts import FLAGS, doubts
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
@@ -70,12 +72,13 @@ def open_gcide(options: WordSenseOptions) -> Gcide:
     choice_fields=("definition", "headword", "pos"),
     controls=(NO_LANGUAGE, PERTURBED),
     paper="wordnetqa",
+    flags=FLAGS,
     quick={"pos": ("verb",)},
 )
 def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator) -> Plan:
     """Which definition of a dictionary fits a word in its usage or quotation?"""
     dropped = DropLog()
-    asking = _asked_about(gcide, options, rng, dropped)
+    asking, flags = _asked_about(gcide, options, rng, dropped)
     dropped.require(asking.sense.size)
     senses = sorted_unique(asking.sense)
     shown = _shown_definitions(gcide)
@@ -87,19 +90,55 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         assign_splits(component, options.split_shares, rng.child("splits")),
         word,
         gcide.pos_codes.astype(np.int64),
-        alike_pairs(senses, definitions, word[senses], len(gcide)),
+        alike_pairs(
+            senses,
+            definitions,
+            word[senses],
+            len(gcide),
+            _contexts_of(gcide, asking),
+            _Synonyms(gcide),
+        ),
     )
     choose = choose_in_groups if options.sampling == "balanced" else choose_uniformly
     chosen = choose(asked, options, rng.child("distractors"))
     dropped["too few definitions to choose from"] = asking.sense.size - chosen.rows.size
     dropped.require(chosen.rows.size)
-    return _plan(gcide, asking, asked.split, chosen, dropped)
+    return _plan(gcide, asking, asked.split, chosen, flags, dropped)
+
+
+def _contexts_of(gcide: Gcide, asking: InContext) -> list[str]:
+    """Return all contexts of each sense that is asked about, as one text."""
+    texts = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context)).to_pylist()
+    found: dict[int, list[str]] = defaultdict(list)
+    for sense, text in zip(asking.sense.tolist(), texts, strict=True):
+        found[sense].append(text)
+    return [" ".join(found[sense]) for sense in sorted(found)]
+
+
+class _Synonyms:
+    """The synonyms that a dictionary gives for a word, looked up once."""
+
+    def __init__(self, gcide: Gcide) -> None:
+        self._gcide = gcide
+        self._row = {word: at for at, word in enumerate(gcide.words["word"].to_pylist())}
+        self._definitions = single_chunk(gcide.senses["definition"])
+        self._found: dict[str, set[str]] = {}
+
+    def __call__(self, word: str) -> set[str]:
+        if word not in self._found:
+            found: set[str] = set()
+            if word in self._row:
+                start, end = self._gcide.sense_start[self._row[word] :][:2].tolist()
+                for definition in self._definitions.slice(start, end - start).to_pylist():
+                    found |= synonyms(definition)
+            self._found[word] = found
+        return self._found[word]
 
 
 def _asked_about(
     gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator, dropped: DropLog
-) -> InContext:
-    """Choose the contexts to ask about; note what is left out, and why."""
+) -> tuple[InContext, Flags]:
+    """Choose the contexts of a tier to ask about; note what is left out, and why."""
     contexts = gcide.contexts
     wanted = mask(pc.is_in(contexts["kind"].cast(pa.string()), pa.array(options.contexts)))
     rows = np.flatnonzero(gcide.located & wanted)
@@ -134,12 +173,23 @@ def _asked_about(
         keep = dropped.drop("the definition holds the word asked about", by_word)
         keep &= dropped.drop("the definition shares a word with the context", by_context & keep)
         asking = lines_of(asking, keep)
+    texts = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context)).to_pylist()
+    flags = doubts(
+        texts,
+        _surface_forms(gcide, asking.context).to_pylist(),
+        _headwords(gcide, asking.sense).to_pylist(),
+        definitions.take(pa.array(asking.sense)).to_pylist(),
+        [POS[code] for code in gcide.pos_codes[asking.sense].tolist()],
+    )
+    keep = flags.of_tier(options.tier, dropped)
+    asking, flags = lines_of(asking, keep), flags.take(keep)
     if options.max_contexts:
         kept = first_of_each(
             asking.sense, options.max_contexts, rng.child("contexts"), asking.context
         )
-        asking = lines_of(asking, dropped.keep("beyond --max-contexts", kept))
-    return asking
+        kept = dropped.keep("beyond --max-contexts", kept)
+        asking, flags = lines_of(asking, kept), flags.take(kept)
+    return asking, flags
 
 
 def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple[Bools, Bools]:
@@ -147,14 +197,17 @@ def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple
 
     A random definition next to it would not.
     """
-    headword = single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[asking.sense]))
-    word = pc.binary_join_element_wise(headword, _surface_forms(gcide, asking.context), " ")
     context = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
     senses, sense = np.unique(asking.sense, return_inverse=True)
     shown = definitions.take(pa.array(senses))
     line = np.arange(sense.size, dtype=np.int64)
-    by_word = holds_kin(word, line, shown, sense)
+    by_word = holds_kin(_headwords(gcide, asking.sense), line, shown, sense)
+    by_word |= holds_kin(_surface_forms(gcide, asking.context), line, shown, sense)
     return by_word, shares_a_word(context, line, shown, sense)
+
+
+def _headwords(gcide: Gcide, senses: Ints) -> pa.Array:
+    return single_chunk(gcide.words["word"]).take(pa.array(gcide.word_ids[senses]))
 
 
 def _surface_forms(gcide: Gcide, context: Ints) -> pa.Array:
@@ -177,7 +230,12 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
 
 
 def _plan(
-    gcide: Gcide, asking: InContext, split: Ints, chosen: SenseChoices, dropped: DropLog
+    gcide: Gcide,
+    asking: InContext,
+    split: Ints,
+    chosen: SenseChoices,
+    flags: Flags,
+    dropped: DropLog,
 ) -> Plan:
     same_word = chosen.same_word
     senses, fact = np.unique(asking.sense, return_inverse=True)
@@ -202,6 +260,7 @@ def _plan(
         choice_family=np.where(is_filled, random, same),
         choice_hops=node_hops,
         order=None if chosen.group is None else ByChoiceGroup(chosen.group),
+        flags=flags.take(chosen.rows),
         dropped=dropped,
     )
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from builders.dictionary.alike import alike_pairs, clauses, shown_definition
+from builders.dictionary.doubts import FLAGS, doubts
 from builders.dictionary.probes import dictionary_wordsense, sense_names
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.pipeline import Built, build, write
@@ -63,7 +64,7 @@ def dictionary() -> Gcide:
         for j in range(1 + i % 4):
             at = 20 * i + 4 * j
             definition = f"{invented(at + 1)} {invented(at + 2)} {invented(at + 3)}"
-            used = [f"we saw {nth} {word} there" for nth in ("one", "no")[: 1 + (i + j) % 2]]
+            used = [f"we saw {nth} {word} there" for nth in ("one", "no")[: 1 + i // 2 % 2]]
             add(i, ("noun", "verb")[i % 3 == 0], definition.capitalize() + ".", *used)
         if i % 4 == 3:
             add(i, "adjective", f"Quite {invented(20 * i + 19)}.", f"a {word} thing over there")
@@ -112,7 +113,8 @@ def gcide() -> Gcide:
 
 def built(gcide: Gcide, seed: int = 0, **options: Any) -> Built:
     probe = replace(find_probe(NAME), open=lambda _: gcide, plan=dictionary_wordsense)
-    return build(Request(probe, probe.options.parse(options, NAME), seed))
+    # Invented words are rare: all of them are flagged.
+    return build(Request(probe, probe.options.parse({"tier": "full", **options}, NAME), seed))
 
 
 def rows_of(done: Built) -> dict[str, Rows]:
@@ -292,7 +294,9 @@ def test_words_with_one_definition_stay_together(gcide: Gcide) -> None:
     ],
 )
 def test_near_equal_definitions_of_a_word_are_alike(one: str, other: str, alike: bool) -> None:
-    found = alike_pairs(np.array([3, 5]), [one, other], np.array([0, 0]), 10)
+    found = alike_pairs(
+        np.array([3, 5]), [one, other], np.array([0, 0]), 10, ["", ""], lambda _: set()
+    )
     assert found.tolist() == ([35, 53] if alike else [])
 
 
@@ -313,7 +317,9 @@ def test_what_ties_a_definition_to_another_is_not_shown(definition: str, shown: 
 
 def test_a_clause_that_words_share_makes_them_alike() -> None:
     definitions = ["To trim; to adorn.", "To adorn, as a hat.", "To break."]
-    found = alike_pairs(np.arange(3), definitions, np.array([0, 1, 2]), 3)
+    found = alike_pairs(
+        np.arange(3), definitions, np.array([0, 1, 2]), 3, [""] * 3, lambda _: set()
+    )
     assert found.tolist() == [1, 3]
 
 
@@ -465,3 +471,58 @@ def test_every_row_of_the_real_build_is_true(real: Gcide, real_build: Built) -> 
     splits = rows_of(real_build)
     check_rows(real, splits)
     check_splits(splits)
+
+
+@pytest.mark.slow
+def test_the_clean_tier_is_large_and_unflagged(real: Gcide, real_build: Built) -> None:
+    clean = built(real, tier="clean")
+    assert clean.manifest["counts"]["rows"] >= 12_000
+    splits = rows_of(clean)
+    check_rows(real, splits)
+    assert not any(row["flags"] for rows in splits.values() for row in rows)
+    flagged = {
+        flag for rows in rows_of(real_build).values() for row in rows for flag in row["flags"]
+    }
+    assert flagged == set(FLAGS)
+
+
+# What keeps questions out of the clean tier
+
+
+@pytest.mark.parametrize(
+    ("context", "definition", "flags"),
+    [
+        ("the committee set a date", "To fix.", []),
+        ("thou hast a ready date set", "To fix.", ["archaic_context"]),
+        ("he knoweth the set date", "To fix.", ["archaic_context"]),
+        ("Man, the abstract date set Of all perfection", "To fix.", ["verse"]),
+        ("the committee set a zymbqx date", "To fix.", ["unusual_words"]),
+        ("we set it", "To fix.", ["little_context"]),
+        ("the committee set a date", "To do the same thing.", ["headless_definition"]),
+        ("the committee set a date", "A fixed thing.", ["other_form"]),
+    ],
+)
+def test_doubts(context: str, definition: str, flags: list[str]) -> None:
+    found = doubts([context], ["set"], ["set"], [definition], ["verb"])
+    assert [name for name, count in found.counts().items() if count] == flags
+
+
+def test_senses_whose_synonyms_are_near_are_alike() -> None:
+    definitions = ["To enlarge; to spread.", "To stretch out.", "To bark."]
+    known = {"spread": {"stretch", "open"}}
+    found = alike_pairs(
+        np.arange(3),
+        definitions,
+        np.zeros(3),
+        3,
+        ["a", "b", "c"],
+        lambda one: known.get(one, set()),
+    )
+    assert found.tolist() == [1, 3]
+
+
+def test_a_sense_whose_definition_speaks_of_the_context_is_alike() -> None:
+    definitions = ["To utter with the voice.", "To celebrate; to praise."]
+    contexts = ["sing your carol of high praise", "sing of arms"]
+    found = alike_pairs(np.arange(2), definitions, np.zeros(2), 2, contexts, lambda _: set())
+    assert found.tolist() == [1, 2]

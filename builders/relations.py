@@ -46,6 +46,7 @@ class NodeSource:
         alike: nodes that may be taken for one another, such as two senses of a word.
         near: nodes next to one another in the taxonomy: what is true of one may be of the other.
         families: makes the distractor families of some questions.
+        offensive: (nodes,) which of them ``--screen`` leaves out; None: none.
     """
 
     choices: Nodes
@@ -56,6 +57,7 @@ class NodeSource:
     alike: Graph
     near: Graph
     families: Callable[[Asking], Iterable[Family]]
+    offensive: Bools | None = None
 
 
 NONE: Ints = np.empty(0, dtype=np.int64)
@@ -132,6 +134,7 @@ def relation_plan(
         relation=pa.array(names, pa.string()).take(pa.array(relation)),
         truth=truth,
         kinds=source.kinds,
+        offensive=source.offensive,
         options=options,
         rng=rng,
         dropped=dropped,

@@ -9,13 +9,21 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.draw.balanced import first_of_each
-from builders.engine.draw.families import Family, QuestionBatch, Truth, draw_once, perturb
+from builders.engine.draw.families import (
+    NEVER_DRAWN,
+    Family,
+    QuestionBatch,
+    Truth,
+    draw_once,
+    perturb,
+)
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FromKnowledgeBase, Shuffled
+from builders.english.screen import OFFENSIVE, offensive_texts
 from kbprobe.arrays import Bools, Ints, ragged_ranges
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
@@ -135,13 +143,15 @@ def draw_plan(
     rng: RandomGenerator,
     dropped: DropLog,
     flags: Flags | None = None,
+    offensive: Bools | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
     ``asking`` points into ``questions``, ``choices`` and ``facts``; ``families`` makes the families
     of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
     gold's kind (``kinds``: a part of speech for each node). ``flags`` are those of the lines of
-    ``asking``. What is left out is added to ``dropped``.
+    ``asking``. What is left out is added to ``dropped``. With ``options.screen``, nodes marked in
+    ``offensive`` are no concept, no gold and no distractor, and no question holds a listed word.
 
     Questions with the same concept and gold, in other contexts, get the same distractors: all of
     their choices then recur, not the gold alone.
@@ -152,6 +162,12 @@ def draw_plan(
     flags = Flags.none(asking.gold.size) if flags is None else flags
     keep = flags.of_tier(options.tier, dropped)
     asking, flags = asking.take(keep), flags.take(keep)
+    if options.screen:
+        shown = np.zeros_like(kinds, dtype=np.bool_) if offensive is None else offensive
+        kinds = np.where(shown, NEVER_DRAWN, kinds)
+        screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
+        keep = dropped.drop(OFFENSIVE, screened)
+        asking, flags = asking.take(keep), flags.take(keep)
     split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
     if options.cap_per_gold:
         cell, identity = asking.gold * 3 + split, asking.question * 64 + asking.hops
@@ -221,3 +237,12 @@ def draw_plan(
         flags=flags.take(rows),
         dropped=dropped,
     )
+
+
+def _offensive(questions: Questions, asking: Asking) -> Bools:
+    """(lines,) whether a text of the question holds a listed word."""
+    found = np.zeros(asking.question.size, dtype=np.bool_)
+    for texts in questions.fields.values():
+        if pa.types.is_string(texts.type):
+            found |= offensive_texts(texts)[asking.question]
+    return found

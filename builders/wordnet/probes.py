@@ -19,6 +19,7 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
+from builders.english.screen import offensive_synsets
 from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import (
@@ -282,6 +283,7 @@ def _plan(
         relation=relation,
         truth=truth,
         kinds=KINDS[wordnet.pos_codes],
+        offensive=offensive_synsets(wordnet),
         options=options,
         rng=rng,
         dropped=dropped,

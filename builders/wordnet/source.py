@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from builders.english.screen import offensive_synsets
 from builders.relations import NodeSource
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.options import WordNetOptions
@@ -35,6 +36,7 @@ def synset_source(wordnet: WordNet, options: WordNetOptions) -> NodeSource:
         alike=alike(wordnet),
         near=near(wordnet),
         families=lambda asking: wordnet_families(wordnet, options, asking),
+        offensive=offensive_synsets(wordnet),
     )
 
 

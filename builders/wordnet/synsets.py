@@ -335,11 +335,3 @@ def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:
     """Return the ids of those of some synsets ("slang.n.02") that this WordNet has."""
     at = pc.index_in(pa.array(list(names)), single_chunk(wordnet.synsets["name"]))
     return np.asarray(to_numpy(at.drop_null()), dtype=np.int64)
-
-
-def in_usage_domains(wordnet: WordNet, domains: Sequence[str]) -> Bools:
-    """Mark the synsets that belong to some usage domains with some or all of their lemmas."""
-    source, domain = wordnet.edges("usage_domain")
-    marked = np.zeros(len(wordnet), dtype=np.bool_)
-    marked[source[np.isin(domain, known_synsets(wordnet, domains))]] = True
-    return marked

@@ -30,6 +30,9 @@ from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
 
+NEVER_DRAWN = -1
+"""The kind of nodes that are no distractor of anything."""
+
 CHUNK_ROWS = 1 << 16
 """Rows drawn for at a time under uniform sampling: bounds memory whatever the probe's size."""
 
@@ -217,7 +220,7 @@ def perturb(
         asked: the questions.
         families: the families to draw from; one whose name is ``random`` needs no pool.
         truth: which nodes are wrong answers to which question.
-        node_kind: part of speech of every node; -1 for nodes never to be drawn at random.
+        node_kind: part of speech of every node; ``NEVER_DRAWN`` for no distractor of anything.
         distractors: how many each row needs.
         max_fill: how many of them may be random where a family runs short.
         sampling: ``uniform`` or ``balanced`` (see :mod:`builders.engine.draw.balanced`).
@@ -251,6 +254,8 @@ def perturb(
             pool, key = family.pool, family.key[rows]
             if balanced:
                 pool = pool.restricted(np.bincount(some.gold, minlength=truth.size) > 0)
+            elif drawable.size < node_kind.size:
+                pool = pool.restricted(node_kind >= 0)
         found = _false_only(pool.candidates(key, sample, chance), some, truth)
         if balanced:
             drawn = draw_balanced(

@@ -115,6 +115,11 @@ def real(knowledge: Collected) -> Built:
     return built(knowledge=knowledge)
 
 
+@pytest.fixture(scope="module")
+def full(knowledge: Collected) -> Built:
+    return built(knowledge=knowledge, tier="full")
+
+
 def read_alike(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.casefold()).split())
 
@@ -212,12 +217,11 @@ def test_no_entity_asked_about_and_no_fact_is_in_two_splits(real: Built) -> None
         assert set(map(len, stems.values())) == {1}
 
 
-@pytest.mark.parametrize("tier", ["clean", "full"])
 def test_all_that_is_asked_about_one_bearer_shows_the_same_choices(
-    knowledge: Collected, tier: str
+    real: Built, full: Built
 ) -> None:
     # Else its answer is the one choice that recurs.
-    for rows in rows_of(built(knowledge=knowledge, tier=tier)).values():
+    for rows in (*rows_of(real).values(), *rows_of(full).values()):
         shown: dict[tuple[str, str], set[frozenset[str]]] = defaultdict(set)
         questions: Counter[tuple[str, str]] = Counter()
         for row in rows:
@@ -228,16 +232,18 @@ def test_all_that_is_asked_about_one_bearer_shows_the_same_choices(
         assert set(questions.values()) == {1}
 
 
-def test_the_papers_paths_are_half_of_a_clean_build(knowledge: Collected) -> None:
-    for share in (0.5, 0.25):
-        for rows in rows_of(built(knowledge=knowledge, further_share=share)).values():
+def test_the_papers_paths_are_half_of_a_clean_build(knowledge: Collected, real: Built) -> None:
+    for share, done in ((0.5, real), (0.25, built(knowledge=knowledge, further_share=0.25))):
+        for rows in rows_of(done).values():
             further = sum(row["distractor_family"] not in PAPERS for row in rows)
             assert 0 < further <= len(rows) * share
 
 
-def test_only_the_full_tier_holds_what_is_in_doubt(sample: Wikidata, knowledge: Collected) -> None:
-    assert not any(row["flags"] for row in flat(rows_of(built(knowledge=knowledge))))
-    rows = flat(rows_of(built(knowledge=knowledge, tier="full")))
+def test_only_the_full_tier_holds_what_is_in_doubt(
+    sample: Wikidata, real: Built, full: Built
+) -> None:
+    assert not any(row["flags"] for row in flat(rows_of(real)))
+    rows = flat(rows_of(full))
     found = {name for row in rows for name in row["flags"]}
     assert {"one_sided", "several_values", "unknown_life"} <= found <= set(DOUBTS)
     answer = sample.select("SELECT ?s ?o WHERE { ?s wdt:P26 ?o }")
@@ -249,7 +255,7 @@ def test_only_the_full_tier_holds_what_is_in_doubt(sample: Wikidata, knowledge: 
             assert ({couple, couple[::-1]} <= stated) == ("one_sided" not in row["flags"])
 
 
-def test_published_wordings_are_there_by_option(sample: Wikidata, knowledge: Collected) -> None:
+def test_published_wordings_are_there_by_option(sample: Wikidata, real: Built) -> None:
     options = {"only_paths": PAPERS, "published_wordings": True}
     probe = find_probe(NAME)
     request = Request(probe, probe.options.parse({**ALL, **options}, NAME), 0, audit=False)
@@ -264,7 +270,7 @@ def test_published_wordings_are_there_by_option(sample: Wikidata, knowledge: Col
     assert {row["template"] for row in rows} == {
         f"{row['distractor_family']}-paper" for row in rows
     }
-    assert not any("paper" in row["template"] for row in flat(rows_of(built(knowledge=knowledge))))
+    assert not any("paper" in row["template"] for row in flat(rows_of(real)))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

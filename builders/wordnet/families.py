@@ -16,8 +16,8 @@ from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
 
-GRADE = 1.6
-"""Width of a grade of generality, in units of :func:`generality`: a factor of five in what lies
+GRADE = 2.3
+"""Width of a grade of generality, in units of :func:`generality`: a factor of ten in what lies
 below a node. What is much more general than the gold is often true as well ("a change" beside "a
 disappearance")."""
 

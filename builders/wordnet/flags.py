@@ -16,7 +16,7 @@ from kbprobe.columns import to_numpy
 GOLD_SENSES, GOLD_SENSES_DOWN = 4, 1
 """A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
 
-ASKED_SENSES, ASKED_SENSES_DOWN = 8, 2
+ASKED_SENSES, ASKED_SENSES_DOWN = 5, 2
 """A word is asked about in one of its first so many senses: few where hyponyms are to fit it."""
 
 UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
@@ -27,7 +27,7 @@ FAMILIAR, FAMILIAR_DOWN = 2.5, 2.8
 
 ISA_FLAGS = {
     UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path between word "
-    "and gold (a word's own hypernym counts as sure; a hyponym's definition must name the word)",
+    "and gold (a hyponym's definition must name the word)",
     VAGUE: "the gold, or a node on the path to it, is so general that much else is a kind of it",
     MINOR_SENSE: f"the gold is none of the first {GOLD_SENSES} senses of the lemma that shows it "
     f"(a hyponym: not the first), or the word is asked about in none of its first {ASKED_SENSES} "
@@ -55,14 +55,12 @@ def isa_flags(
         down: paths lead from a concept to its hyponyms, else to its hypernyms.
     """
     subject, target = facts.subject.codes, facts.object.codes
-    hops = np.diff(facts.indptr)
-    pair = np.repeat(np.arange(gold.size, dtype=np.int64), hops)
+    pair = np.repeat(np.arange(gold.size, dtype=np.int64), np.diff(facts.indptr))
     if down:
         doubtful = _any_of(pair, ~glosses.name(target, subject), gold.size)
         doubtful |= ~glosses.name(gold, concept)
     else:
-        # Meaning drifts along paths; a word's own hypernym is what WordNet's editors judged.
-        doubtful = (hops > 1) & _any_of(pair, ~glosses.bear_out(subject, target), gold.size)
+        doubtful = _any_of(pair, ~glosses.bear_out(subject, target), gold.size)
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
     number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
     rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)

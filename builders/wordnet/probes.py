@@ -7,6 +7,7 @@ docs/probes/wordnet.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -68,7 +69,7 @@ from builders.wordnet.synsets import (
     text_facts,
     zipf_of,
 )
-from builders.wordnet.truths import true_by_definition, true_of_namesakes
+from builders.wordnet.truths import fields_of_meaning, true_by_definition, true_of_namesakes
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
@@ -178,6 +179,8 @@ def _isa_plan(
     isa = wordnet.isa.reversed if down else wordnet.isa
     is_true = isa.walk(concepts)
     truth = Truth.of(concepts, is_true.source, is_true.node, alike(wordnet))
+    if options.tier == "clean":
+        truth = replace(truth, field=fields_of_meaning(wordnet))
     dropped = DropLog()
 
     same_word = contains(truth.alike, concept * size + gold)

@@ -130,11 +130,15 @@ class Truth:
         size: number of nodes.
         true_of: sorted keys ``concept * size + node`` of what is true of each concept.
         alike: sorted keys ``node * size + node`` of nodes that share a name or a text.
+        field: (size,) nodes of one field (0 or more) are too near in meaning for one row: neither
+            stands beside a gold of its field, nor two of them among random distractors. -1: of no
+            field. None: there are no fields.
     """
 
     size: int
     true_of: Ints
     alike: Ints
+    field: Ints | None = None
 
     @classmethod
     def of(cls, concepts: Ints, position: Ints, node: Ints, alike: Graph, *near: Graph) -> Truth:
@@ -158,6 +162,23 @@ class Truth:
         """Return the truth with more nodes that may be taken for one another."""
         return replace(self, alike=sorted_unique(np.concatenate([self.alike, more.keys])))
 
+    def groups(self, nodes: Ints) -> Ints | None:
+        """Number the nodes so that at most one of a number may be drawn for a row."""
+        if self.field is None:
+            return None
+        return np.where(self.field[nodes] < 0, self.size + nodes, self.field[nodes])
+
+    def apart(self, pool: Pool) -> Pool:
+        """Return a family's pool such that at most one node of a field is drawn for a row.
+
+        A pool that has groups of its own keeps the nodes of no field.
+        """
+        if self.field is None:
+            return pool
+        if pool.group is None:
+            return replace(pool, group=self.groups(pool.node))
+        return pool.restricted(self.field < 0)
+
     @cached_property
     def _has_likes(self) -> Bools:
         likes = np.zeros(self.size, dtype=np.bool_)
@@ -168,6 +189,8 @@ class Truth:
         """Tell for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
         false = (node != gold) & (node != concept)
         false &= ~contains(self.true_of, concept * self.size + node)
+        if self.field is not None:
+            false &= (self.field[node] < 0) | (self.field[node] != self.field[gold])
         # Few nodes are like any other: only those need the search.
         doubtful = np.flatnonzero(false & self._has_likes[node])
         asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
@@ -229,7 +252,7 @@ def perturb(
     """
     balanced = sampling == "balanced"
     kinds, drawable = int(node_kind.max(initial=0)) + 1, np.flatnonzero(node_kind >= 0)
-    anywhere = Pool.from_pairs(kinds, node_kind[drawable], drawable)
+    anywhere = Pool.from_pairs(kinds, node_kind[drawable], drawable, truth.groups(drawable))
     if balanced:
         # A split at a time, from that split's golds.
         batches = [
@@ -245,13 +268,16 @@ def perturb(
         family, rows, chance = job
         some = asked.take(rows)
         # Balanced, random distractors are golds of the split, each as often as it is gold.
-        at_random = Pool.from_pairs(kinds, some.kind, some.gold) if balanced else anywhere
+        if balanced:
+            at_random = Pool.from_pairs(kinds, some.kind, some.gold, truth.groups(some.gold))
+        else:
+            at_random = anywhere
         sample = BALANCED_POOL_SAMPLE if balanced else POOL_SAMPLE
         if family.name == RANDOM:
             pool, key = at_random, some.kind
             sample = 4 * distractors if balanced else sample
         else:
-            pool, key = family.pool, family.key[rows]
+            pool, key = truth.apart(family.pool), family.key[rows]
             if balanced:
                 pool = pool.restricted(np.bincount(some.gold, minlength=truth.size) > 0)
             elif drawable.size < node_kind.size:

@@ -36,7 +36,9 @@ import templates
 from builders.engine.audit import kin
 from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.probe import find_probe
-from builders.english.inflection import lemmas
+from builders.engine.render.jinja import FILTERS
+from builders.english.contexts import kinds_of_context, without_full_stop
+from builders.english.lemmas import lemmas
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.format.items import LABELS, SCHEMA_VERSION, arrow_schema
@@ -55,14 +57,25 @@ _WORD = re.compile(r"[^\W_]+")
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
 
 
+class Context(NamedTuple):
+    """An example of a concept, and its word in it."""
+
+    sentence: str
+    kind: str
+    word: str
+    lemma: str
+
+
+NO_CONTEXT = Context("", "", "", "")
+
+
 class Question(NamedTuple):
     """What one stem asks."""
 
     concept: Synset
     gold: Synset
     hops: int
-    sentence: str
-    word: str
+    context: Context
     triples: list[dict[str, str]]
 
 
@@ -100,18 +113,23 @@ class Lexicon:
         return {other for key in looks(synset) for other in self.sharing[key]}
 
 
-def contexts_by_synset() -> dict[str, list[tuple[str, str]]]:
-    """Read (sentence, surface form) of each synset from the table of mentions."""
+def contexts_by_synset() -> dict[str, list[Context]]:
+    """Read the contexts of each synset from the table of mentions."""
     wordnet = load_wordnet()
     texts = wordnet.examples["text"].to_pylist()
+    shown = without_full_stop(wordnet.examples["text"].combine_chunks()).to_pylist()
+    kinds = kinds_of_context(wordnet.examples["text"].combine_chunks()).to_pylist()
+    lemmas = wordnet.lemma_texts().to_pylist()
     owners = wordnet.examples["synset"].to_pylist()
     names = wordnet.synsets["name"].to_pylist()
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    found: dict[str, list[Context]] = defaultdict(list)
     before = -1
     for mention in wordnet.mentions.to_pylist():
         example, start, end = mention["example"], mention["start"], mention["end"]
         if example != before and len(texts[example]) - (end - start) >= 6:
-            found[names[owners[example]]].append((texts[example], texts[example][start:end]))
+            word, lemma = texts[example][start:end], lemmas[mention["sense"]]
+            context = Context(shown[example], kinds[example], word, lemma)
+            found[names[owners[example]]].append(context)
         before = example
     return found
 
@@ -249,7 +267,7 @@ class Generator:
         source = Path(templates.__path__[0]) / f"{name}.yaml"
         declared = yaml.safe_load(source.read_text(encoding="utf-8"))
         jinja = jinja2.Environment()
-        jinja.filters["quoted"] = lambda text: f"'{text}'" if '"' in text else f'"{text}"'
+        jinja.filters |= {name: FILTERS[name].function for name in ("quoted", "quoted_aside")}
         self.wordings = [(w["id"], jinja.from_string(w["text"])) for w in declared["question"]]
         self.choice = jinja.from_string(declared["choice"])
         self.arguments: list[str] = declared["arguments"]
@@ -268,9 +286,9 @@ class Generator:
         """Every question about a concept."""
         for gold, hops, triples in self._golds(concept, rng):
             contexts = self.lexicon.contexts.get(concept.name(), [])
-            for sentence, word in [("", "")] if self.relation == "synonym" else contexts:
-                if not self._given_away(concept, gold, sentence, word):
-                    yield Question(concept, gold, hops, sentence, word, triples)
+            for context in [NO_CONTEXT] if self.relation == "synonym" else contexts:
+                if not self._given_away(concept, gold, context.sentence, context.word):
+                    yield Question(concept, gold, hops, context, triples)
 
     def _golds(
         self, concept: Synset, rng: random.Random
@@ -376,7 +394,7 @@ class Generator:
         self, question: Question, pool: Pool, drawn: list[Choice], rng: random.Random
     ) -> dict[str, Any] | None:
         concept, gold = question.concept, question.gold
-        key = (self.name, concept.name(), question.sentence, gold.name())
+        key = (self.name, concept.name(), question.context.sentence, gold.name())
         identity = "|".join((*key, *sorted(c.synset.name() for c in drawn)))
         row_id = blake2b(identity.encode(), digest_size=8).hexdigest()
         choices = [Choice(gold, "gold", question.hops), *drawn]
@@ -388,8 +406,7 @@ class Generator:
         answer = [choice.family for choice in choices].index("gold")
         wording, template = rng.choice(self.wordings)
         fields = {
-            "sentence": question.sentence,
-            "word": question.word,
+            **question.context._asdict(),
             "gloss": gloss_of(concept),
             "pos": POS_NAMES[concept.pos()],
         }
@@ -409,8 +426,8 @@ class Generator:
             "choice_nodes": [choice.synset.name() for choice in choices],
             "choice_families": [choice.family for choice in choices],
             "choice_hops": [choice.distance for choice in choices],
-            "context": question.sentence,
-            "surface_form": question.word,
+            "context": question.context.sentence,
+            "surface_form": question.context.word,
             "pos": fields["pos"],
             "template": wording,
             "arguments": [{"name": name, "value": fields[name]} for name in self.arguments],

@@ -34,6 +34,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits, connected_components
 from builders.engine.strategies import ByChoiceGroup
+from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide.load import load_gcide
@@ -281,14 +282,12 @@ def sense_names(gcide: Gcide) -> pa.Array:
 
 def _questions(gcide: Gcide, asking: InContext) -> Questions:
     sentence = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context))
-    whole = pc.match_substring_regex(sentence, r"^[^\pL]*\p{Lu}.*[.?!]$")
-    # Contexts are quoted within a sentence, which has punctuation of its own.
-    sentence = pc.replace_substring_regex(sentence, r"[\s.,;:]+$", "")
+    kind = kinds_of_context(sentence)
+    sentence = without_full_stop(sentence)
     surface = _surface_forms(gcide, asking.context)
     words = single_chunk(gcide.words["word"])
     headword = words.take(pa.array(gcide.word_ids[asking.sense]))
     pos = pa.array(list(POS)).take(pa.array(gcide.pos_codes[asking.sense]))
-    kind = pc.if_else(whole, "sentence", "phrase")
     fields = {"sentence": sentence, "kind": kind, "word": surface, "headword": headword, "pos": pos}
     return Questions.from_columns(
         asking.context, fields, context="sentence", surface_form="word", pos="pos"

@@ -93,7 +93,7 @@ RELATION: dict[str, Any] = {
 }
 IN_CONTEXT: dict[str, Any] = {
     **RELATION,
-    "question_fields": ("sentence", "word", "gloss", "pos"),
+    "question_fields": ("sentence", "kind", "word", "lemma", "gloss", "pos"),
     "paper": "wordnetqa",
     "quick": {"pos": ("verb",)},
 }

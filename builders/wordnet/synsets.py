@@ -14,6 +14,7 @@ from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
+from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.relations import then, union
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
@@ -88,7 +89,7 @@ _GLOSS_REPAIRS = (
     # The rest of an example whose opening or closing quotation mark is missing.
     (r';[^;"]*"[^;"]*$|"', ""),
     # Who said what stood here: "; - John Milton".
-    (r";\s*--?\s*\p{Lu}[^;()]*", ""),
+    (r";\s*--?\s*(?:the\s+)?\p{Lu}[^;()]*", ""),
     # What led to an example: "reach a goal, e.g.", "a workplace; as in the expression".
     (r"(?:[,;]?\s*\b(?:e\.\s?g\.?|i\.\s?e\.?|as in(?: the expressions?)?)[\s,;:]*)+$", ""),
     (r"\s*\((?:e\.g\.|i\.e\.)?[\s,;]*\)", ""),
@@ -192,23 +193,24 @@ def gives_away(
     used, local = np.unique(gold, return_inverse=True)
     asked, question = np.unique(question, return_inverse=True)
     in_context = "sentence" in questions.fields
-    # Where no gloss is shown, all lemmas are.
-    most = 1 + OTHER_LEMMAS_SHOWN if gloss_shown else int(np.diff(wordnet.sense_start).max())
+    # Where questions show a definition, choices show all lemmas.
+    most = 1 + OTHER_LEMMAS_SHOWN if in_context else int(np.diff(wordnet.sense_start).max())
     shown = np.minimum(np.diff(wordnet.sense_start)[used], most)
     members = ragged_ranges(wordnet.sense_start[used], shown)
     names = _joined(lemma_texts(wordnet), members, shown)
-    found = np.zeros(gold.size, dtype=np.bool_)
     question_text = questions.fields["sentence" if in_context else "gloss"].take(pa.array(asked))
+    found = np.zeros(gold.size, dtype=np.bool_)
     if names_shown:
         found |= holds_kin(names, local, question_text, question)
-    if gloss_shown and in_context:
-        text = shown_glosses(wordnet).take(pa.array(used))
-        found |= shares_a_word(text, local, question_text, question)
-        if names_shown:
-            text = pc.binary_join_element_wise(names, text, " ")
-        word = questions.columns["surface_form"].take(pa.array(asked))
-        found |= holds_kin(word, question, text, local)
-    return found
+    if not in_context:
+        return found
+    text = [names] if names_shown else []
+    if gloss_shown:
+        gloss = shown_glosses(wordnet).take(pa.array(used))
+        found |= shares_a_word(gloss, local, question_text, question)
+        text.append(gloss)
+    word = questions.columns["surface_form"].take(pa.array(asked))
+    return found | holds_kin(word, question, pc.binary_join_element_wise(*text, " "), local)
 
 
 def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
@@ -275,10 +277,15 @@ def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
 
 def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
     """The questions that show an example sentence and the word in it."""
-    sentence = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
-    spans = zip(sentence.to_pylist(), contexts.start.tolist(), contexts.end.tolist(), strict=True)
-    word = [text[start:end] for text, start, end in spans]
-    fields = {"sentence": sentence, "word": word, **_senses(wordnet, contexts.concept)}
+    example = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
+    spans = zip(example.to_pylist(), contexts.start.tolist(), contexts.end.tolist(), strict=True)
+    fields = {
+        "sentence": without_full_stop(example),
+        "kind": kinds_of_context(example),
+        "word": [text[start:end] for text, start, end in spans],
+        "lemma": lemma_texts(wordnet).take(pa.array(contexts.sense)),
+        **_senses(wordnet, contexts.concept),
+    }
     return Questions.from_columns(
         contexts.example, fields, pos="pos", context="sentence", surface_form="word"
     )

@@ -9,7 +9,7 @@ import pytest
 from builders.engine.audit.giveaways import CONTEXT, Giveaway, giveaways
 from builders.engine.audit.kin import akin, holds_kin, shares_a_word
 from builders.engine.audit.ngrams import FUNCTION_WORDS
-from builders.english.inflection import lemmas
+from builders.english.lemmas import lemmas
 
 ONE = np.array([0])
 

@@ -19,7 +19,7 @@ from builders.engine.render.jinja import TemplateError, check_source, render_bat
 from builders.engine.render.template_file import Template, load_template, names
 from kbprobe.errors import UsageError
 
-QUESTION_FIELDS = ("sentence", "word", "gloss", "pos")
+QUESTION_FIELDS = ("sentence", "kind", "word", "lemma", "gloss", "pos")
 CHOICE_FIELDS = ("lemma", "others", "lemmas", "pos", "gloss")
 WORDNET = [
     "wordnet_definitions",
@@ -73,11 +73,19 @@ def test_builtin_templates_load(probe: str) -> None:
 @pytest.mark.parametrize("probe", WORDNET)
 def test_no_punctuation_piles_up(probe: str) -> None:
     template = load_template(probe, question_fields=QUESTION_FIELDS, choice_fields=CHOICE_FIELDS)
-    row = {"sentence": ["Who goes there?"], "word": ["goes"], "gloss": ["walk etc."]}
+    row = {
+        "sentence": ["Who goes there?"],
+        "word": ["goes"],
+        "lemma": ["go"],
+        "gloss": ["walk etc."],
+    }
     for wording in template.questions:
-        [text] = render_batch(wording.text, row | {"pos": ["verb"]}, wording.id)
-        assert not re.search(r"\?\"[?.]|\.\"\.|  ", text), text
-        assert text == text.strip()
+        for pos in ("noun", "verb", "adjective", "adverb"):
+            [text] = render_batch(
+                wording.text, row | {"pos": [pos], "kind": ["sentence"]}, wording.id
+            )
+            assert not re.search(r"\?\"[?.,]|\.\"[.,]|  ", text), text
+            assert text == text.strip()
 
 
 def test_names_lists_every_file_and_reads_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +99,7 @@ def test_names_lists_every_file_and_reads_none(monkeypatch: pytest.MonkeyPatch) 
     [
         (
             {"lemma": "sit", "others": ["sit down"], "pos": "verb", "gloss": "be seated"},
-            'sit (or sit down) event, defined as "be seated"',
+            'to sit (or sit down), defined as "be seated"',
         ),
         (
             {"lemma": "dog", "others": [], "pos": "noun", "gloss": 'a "man\'s best friend"'},

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import FUNCTION_WORDS, tokenise
-from builders.english.inflection import lemmas
+from builders.english.lemmas import lemmas
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
 

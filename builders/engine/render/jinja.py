@@ -67,6 +67,24 @@ def _quoted(text: str) -> str:
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 
+def _quoted_aside(text: str) -> str:
+    """Wrap in quotes, with a comma behind unless the text ends a sentence of its own.
+
+    >>> _quoted_aside("she left"), _quoted_aside("Who left?")
+    ('"she left",', '"Who left?"')
+    """
+    return _quoted(text) + "," * (not text.endswith(("?", "!", ".")))
+
+
+def _as_term(text: str) -> str:
+    """Name a word or expression as one, in quotes.
+
+    >>> _as_term("root"), _as_term("root for")
+    ('the word "root"', 'the expression "root for"')
+    """
+    return f"the {'expression' if ' ' in text else 'word'} {_quoted(text)}"
+
+
 def _capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -88,6 +106,7 @@ class Filter(NamedTuple):
 #: The filters that a template may use.
 FILTERS: Mapping[str, Filter] = {
     "a": Filter(with_article),
+    "as_term": Filter(_as_term),
     "capitalize_first": Filter(_capitalize_first),
     "default": Filter(lambda value, other: value or other, (object,), (1, 1)),
     "first": Filter(_first, (list, tuple)),
@@ -97,6 +116,7 @@ FILTERS: Mapping[str, Filter] = {
     "lower": Filter(str.lower),
     "plural": Filter(noun_plural),
     "quoted": Filter(_quoted),
+    "quoted_aside": Filter(_quoted_aside),
     "trim": Filter(str.strip),
     "upper": Filter(str.upper),
 }

@@ -7,6 +7,7 @@ anew writes manifest and card without it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,6 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest, rows_digest
-from release.cards import sections, split_header
 
 Name = Literal["reading", "adversaries"]
 
@@ -61,18 +61,34 @@ def record(
 
 
 def with_section(card: str, title: str, body: str) -> str:
-    """Return a card with a section, in place of one of that title or before those of `BEFORE`."""
-    header, text = split_header(card)
-    parts = sections(text)
-    parts.pop(title, None)
+    """Return a card with a section, in place of one of that title or before those of `BEFORE`.
+
+    All else stays as it is written.
+    """
+    starts = _headings(card)
+    names = list(starts)
     new = f"## {title}\n\n{body.strip()}\n\n"
-    at = next((name for name in BEFORE if name in parts), None)
-    found = []
-    for name, part in parts.items():
-        if name == at:
-            found.append(new)
-        found.append(part)
+    if title in starts:
+        after = names[names.index(title) + 1 :]
+        end = starts[after[0]] if after else len(card)
+        return card[: starts[title]] + (new if after else new[:-1]) + card[end:]
+    at = next((starts[name] for name in names if name in BEFORE), None)
     if at is None:
-        found.append(new)
-    joined = "".join(found).rstrip("\n") + "\n"
-    return f"---\n{header}---\n\n{joined}" if header else joined
+        return f"{card.rstrip()}\n\n{new[:-1]}"
+    return card[:at] + new + card[at:]
+
+
+def _headings(card: str) -> dict[str, int]:
+    """Return where each section of a card begins; lines of code that look so are no headings."""
+    starts: dict[str, int] = {}
+    at, fence = 0, ""
+    for line in card.splitlines(keepends=True):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        elif not fence and line.startswith("## "):
+            starts.setdefault(line.removeprefix("## ").strip(), at)
+        at += len(line)
+    return starts

@@ -53,8 +53,13 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def rows_digest(manifest: Mapping[str, Any]) -> str:
-    """Return a digest of the rows of all configs and splits, however they are encoded."""
-    rows = sorted((entry["path"], entry["rows_sha256"]) for entry in manifest["files"])
+    """Return a digest of the rows of all configs and splits, however they are encoded.
+
+    Files without a digest of their rows, of other writers, count with all of their bytes.
+    """
+    rows = sorted(
+        (entry["path"], entry.get("rows_sha256", entry["sha256"])) for entry in manifest["files"]
+    )
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 

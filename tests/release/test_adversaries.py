@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import builders
 import release
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.load import load_wordnet
-from release.adversaries.auditing import DeepAudit, audit
+from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import read_manifest, write_manifest
+from release.adversaries.auditing import DeepAudit, audit, write_outcomes
 from release.adversaries.types import clustered_mean
+from release.checks.checking import check
 from release.cli import main
 from tests.evaluation.real_models import minilm
 from tests.release.planted import Row, plant, word
@@ -229,12 +233,15 @@ def test_splits_without_answers_are_named(split: str, tmp_path: Path) -> None:
 
 
 def test_the_command_adds_adversaries_to_the_check(
-    built_probe: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # By default a question is asked once for each family of distractors.
-    several, once = built_probe("wordnet_hypernymy"), tmp_path / "once"
-    options: dict[str, Any] = {"families": ["random"], "max_hops": 1, "limit": 900}
-    builders.build("wordnet_hypernymy", output=once, audit=True, **options)
+    several, once = tmp_path / "several", tmp_path / "once"
+    options: dict[str, Any] = {"max_hops": 1, "limit": 900}
+    one = {**options, "families": ["random"]}
+    builders.build("wordnet_hypernymy", output=once, audit=True, **one)
+    # A question asked once for each family of distractors is the only one to keep its gold.
+    options |= {"tier": "full", "every_family": True}
+    builders.build("wordnet_hypernymy", output=several, audit=True, **options)
     for folder, deep, code in ((several, [], 0), (several, ["--deep"], 1), (once, ["--deep"], 0)):
         with pytest.raises(SystemExit) as stopped:
             main(["check", str(folder), *deep])
@@ -246,9 +253,9 @@ def test_the_command_adds_adversaries_to_the_check(
         main(["check", str(once), "--deep", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["passed"]
-    (one,) = [one for one in found["deep"]["outcomes"] if one["adversary"] == "surface"]
-    assert 0 < one["low"] < one["accuracy"] < one["high"] < 0.4
-    assert one["verdict"] == "ok"
+    (form,) = [one for one in found["deep"]["outcomes"] if one["adversary"] == "surface"]
+    assert 0 < form["low"] < form["accuracy"] < form["high"] < 0.4
+    assert form["verdict"] == "ok"
 
 
 def test_damaged_files_are_not_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,3 +264,56 @@ def test_damaged_files_are_not_audited(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["check", str(folder), "--deep"])
     assert "undamaged files" in capsys.readouterr().out
+
+
+def test_figures_are_written_into_card_and_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "once"
+    builders.build("wordnet_synonymy", output=folder, audit=True, pos=["verb"], limit=900)
+    old, before = read_manifest(folder), (folder / CARD).read_text(encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["check", str(folder), "--deep", "--json", "--into-card"])
+    found = json.loads(capsys.readouterr().out)["deep"]["outcomes"]
+    new, card = read_manifest(folder), (folder / CARD).read_text(encoding="utf-8")
+    recorded = new.pop("adversaries")
+    assert new == old
+    assert recorded["outcomes"] == found
+    section = card[card.index("## Adversaries") : card.index("## Screen")]
+    assert card.replace(section, "") == before
+    assert recorded["summary"].casefold() in section.casefold()
+    for one in found:
+        row = f"| {one['adversary']} | default | {one['accuracy']:.1%} | {one['low']:.1%} |"
+        assert row in section
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", str(folder)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"adversaries on record {recorded['summary']}" in shown
+    assert stopped.value.code == 0, shown
+    # Of other rows they say nothing.
+    files = [{**entry, "rows_sha256": "0" * 64} for entry in old["files"]]
+    write_manifest(folder, {**old, "files": files, "adversaries": recorded})
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", str(folder)])
+    assert stopped.value.code == 1
+    assert "it is of other rows" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_adversary_that_exceeds_is_a_warning_on_record(tmp_path: Path) -> None:
+    folder = plant(tmp_path / "leaky", longer_golds)
+    done = audit(folder)
+    (folder / CARD).write_text("---\na: 1\n---\n\n# leaky\n", encoding="utf-8")
+    write_outcomes(folder, done)
+    assert not done.passed
+    (one,) = [one for one in check(folder).findings if one.name == "adversaries on record"]
+    assert one.verdict == "warning"
+    assert re.match(r"\d+ of \d+ adversaries exceeds? chance by more than 5 points", one.what)
+
+
+def test_nothing_is_written_without_the_deep_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", str(tmp_path), "--into-card"])
+    assert stopped.value.code == 2
+    assert "--into-card is of no use without --deep" in capsys.readouterr().err

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.engine.audit.kin import holds_kin
+from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
@@ -77,6 +78,7 @@ def relation_plan(
     stop: Ints = NONE,
     flags: Callable[[Ints, Ints], Flags] | None = None,
     maybe: Callable[[Ints, Ints], Graph] | None = None,
+    most_golds: int = 0,
 ) -> Plan:
     """Ask for each concept which node it has a relation to.
 
@@ -93,6 +95,8 @@ def relation_plan(
         flags: returns what keeps pairs of a concept and a gold out of the clean tier.
         maybe: returns, for the same, what may be true of concepts although no edge says so: it is
             no distractor either.
+        most_golds: most golds of a concept and relation that are asked for (0: all); those that
+            have flags are counted apart.
 
     Raises:
         UsageError: nothing is left to ask.
@@ -108,6 +112,14 @@ def relation_plan(
         rare = (source.choices.frequency(used) < min_zipf)[local].reshape(2, -1).any(axis=0)
         keep &= dropped.drop("a word is too rare", rare & keep)
     concept, gold, relation = concept[keep], gold[keep], relation[keep]
+    marked = flags(concept, gold) if flags else Flags.none(gold.size)
+    if most_golds:
+        # What is flagged takes no place of what is not.
+        cell = 2 * (concept * len(names) + relation) + marked.flagged
+        first = first_of_each(cell, most_golds, rng.child("golds"), gold)
+        keep = dropped.keep("beyond --golds-per-concept", first)
+        concept, gold, relation = concept[keep], gold[keep], relation[keep]
+        marked = marked.take(keep)
     key, question = np.unique(concept * len(names) + relation, return_inverse=True)
     asked, code = key // len(names), key % len(names)
     questions = Questions.from_columns(
@@ -138,7 +150,7 @@ def relation_plan(
         options=options,
         rng=rng,
         dropped=dropped,
-        flags=flags(concept, gold) if flags else None,
+        flags=marked,
     )
 
 

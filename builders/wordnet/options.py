@@ -152,6 +152,9 @@ class HyponymyOptions(IsaOptions):
 class MeronymyOptions(WordNetOptions):
     """Options of wordnet_meronymy."""
 
+    families: tuple[str, ...] = Field(
+        (RANDOM, "cousin"), min_length=1, description="Distractor families (see wordnet_hypernymy)."
+    )
     pos: tuple[Literal["noun"], ...] = _POS(("noun",))
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
@@ -162,6 +165,9 @@ class MeronymyOptions(WordNetOptions):
     )
     min_zipf: float = Field(
         2.0, ge=0, le=8, description="Least word frequency of both words (Zipf scale)."
+    )
+    golds_per_concept: int = Field(
+        6, ge=0, description="Most parts, members or substances of a concept asked for (0: all)."
     )
 
 

@@ -42,6 +42,9 @@ MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
 TRACES = ("chemical_element.n.01", "compound.n.02")
 """Of a thing's substances, WordNet lists the few that matter; of these, more may be in it."""
 
+STRUCTURES = ("structure.n.01", "facility.n.01", "way.n.06")
+"""What stands in many places."""
+
 CONCRETE = tuple(
     f"noun.{name}"
     for name in (
@@ -84,7 +87,8 @@ def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
     - Parts of what shares a part with the concept: Yemen is listed in Asia, as Lebanon is, and may
       be in the Middle East.
     - What names the concept in its definition, or is named in the concept's.
-    - Of what has substances listed: all elements and compounds.
+    - Of what has substances listed, all elements and compounds; of a part of the body, all others;
+      of a place, all buildings and areas that have no name of their own (a library).
 
     Args:
         wordnet: the knowledge base.
@@ -94,11 +98,22 @@ def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
     concepts, golds = sorted_unique(concept), sorted_unique(gold)
     found = [_parts_of_kin(wordnet, concepts), _beside(wordnet, concepts)]
     found += _naming(wordnet, concepts, golds)
-    tops = known_synsets(wordnet, TRACES)
-    traces = np.intersect1d(golds, wordnet.isa.reversed.walk(tops).node)
-    whole = np.intersect1d(concepts, wordnet.edges("substance_meronym")[0])
-    source, target = np.repeat(whole, traces.size), np.tile(traces, whole.size)
-    return union(*found, Graph.from_edges(len(wordnet), source, target))
+    file, names = codes(wordnet.synsets["lexname"])
+    body, area = (file == names.index(f"noun.{name}") for name in ("body", "location"))
+    places, _ = wordnet.edges("instance_hypernym")
+    traces, built = (
+        np.intersect1d(golds, wordnet.isa.reversed.walk(known_synsets(wordnet, tops)).node)
+        for tops in (TRACES, STRUCTURES)
+    )
+    unnamed = np.setdiff1d(np.union1d(built, golds[area[golds]]), places)
+    for whole, parts in (
+        (np.intersect1d(concepts, wordnet.edges("substance_meronym")[0]), traces),
+        (concepts[body[concepts]], golds[body[golds]]),
+        (np.intersect1d(concepts, places), unnamed),
+    ):
+        source, target = np.repeat(whole, parts.size), np.tile(parts, whole.size)
+        found.append(Graph.from_edges(len(wordnet), source, target))
+    return union(*found)
 
 
 def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:

@@ -149,7 +149,7 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     true = union(whole, then(whole, wordnet.isa.reversed))
     source, stop = synset_source(wordnet, options), known_synsets(wordnet, options.stop_concepts)
     more: dict[str, Any] = {"maybe": partial(unlisted_parts, wordnet), "stop": stop}
-    more["flags"] = partial(part_flags, wordnet)
+    more |= {"flags": partial(part_flags, wordnet), "most_golds": options.golds_per_concept}
     return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)
 
 

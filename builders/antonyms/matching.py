@@ -24,7 +24,7 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.antonyms.options import AntonymOptions
 
-LARGEST_BLOCK = 60
+LARGEST_BLOCK = 80
 """Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
 of all could only go to one split."""
 

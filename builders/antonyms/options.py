@@ -34,7 +34,7 @@ class AntonymOptions(ProbeOptions):
         description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
     )
     min_zipf: float = Field(
-        2.9, ge=0, le=8, description="Least frequency of either word (Zipf scale)."
+        2.4, ge=0, le=8, description="Least frequency of either word (Zipf scale)."
     )
     indirect: bool = Field(
         True,
@@ -46,7 +46,7 @@ class AntonymOptions(ProbeOptions):
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
     pairs_per_word: int = Field(
-        8, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
+        12, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
     )
     tokenizer: str = Field(
         "",

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.antonyms.doubts import doubts
 from builders.antonyms.senses import Carriers, Senses
 from builders.antonyms.similar import close_satellites
 from kb_cache.wordnet.types import POS
@@ -71,6 +72,7 @@ class Pair(NamedTuple):
         known: what WordNet has of each word, for `matching`: whether one of its senses has an
             antonym, and the numbers of its senses and of its synonyms.
         narrower: the word that is only similar to another (*colossal*), where just one is; else "".
+        doubts: what keeps the pair out of the clean tier, of `doubts.FLAGS`.
     """
 
     words: tuple[str, str]
@@ -82,6 +84,7 @@ class Pair(NamedTuple):
     relations: tuple[str, ...]
     known: tuple[Known, Known] = ((False, 1, 1), (False, 1, 1))
     narrower: str = ""
+    doubts: tuple[str, ...] = ()
 
 
 class _Link(NamedTuple):
@@ -181,6 +184,14 @@ def find_pairs(
             link.relations,
             known=(entries[words[0], kind], entries[words[1], kind]),
             narrower=similar[0] if len(similar) == 1 else "",
+            doubts=tuple(
+                doubts(
+                    senses,
+                    link.senses,
+                    stated=len(link.relations) == 1,
+                    similar="similar to" in link.relations,
+                )
+            ),
         )
     return list(pairs.values())
 
@@ -270,21 +281,26 @@ def look_alike(one: str, other: str) -> bool:
 
     That is a common beginning of four letters, or of three and half of the shorter word; or a
     common stretch of at least four that is 60% or more of the shorter word, or the whole of it; or
-    all but one letter. Antonyms of that kind (*happy*, *unhappy*) can be told by their prefix,
-    synonyms (*comic*, *comical*; *cosy*, *cozy*) by their suffix, or at a glance.
+    all but one letter, the first being the same. Antonyms of that kind (*happy*, *unhappy*) can be
+    told by their prefix, synonyms (*comic*, *comical*; *mold*, *mould*) by their suffix, or at a
+    glance.
 
-    >>> look_alike("increase", "decrease"), look_alike("hot", "cold")
-    (True, False)
+    >>> look_alike("increase", "decrease"), look_alike("mold", "mould"), look_alike("hot", "cold")
+    (True, True, False)
     """
     stretch, shorter = common_stretch(one, other), min(len(one), len(other))
-    same = map(str.__eq__, one, other)
-    beginning = sum(takewhile(bool, same))
-    different = sum(map(str.__ne__, one, other)) + abs(len(one) - len(other))
+    beginning = _common_beginning(one, other)
+    # What is left between the common beginning and the common ending.
+    ending = min(_common_beginning(one[::-1], other[::-1]), shorter - beginning)
     return (
         beginning >= min(4, max(3, shorter / 2))
         or stretch >= min(shorter, max(4, 0.6 * shorter))
-        or (beginning > 0 and different == 1)
+        or (beginning > 0 and max(len(one), len(other)) - beginning - ending == 1)
     )
+
+
+def _common_beginning(one: str, other: str) -> int:
+    return sum(takewhile(bool, map(str.__eq__, one, other)))
 
 
 def common_stretch(one: str, other: str) -> int:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from builders.antonyms.doubts import FLAGS
 from builders.antonyms.matching import match
 from builders.antonyms.options import AntonymOptions
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
@@ -46,6 +48,7 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
+    flags=FLAGS,
     quick={"pos": ("adjective",)},
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
@@ -54,6 +57,8 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
 
     dropped = DropLog()
     found = find_pairs(lexicon.wordnet, lexicon.conceptnet, options, dropped)
+    kept = _flags(found).of_tier(options.tier, dropped)
+    found = [pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep]
     pairs, split = match(found, options, rng.child("match"), dropped)
     antonyms = sum(pair.antonym for pair in found)
     dropped.require(
@@ -64,6 +69,14 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     swapped = _swapped(pairs, split, rng.child("order"))
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
     return _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
+
+
+def _flags(pairs: Sequence[Pair]) -> Flags:
+    """Return what keeps each pair out of the clean tier."""
+    flags = Flags.none(len(pairs))
+    for name in FLAGS:
+        flags = flags.mark(name, np.array([name in pair.doubts for pair in pairs], dtype=np.bool_))
+    return flags
 
 
 def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) -> list[bool]:
@@ -127,6 +140,7 @@ def _plan(pairs: Sequence[Pair], split: Ints, intensifier: str, dropped: DropLog
         hops=np.diff(facts.indptr),
         # A cluster has the name of its first word in the alphabet.
         cluster=named_clusters([head[pair.words[0]] for pair in pairs]),
+        flags=_flags(pairs),
         dropped=dropped,
     )
 
@@ -141,7 +155,8 @@ def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Question
         "intensifier": intensifier,
         "pos": [pair.pos for pair in pairs],
     }
-    counted = ["counted" if pair.carrier[-1] in ("counted", "person") else "" for pair in pairs]
+    article = (("noun", "counted"), ("noun", "person"))
+    counted = ["counted" if pair.carrier in article else "" for pair in pairs]
     fields |= {"x_counted": counted, "y_counted": counted}
     fields["person"] = ["person" if pair.carrier[-1] == "person" else "" for pair in pairs]
     carrier = np.array([number[one] for one in shown], dtype=np.int64)

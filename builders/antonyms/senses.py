@@ -59,6 +59,10 @@ _SINGLE_THINGS = ("noun.animal", "noun.event", "noun.location")
 _NOT_ASKED = ("noun.body", "noun.quantity")
 """Kinds of nouns that make no question: "it was a dozen"."""
 
+_INNER = ("feeling.n.01", "trait.n.01", "emotional_state.n.01", "intelligence.n.01")
+_SAID_OF_PEOPLE = r"(?i)^\(?(?:used )?(?:especially )?(?:of|by) (?:a )?(?:person|people)"
+"""What adjectives are derived from that are said of people, and how glosses say so."""
+
 _NUMERALS = ("cardinal.a.02", "ordinal.a.02")
 
 _OBJECTS: Mapping[int, str] = {2: "", 8: "it", 9: "them"}
@@ -213,6 +217,7 @@ class Carriers:
         self._forms = Nouns(senses.wordnet, sorted(self._nouns))
         self._number: dict[str, str | None] = {}
         self._objects = _objects(senses.wordnet)
+        self._of_people = _of_people(senses)
 
     def of(self, one: int, other: int) -> tuple[str, ...] | None:
         """Return the carrier of two senses (see `Pair`); None where they fit in none."""
@@ -224,14 +229,15 @@ class Carriers:
         if kind == "verb":
             common = self._objects[one] & self._objects[other]
             return (kind, min(common, key=len)) if common else None
-        return (kind,)
+        return (kind, "person") if self._of_people[one] and self._of_people[other] else (kind,)
 
     def _noun(self, sense: int) -> str | None:
         """Return "person", "counted" for others with an article, "", or None for a plural."""
         noun, synset = self._senses.lemma[sense], self._senses.synset[sense]
         if noun not in self._number:
             counted = "counted" if self._forms.is_counted(noun) else ""
-            self._number[noun] = None if is_plural(noun) else counted
+            plural = is_plural(noun) or (noun[-1] == "s" and noun[:-1] in self._nouns)
+            self._number[noun] = None if plural else counted
         if self._number[noun] is None:
             return None
         if self._person[synset]:
@@ -255,3 +261,25 @@ def _objects(wordnet: WordNet) -> list[frozenset[str]]:
         for one in range(start[of], start[of + 1]) if row < 0 else (row,):
             found[one].add(_OBJECTS[frame])
     return [frozenset(objects) for objects in found]
+
+
+def _of_people(senses: Senses) -> Bools:
+    """Mark the adjectives that are said of people: from nouns of feelings and traits, or by gloss.
+
+    A similar adjective is said of what its head is said of.
+    """
+    wordnet = senses.wordnet
+    kind, kinds = codes(wordnet.pointers["kind"])
+    derived = kind == kinds.index("derivation")
+    source, target = (
+        to_numpy(single_chunk(wordnet.pointers[name]).filter(derived))
+        for name in ("source", "target")
+    )
+    inner = known_synsets(wordnet, _INNER)
+    below = wordnet.hyponyms.walk(inner).node
+    told = np.zeros(len(wordnet), dtype=np.bool_)
+    told[source[np.isin(target, np.concatenate([inner, below]))]] = True
+    told |= mask(pc.match_substring_regex(wordnet.synsets["gloss"], _SAID_OF_PEOPLE))
+    satellite, head = wordnet.edges("similar_to")
+    told[satellite[told[head]]] = True
+    return np.asarray(told[senses.synset])

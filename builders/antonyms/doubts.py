@@ -25,10 +25,10 @@ FLAGS = {
 }
 """What keeps a question out of the clean tier."""
 
-_IRREGULAR = frozenset(
-    "better best elder eldest farther further furthest inner latter least less lesser more most "
-    "upper worse worst".split()
-)
+_IRREGULAR = (
+    "better", "best", "elder", "eldest", "farther", "further", "furthest", "inner", "latter",
+    "least", "less", "lesser", "more", "most", "upper", "worse", "worst",
+)  # fmt: skip
 
 
 def doubts(senses: Senses, path: Sequence[int], stated: bool, similar: bool) -> Iterator[str]:

@@ -41,7 +41,7 @@ from kbprobe.arrays import (
     ragged_ranges,
     sorted_unique,
 )
-from kbprobe.columns import mask
+from kbprobe.columns import codes, mask
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -388,24 +388,44 @@ def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
     """Mark what keeps pairs out of the clean tier."""
     doubtful = pa.array(sorted(word_list("doubtful_kinds")))
     answers = taxonomy.words.take(pa.array(pairs.answer))
-    # A share of UNSURE is that of a word that is in no tagged text, whose senses all agree: but
-    # for persons, which are taken for granted in "medic" and left aside in "router".
-    person = taxonomy.person
-    also_person = person[pairs.word] & ~person[pairs.answer]
-    unsure = np.isclose(pairs.share, UNSURE) & ~also_person
     untagged = taxonomy.untagged[pairs.word]
+    # A share of UNSURE is that of a word that is in no tagged text, whose senses agree as far as
+    # they have any weight: those without ("medic" as a person) may be what readers think of.
+    otherwise = untagged & _otherwise(taxonomy, pairs)
+    unsure = np.isclose(pairs.share, UNSURE)
     marks = {
         "rare_word": taxonomy.zipf[pairs.word] < RARE_WORD,
         "like_a_name": untagged & (taxonomy.plural_gap[pairs.word] > CLEAN_GAP),
         "rare_gold": taxonomy.zipf[pairs.answer] < RARE_ANSWER,
         "vague_gold": mask(pc.is_in(answers, value_set=doubtful)),
-        "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | (untagged & also_person),
+        "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | otherwise,
         "far": pairs.hops > CLEAN_HOPS,
     }
     flags = Flags.none(pairs.word.size)
     for name, marked in marks.items():
         flags = flags.mark(name, marked)
     return flags
+
+
+def _otherwise(taxonomy: Taxonomy, pairs: Pairs) -> Bools:
+    """Mark pairs whose word has a sense that is not below the answer: plants of foods aside."""
+    senses, size = taxonomy.senses, len(taxonomy)
+    rows = np.flatnonzero(np.isin(senses.word, pairs.word))
+    lexname, names = codes(taxonomy.wordnet.synsets["lexname"])
+    plant = lexname[senses.synset[rows]] == names.index("noun.plant")
+    rows = rows[~plant | (senses.share[rows] > 0)]
+    walk = taxonomy.wordnet.hypernyms.walk(senses.synset[rows])
+    at = np.concatenate([np.arange(rows.size), walk.source])
+    position, named = taxonomy.in_synset.expand(np.concatenate([senses.synset[rows], walk.node]))
+    at = at[position]
+    # (word, what a sense of it is) once for each sense; a pair needs as many as the word has.
+    agreed = sorted_unique(at * size + named)
+    key = senses.word[rows][agreed // size] * size + agreed % size
+    keys, count = np.unique(key, return_counts=True)
+    wanted = pairs.word * size + pairs.answer
+    found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    agreeing = np.where(keys[found] == wanted, count[found], 0)
+    return np.asarray(agreeing < np.bincount(senses.word[rows], minlength=size)[pairs.word])
 
 
 def _names_answer(taxonomy: Taxonomy, pairs: Pairs) -> Bools:

@@ -254,13 +254,6 @@ class Taxonomy(WordNetFirst):
         return np.asarray(counted == 0)
 
     @cached_property
-    def person(self) -> Bools:
-        """Which words have a sense that is a person."""
-        lexname, names = codes(self.wordnet.synsets["lexname"])
-        is_person = lexname[self.senses.synset] == names.index("noun.person")
-        return np.bincount(self.senses.word, is_person, minlength=len(self)) > 0
-
-    @cached_property
     def _also_names(self) -> Bools:
         """Which words are also part of a name: frequencies do not tell "java" from "Java"."""
         lemmas = pc.unique(single_chunk(self.wordnet.senses["lemma"]))

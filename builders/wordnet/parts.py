@@ -125,7 +125,9 @@ def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
     up = wordnet.isa.walk(own, UP)
     kinds = sorted_unique(up.node)
     down = wordnet.isa.reversed.walk(kinds)
-    narrow = np.bincount(down.source, minlength=kinds.size) <= NARROW
+    # A kind is not the wider for having many instances.
+    general = ~np.isin(down.node, places)
+    narrow = np.bincount(down.source[general], minlength=kinds.size) <= NARROW
     near = narrow[down.source] & (down.hops <= DOWN) & (parts.degrees[down.node] > 0)
     kin = Graph.from_edges(size, kinds[down.source[near]], down.node[near])
     return then(then(Graph.from_edges(size, own[up.source], up.node), kin), parts)

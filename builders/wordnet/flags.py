@@ -9,14 +9,14 @@ from builders.engine.plan import Facts
 from builders.english.word_lists import word_list
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import known_synsets, zipf_of
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import to_numpy
 
 GOLD_SENSES, GOLD_SENSES_DOWN = 4, 1
 """A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
 
-ASKED_SENSES, ASKED_SENSES_DOWN = 5, 2
+ASKED_SENSES, ASKED_SENSES_DOWN = 5, 1
 """A word is asked about in one of its first so many senses: few where hyponyms are to fit it."""
 
 UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
@@ -27,12 +27,13 @@ FAMILIAR, FAMILIAR_DOWN = 2.5, 2.8
 
 ISA_FLAGS = {
     UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path between word "
-    "and gold (a hyponym's definition must name the word)",
+    "and gold (over several edges, and for hyponyms, one's definition must name the other)",
     VAGUE: "the gold, or a node on the path to it, is so general that much else is a kind of it",
     MINOR_SENSE: f"the gold is none of the first {GOLD_SENSES} senses of the lemma that shows it "
     f"(a hyponym: not the first), or the word is asked about in none of its first {ASKED_SENSES} "
     f"(hyponymy: {ASKED_SENSES_DOWN})",
-    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR} (a hyponym: {FAMILIAR_DOWN})",
+    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR} (a hyponym: {FAMILIAR_DOWN}), or it "
+    "is a verb among hyponyms that the tagged texts never use in this sense",
 }
 
 SYNONYMY_FLAGS = {
@@ -61,9 +62,15 @@ def isa_flags(
         doubtful |= ~glosses.name(gold, concept)
     else:
         doubtful = _any_of(pair, ~glosses.bear_out(subject, target), gold.size)
+        # Meaning drifts along paths, even where each edge is right.
+        doubtful |= (np.diff(facts.indptr) > 1) & ~glosses.name(concept, gold)
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
     number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
     rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)
+    if down:
+        # "to rake" is a frequent word, and rarely a verb of moving things.
+        verb = wordnet.pos_codes[gold] == POS.index("v")
+        rare |= verb & (to_numpy(wordnet.senses["count"])[wordnet.sense_start[gold]] == 0)
     return (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
@@ -86,7 +93,7 @@ def synonymy_flags(wordnet: WordNet, gold: Ints) -> Flags:
 
 def taxa(wordnet: WordNet) -> Ints:
     """Return the groups of biological classifications: genera, families, orders."""
-    groups = known_synsets(wordnet, ("taxonomic_group.n.01", "biological_group.n.01"))
+    groups = known_synsets(wordnet, ("taxonomic_group.n.01",))
     return np.concatenate([groups, wordnet.isa.reversed.walk(groups).node])
 
 

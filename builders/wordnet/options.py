@@ -140,7 +140,7 @@ class HyponymyOptions(IsaOptions):
         False, description="Show the definition of each choice, as published, not its words alone."
     )
     golds_per_hop: int = Field(
-        6, ge=0, description="Golds of a concept at each number of hops (0: all)."
+        12, ge=0, description="Golds of a concept at each number of hops (0: all)."
     )
 
     @property

@@ -22,8 +22,8 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.taxonomy.questions import AskableTaxonomy
 
-BLOCK = 16
-"""Most words of a block: each of them is asked about with the fifteen others."""
+BLOCK = 19
+"""Most words of a block: each of them is asked about with the eighteen others."""
 
 GROUP = 3
 

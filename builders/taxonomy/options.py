@@ -60,15 +60,15 @@ in common has seldom a name of its own, and their kinds overlap.
 """
 
 RARE_WORD, RARE_ANSWER = 2.5, 3.5
-CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP = 0.7, 3, 1.15
+CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP, CLEAN_LETTERS = 0.7, 3, 1.15, 4
 """What the clean tier asks of pairs: least frequencies (Zipf) of word and answer, least share of
 the word's uses, most hops, and by how much the plural of a word that is in no tagged text may be
-rarer than its singular."""
+rarer than its singular, and how many letters it must exceed."""
 
 FLAGS = {
     "rare_word": f"A word is rarer than Zipf {RARE_WORD:g}.",
-    "like_a_name": "A word is in no tagged text and hardly has a plural: its frequency may be that "
-    "of a name.",
+    "like_a_name": "A word is in no tagged text, and is short or hardly has a plural: its "
+    "frequency may be that of a name.",
     "rare_gold": f"The gold is rarer than Zipf {RARE_ANSWER:g}.",
     "vague_gold": "The gold says so little that few would name it as what the words are.",
     "second_sense": "A word is what the gold says in less than "

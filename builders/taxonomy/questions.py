@@ -20,6 +20,7 @@ from builders.english.word_lists import word_list
 from builders.taxonomy.options import (
     CLEAN_GAP,
     CLEAN_HOPS,
+    CLEAN_LETTERS,
     CLEAN_SHARE,
     PAPER,
     RARE_ANSWER,
@@ -41,7 +42,7 @@ from kbprobe.arrays import (
     ragged_ranges,
     sorted_unique,
 )
-from kbprobe.columns import codes, mask
+from kbprobe.columns import codes, mask, to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -389,13 +390,15 @@ def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:
     doubtful = pa.array(sorted(word_list("doubtful_kinds")))
     answers = taxonomy.words.take(pa.array(pairs.answer))
     untagged = taxonomy.untagged[pairs.word]
+    lengths = to_numpy(pc.utf8_length(taxonomy.words)).astype(np.int64)
+    short = lengths[pairs.word] <= CLEAN_LETTERS
     # A share of UNSURE is that of a word that is in no tagged text, whose senses agree as far as
     # they have any weight: those without ("medic" as a person) may be what readers think of.
     otherwise = untagged & _otherwise(taxonomy, pairs)
     unsure = np.isclose(pairs.share, UNSURE)
     marks = {
         "rare_word": taxonomy.zipf[pairs.word] < RARE_WORD,
-        "like_a_name": untagged & (taxonomy.plural_gap[pairs.word] > CLEAN_GAP),
+        "like_a_name": untagged & ((taxonomy.plural_gap[pairs.word] > CLEAN_GAP) | short),
         "rare_gold": taxonomy.zipf[pairs.answer] < RARE_ANSWER,
         "vague_gold": mask(pc.is_in(answers, value_set=doubtful)),
         "second_sense": ((pairs.share < CLEAN_SHARE) & ~unsure) | otherwise,

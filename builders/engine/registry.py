@@ -78,7 +78,7 @@ PROBES: dict[str, Entry] = {
     ),
     "property_conjunction_but_not": Entry(
         "properties.probes",
-        "ExceptionOptions",
+        "PropertyOptions",
         "Which of three things has one property but not another?",
     ),
     "taxonomy_conjunction": Entry(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Ints, contains, joined, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, contains, joined, ragged_ranges, sorted_unique
 from kbprobe.columns import codes, positions, single_chunk, to_numpy
 
 ALIKE_CONCEPTS = 0.1
@@ -67,7 +67,7 @@ class Edges(NamedTuple):
     start: Ints
     key: Ints
     opposite: Ints
-    weight: npt.NDArray[np.float64]
+    weight: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +99,15 @@ class Support:
         return self._table(self._place[self.edges.start], positions(self.keys, self.edges.key))
 
     @cached_property
+    def against(self) -> Floats:
+        """The weight of the heaviest edge that denies something; 0 where there is none."""
+        return self._weights(positions(self.keys, self.edges.opposite))
+
+    @cached_property
     def denied(self) -> Bools:
         """What edges deny with `DENIAL` or more, and with no less than others say it."""
-        said, against = (
-            self._weights(positions(self.keys, key))
-            for key in (self.edges.key, self.edges.opposite)
-        )
-        return np.asarray((against >= DENIAL) & (against >= said))
+        said = self._weights(positions(self.keys, self.edges.key))
+        return np.asarray((self.against >= DENIAL) & (self.against >= said))
 
     @cached_property
     def holders(self) -> Ints:
@@ -154,6 +156,20 @@ class Support:
         again, concept = named.reversed.expand(kind)
         third, which = objects.expand(concept)
         return self._table(own[again[third]], which)
+
+    def agreed(self) -> Bools:
+        """What WordNet calls the concept by its first sense as a noun: IsA alone."""
+        row = np.flatnonzero(self.relation == "IsA")
+        objects = Graph.from_edges(
+            max(len(self.conceptnet), self.keys.size), self.keys[row] % len(self.conceptnet), row
+        )
+        concept, synset = first_nouns(self.conceptnet, self.wordnet)
+        place = self._place[concept]
+        place, synset = place[place >= 0], synset[place >= 0]
+        walk = self.wordnet.isa.walk(synset)
+        again, named = self._means.reversed.expand(walk.node)
+        third, which = objects.expand(named)
+        return self._table(place[walk.source[again[third]]], which)
 
     def usual_in_field(self) -> Bools:
         """What is usual in a field of the concept: animals, food, acts.
@@ -354,7 +370,7 @@ class Support:
         table[concept[known], which[known]] = True
         return table
 
-    def _weights(self, which: Ints) -> npt.NDArray[np.float64]:
+    def _weights(self, which: Ints) -> Floats:
         """Return the greatest weight of an edge of each cell, given by each edge's property."""
         table = np.zeros((self.concepts.size, self.keys.size))
         concept = self._place[self.edges.start]
@@ -388,10 +404,12 @@ def _alike(
     return first[close], second[close]
 
 
-def senses_of(conceptnet: ConceptNet, wordnet: WordNet, every: bool = False) -> tuple[Ints, Ints]:
+def senses_of(
+    conceptnet: ConceptNet, wordnet: WordNet, every: bool = False, first: int = 1
+) -> tuple[Ints, Ints]:
     """The nouns and verbs of WordNet that concepts may name: (concept, synset), parallel.
 
-    Beside the first sense, those that are rare in WordNet's tagged texts are left out, unless
+    Beside the ``first`` senses, those that are rare in WordNet's tagged texts are left out, unless
     ``every`` one is wanted.
     """
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
@@ -405,6 +423,30 @@ def senses_of(conceptnet: ConceptNet, wordnet: WordNet, every: bool = False) -> 
     word = concept[rows] * 2 + pos[rows]
     most = np.zeros(2 * len(conceptnet), dtype=count.dtype)
     np.maximum.at(most, word, count[rows])
-    first = to_numpy(wordnet.senses["number"])[rows] == 1
-    rows = rows[first | (count[rows] >= COMMON_SENSE * most[word])]
+    foremost = to_numpy(wordnet.senses["number"])[rows] <= first
+    rows = rows[foremost | (count[rows] >= COMMON_SENSE * most[word])]
     return concept[rows], synset[rows]
+
+
+def first_nouns(conceptnet: ConceptNet, wordnet: WordNet) -> tuple[Ints, Ints]:
+    """The first sense as a noun of every concept that has one: (concept, synset), parallel."""
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
+    first = (concept >= 0) & (to_numpy(wordnet.senses["number"]) == 1)
+    first &= wordnet.pos_codes[synset] == POS.index("n")
+    return concept[first], synset[first]
+
+
+def mostly_verbs(conceptnet: ConceptNet, wordnet: WordNet) -> Bools:
+    """(concepts,) whether a word is used as a verb more often than as a noun, in tagged texts."""
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    concept = positions(conceptnet.concepts["text"], pc.utf8_lower(wordnet.lemma_texts()))
+    uses = to_numpy(wordnet.senses["count"]) + 0.5
+    noun, verb = (
+        np.bincount(concept[rows], uses[rows], len(conceptnet))
+        for rows in (
+            np.flatnonzero((concept >= 0) & (wordnet.pos_codes[synset] == POS.index(pos)))
+            for pos in "nv"
+        )
+    )
+    return np.asarray(verb > noun)

@@ -21,7 +21,8 @@ import yaml
 from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
-from builders.properties.contrast import Edges, Support
+from builders.properties.contrast import EVENTS, Edges, Support, mostly_verbs
+from builders.properties.kinds import members, review, reviewed_kinds
 from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
@@ -35,6 +36,12 @@ LOOSE = ("HasProperty", "IsA")
 PLACE = "AtLocation"
 """The relation of most edges, and of the oddest: a pilot in a shower."""
 
+MIN_ZIPF = 2.5
+"""Least frequency (Zipf) of a term: oboe, sailboat and gecko are known to all."""
+
+OUTWEIGH = 4
+"""An edge counts if it weighs this many times what denies it: volunteers err, and jest."""
+
 DOINGS = ("activity", "art", "exercise", "game", "hobby", "season", "sport")
 """What ConceptNet 4 says to be one of these has often lost its ending: to fish is a sport."""
 
@@ -44,6 +51,14 @@ _TERMS: Mapping[str, Any] = yaml.safe_load(_FILE.read_text("utf-8"))
 
 TOO_GENERAL = frozenset(_TERMS["too_general"])
 """Concepts of which next to everything has been said: neither asked for nor offered."""
+
+ODD = frozenset(_TERMS["odd"])
+"""Words whose edges mix several senses, and terms that few readers know: left out as concepts."""
+
+PLURAL_PARTS, PLURAL_OBJECTS, STEADY = (
+    frozenset(_TERMS[name]) for name in ("plural_parts", "plural_objects", "steady")
+)
+"""How objects are worded; see the file."""
 
 SENSITIVE = frozenset(_TERMS["sensitive"])
 """Terms that hold one of these words are screened too: volunteers' jokes dwell on them."""
@@ -58,11 +73,16 @@ _PLAIN = r"^[a-z]+(?:[ -][a-z]+)*$"
 
 
 class Held(NamedTuple):
-    """Pairs of a concept and a property that it has: parallel arrays, sorted, each pair once."""
+    """Pairs of a concept and a property that it has: parallel arrays, sorted, each pair once.
+
+    ``source`` is the id in ConceptNet of the concept of which an edge says it: the concept itself,
+    or a kind that it belongs to. IsA without an edge has the concept itself: WordNet says it.
+    """
 
     concept: Ints
     property: Ints
     weight: Floats
+    source: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +97,10 @@ class Evidence:
         object: (properties,) the object's id in ConceptNet.
         relation_names: the relations, each followed by its negation ("NotCapableOf").
         sure: what concepts have by edges that passed the noise filter.
-        said: (concepts, properties) what any edge says, noise included, and none denies.
+        plausible: (concepts, properties) what concepts have, or some edge says and none denies.
         lacks: (concepts, properties) what concepts can be said not to have.
         denied: (concepts, properties) what an edge of the opposite sign denies.
+        reviewed: (properties,) marks those of which an editor listed what kinds may have them.
         rules: the options that say how strictly evidence was taken.
         dropped: how many edges were left out on the way.
     """
@@ -89,9 +110,10 @@ class Evidence:
     object: Ints
     relation_names: tuple[str, ...]
     sure: Held
-    said: Bools
+    plausible: Bools
     lacks: Bools
     denied: Bools
+    reviewed: Bools
     rules: PropertyOptions
     dropped: DropLog
 
@@ -99,16 +121,20 @@ class Evidence:
 def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Evidence:
     """Find out what has which property, and what can be said to lack it.
 
-    A concept has a property if an edge of enough weight says so. An edge of less weight than
-    ``rules.min_weight_loose`` counts only if some edge says the same of something that resembles
-    the concept.
+    Some properties are *reviewed*: an editor listed of what kinds of things they may be true
+    (`builders.properties.kinds`). A concept has one if an edge of enough weight says so, and it is
+    of such a kind; or if it is of a kind that passes it on. It lacks one if it is of none of these
+    kinds, no edge of any weight says so, of it or of what it is a kind of, and none joins it to the
+    object.
 
-    A concept lacks a property if an edge denies it. It also does if nothing speaks for it: no edge,
-    of whatever weight, gives it to the concept or to what the concept is a kind of; no more than
-    ``rules.max_holders`` concepts have it (where half the world is found, anything may be); and, by
-    the contrast "kind", nothing that resembles the concept has it, the concept has nothing that
-    resembles the property, and ConceptNet says more of the concept by the same relation (see
-    `builders.properties.contrast`). What is itself a negation (cannot fly) is lacked where an edge
+    Of other properties statistics must do. An edge of less weight than ``rules.min_weight_loose``
+    counts only if some edge says the same of something that resembles the concept. A concept lacks
+    the property if nothing speaks for it (see `builders.properties.contrast`): no edge gives it to
+    the concept or to what the concept is a kind of; at most ``rules.max_holders`` concepts have it;
+    and, by the contrast "kind", nothing that resembles the concept has it, the concept has nothing
+    that resembles the property, and ConceptNet says more of the concept by the same relation.
+
+    Whatever edges deny is lacked. What is itself a negation (cannot fly) is lacked where an edge
     says the opposite, and only there.
     """
     edges = _edges_of(conceptnet, rules.relations)
@@ -117,39 +143,128 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     names = tuple(name for relation in rules.relations for name in (relation, f"Not{relation}"))
     code = keys // len(conceptnet)
     relation = np.array(names)[code]
-    telling = ~listed(single_chunk(conceptnet.concepts["text"]), TOO_GENERAL)
-    support = Support(
-        conceptnet, wordnet, edges, concepts, keys, relation, telling, rules.min_weight
+    texts = single_chunk(conceptnet.concepts["text"])
+    objects = texts.take(pa.array(keys % len(conceptnet))).to_pylist()
+    known = review(
+        conceptnet, wordnet, concepts, list(zip(relation.tolist(), objects, strict=True))
     )
-    classified = support.classified()
-    spoken_for = support.said | support.inherited() | classified
+    support = Support(
+        conceptnet,
+        wordnet,
+        edges,
+        concepts,
+        keys,
+        relation,
+        ~listed(texts, TOO_GENERAL),
+        rules.min_weight,
+    )
+    cell, weight = support.cell(sure.start, sure.key), sure.weight
+    column = cell % keys.size
+    kinds = relation == "IsA"
+    agreements = support.agreed()
+    agreed = agreements.ravel()[cell]
+    spoken_for = support.said | support.inherited() | support.classified()
+    mentioned = support.mentioned() | support.by_kindred_object()
+    impossible = ~(spoken_for | mentioned | known.possible | known.doubtful)
+    impossible[known.unknown] = False
     spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
-    cell = support.cell(sure.start, sure.key)
-    weight = sure.weight
+    alike = np.zeros_like(spoken_for)
     if rules.contrast == "kind":
-        likely = support.of_one_kind() | support.of_alike()
-        spoken_for |= likely | support.by_alike() | support.mentioned() | ~support.described()
-        spoken_for |= support.by_kindred_object() | support.usual_in_field()
-        kinds = relation == "IsA"
-        likely[:, kinds] = classified[:, kinds]
-        enough = np.where(kinds, rules.min_weight_firm, rules.min_weight_loose)[cell % keys.size]
-        doubtful = (weight < enough) & ~likely.ravel()[cell]
-        kept = dropped.drop("edges: little weight, and the same is said of nothing alike", doubtful)
-        cell, weight = cell[kept], weight[kept]
-    order = np.lexsort((-weight, cell))
+        alike = support.of_one_kind() | support.of_alike()
+        spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
+        spoken_for |= support.usual_in_field()
+    # Of a reviewed property, what some deny and others say is left open: grass is not green, dry.
+    disputed = support.denied & support.said & known.reviewed
+    lacks = (support.denied & ~disputed) | np.where(known.reviewed, impossible, ~spoken_for)
+    tests = {
+        "weight below --min-weight": (weight < rules.min_weight)
+        & ~(agreed & known.reviewed[column]),
+        "others deny it": weight < OUTWEIGH * support.against.ravel()[cell],
+        "of no kind that may have a reviewed property": known.reviewed[column]
+        & np.where(
+            kinds[column],
+            ~agreed & (weight < rules.min_weight_firm),
+            ~known.possible.ravel()[cell],
+        ),
+        "doubtful of a reviewed property": known.doubtful.ravel()[cell],
+        "little weight, and the same is said of nothing alike": ~known.reviewed[column]
+        & (rules.contrast == "kind")
+        & np.where(
+            kinds[column],
+            ~agreed & (weight < rules.min_weight_firm),
+            ~alike.ravel()[cell] & (weight < rules.min_weight_loose),
+        ),
+    }
+    left = np.ones(cell.size, dtype=np.bool_)
+    for reason, fails in tests.items():
+        left &= dropped.drop(f"edges: {reason}", left & fails)
+    cell, weight, source = cell[left], weight[left], concepts[cell[left] // keys.size]
+    passed = _passed_on(conceptnet, wordnet, edges, rules, concepts, keys)
+    own = passed.concept * keys.size + passed.property
+    true = known.reviewed[passed.property] & ~(known.doubtful | support.denied).ravel()[own]
+    cell = np.concatenate([cell, own[true]])
+    weight = np.concatenate([weight, passed.weight[true]])
+    source = np.concatenate([source, passed.source[true]])
+    # Of several edges the concept's own comes first.
+    order = np.lexsort((-weight, source != concepts[cell // keys.size], cell))
     first = order[np.diff(cell[order], prepend=-1) > 0]
+    held = Held(*np.divmod(cell[first], keys.size), weight[first], source[first])
+    # To drink is an event, and a drink is none: of verbs, what is said of things is left out.
+    event = np.isin(np.array(rules.relations)[code // 2], EVENTS)
+    doing = kinds & np.isin(objects, DOINGS)
+    verb = mostly_verbs(conceptnet, wordnet)[concepts]
+    verb[np.setdiff1d(held.concept, held.concept[event[held.property]])] = False
+    held = lines_of(held, event[held.property] | ~verb[held.concept])
+    plausible = support.said & ~support.denied & ~known.doubtful & (event | ~verb[:, None])
+    plausible &= (known.possible & ~doing) | agreements | ~known.reviewed
+    plausible[held.concept, held.property] = True
+    lacks[held.concept, held.property] = False
     return Evidence(
         concepts,
         code,
         keys % len(conceptnet),
         names,
-        Held(cell[first] // keys.size, cell[first] % keys.size, weight[first]),
-        support.said & ~support.denied,
-        support.denied | ~spoken_for,
+        held,
+        plausible,
+        lacks,
         support.denied,
+        known.reviewed,
         rules,
         dropped,
     )
+
+
+def _passed_on(
+    conceptnet: ConceptNet,
+    wordnet: WordNet,
+    edges: Edges,
+    rules: PropertyOptions,
+    concepts: Ints,
+    keys: Ints,
+) -> Held:
+    """What concepts have because ConceptNet says it of their kind, or because of what they are."""
+    relation = np.array(rules.relations)[keys // len(conceptnet) // 2]
+    texts = single_chunk(conceptnet.concepts["text"])
+    objects = texts.take(pa.array(keys % len(conceptnet))).to_pylist()
+    positive = (keys // len(conceptnet) % 2 == 0).tolist()
+    names = zip(relation.tolist(), objects, positive, strict=True)
+    number = {(name, text): at for at, (name, text, said) in enumerate(names) if said}
+    parts = [Held(*np.zeros((4, 0), dtype=np.int64))]
+    for pair, parent, member in members(conceptnet, wordnet, concepts):
+        if pair not in number:
+            continue
+        column, weight, source = number[pair], rules.min_weight, concepts[member]
+        if parent:
+            stated = edges.start == conceptnet.lookup([parent])
+            weight = edges.weight[stated & (edges.key == keys[column])].max(initial=0)
+            source = np.full(member.size, conceptnet.lookup([parent])[0])
+        if weight >= rules.min_weight:
+            size = member.size
+            parts.append(Held(member, np.full(size, column), np.full(size, weight), source))
+    held = joined(parts)
+    shown = texts.take(pa.array(concepts))
+    all_objects = pa.array(objects, pa.string())
+    return lines_of(held, ~holds_kin(shown, held.concept, all_objects, held.property))
 
 
 def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:
@@ -181,10 +296,18 @@ def _sure_edges(
     for name in set(rules.relations) & set(conceptnet.relation_names):
         for negated in (False, True):
             asked[conceptnet.rows(name, negated)] = True
-    options = NoiseFilter(min_weight=rules.min_weight)
+    # IsA needs less weight where WordNet agrees: see `gather`.
+    options = NoiseFilter(
+        min_weight=min(1.0, rules.min_weight), contradictions=False, min_zipf=MIN_ZIPF
+    )
     filtered, report = filter_noise(conceptnet.select(asked), options, wordnet)
     dropped = DropLog({f"edges: {step.filter}": step.removed for step in report.steps})
-    edges = _edges_of(filtered, rules.relations)
+    listed_keys = _reviewed_keys(conceptnet, rules.relations)
+    # Phrases that were reviewed ("play music") need not be in WordNet.
+    whatever = options.model_copy(update={"known_terms": False, "parts_of_speech": False})
+    more = _edges_of(filter_noise(conceptnet.select(asked), whatever, wordnet)[0], rules.relations)
+    phrases = np.isin(more.key, listed_keys) & np.isin(more.key % size, _phrases(conceptnet))
+    edges = joined([_edges_of(filtered, rules.relations), lines_of(more, phrases)])
     code = edges.key // size
     names = np.array(rules.relations)[code // 2]
     used, place = np.unique(np.concatenate([edges.start, edges.key % size]), return_inverse=True)
@@ -193,24 +316,43 @@ def _sure_edges(
     pos = parts_of_speech(texts, wordnet)
     odd = unfit(texts, wordnet)
     offensive = rude(texts) & rules.screen
+    reviewed = np.isin(edges.key, listed_keys)
     tests = {
         f"weight below {rules.min_weight_loose:g} ({' and '.join(LOOSE)})": np.isin(names, LOOSE)
         & (code % 2 == 0)
-        & (edges.weight < rules.min_weight_loose),
-        "UsedFor without a verb": (names == "UsedFor") & (pos[target] & VERB == 0),
+        & (edges.weight < rules.min_weight_loose)
+        & ~reviewed,
+        "UsedFor without a verb": (names == "UsedFor") & (pos[target] & VERB == 0) & ~reviewed,
         "IsA of what is also a verb (to fish is a sport)": (names == "IsA")
         & listed(texts, frozenset(DOINGS))[target]
         & (pos[start] & VERB != 0),
         OFFENSIVE: offensive[start] | offensive[target],
         "names and odd terms": odd[start] | odd[target],
-        "vague objects": _vague(names, texts, target),
-        "too general a concept": listed(texts, TOO_GENERAL)[start],
+        "vague objects": _vague(names, texts, target) & ~reviewed,
+        "weight below --min-weight": (edges.weight < rules.min_weight)
+        & ~(reviewed & (names == "IsA")),
+        "too general or odd a concept": listed(texts, TOO_GENERAL | ODD)[start],
+        "a concept in a form of its own": pos[start] == 0,
         "concept and object share a word": holds_kin(texts, start, texts, target),
     }
     left = np.ones(edges.start.size, dtype=np.bool_)
     for reason, fails in tests.items():
         left &= dropped.drop(f"edges: {reason}", left & fails)
     return lines_of(edges, left), dropped
+
+
+def _reviewed_keys(conceptnet: ConceptNet, relations: Sequence[str]) -> Ints:
+    """The keys of the properties that are reviewed, of some relations."""
+    pairs = [pair for pair in reviewed_kinds() if pair[0] in relations]
+    target = conceptnet.lookup([target for _, target in pairs])
+    code = np.array([2 * relations.index(name) for name, _ in pairs], dtype=np.int64)
+    return np.asarray((code * len(conceptnet) + target)[target >= 0])
+
+
+def _phrases(conceptnet: ConceptNet) -> Ints:
+    """The concepts of several words."""
+    several = mask(pc.match_substring(single_chunk(conceptnet.concepts["text"]), " "))
+    return np.flatnonzero(several)
 
 
 def _vague(relation: npt.NDArray[np.str_], texts: pa.Array, target: Ints) -> Bools:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.plan import Facts, Nodes, Questions
-from builders.english.inflection import gerund, past_participle
+from builders.english.inflection import gerund, noun_plural, past_participle
 from builders.english.nouns import Nouns
 from builders.properties.contrast import EVENTS
-from builders.properties.facts import Evidence
+from builders.properties.facts import PLURAL_OBJECTS, PLURAL_PARTS, STEADY, Evidence
 from builders.properties.rows import PropertyPairs
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.frequency import zipf_frequencies
@@ -21,19 +21,25 @@ from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk
 
-FREQUENCY_STEP, LONG, GENERAL = 0.5, 7, 10
-"""What tells concepts apart at a glance: steps of frequency (Zipf), from how many characters on
-they are long, and from how many kinds of them (IsA) on they are general."""
+
+def look_classes(conceptnet: ConceptNet, evidence: Evidence) -> Ints:
+    """Return a class for each concept: those of a class look alike to who knows nothing else.
+
+    That is: they are as frequent words (by steps of 1 on the Zipf scale), and as much is known of
+    them (in powers of two), so that they are asked about as often.
+    """
+    steps = np.floor(frequencies(conceptnet, evidence)).astype(np.int64)
+    reviewed = evidence.sure.concept[evidence.reviewed[evidence.sure.property]]
+    known = np.bincount(reviewed, minlength=evidence.concept.size)
+    told = np.floor(np.log2(known + 1)).astype(np.int64)
+    look = np.stack([steps, told])
+    return np.unique(look, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 
-def look_classes(conceptnet: ConceptNet, concepts: Ints) -> Ints:
-    """Return a class for each concept: those of a class look alike to who knows nothing else."""
-    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(concepts)).to_pylist()
-    steps = np.floor(zipf_frequencies(texts) / FREQUENCY_STEP).astype(np.int64)
-    long = np.array([len(text) >= LONG for text in texts], dtype=np.int64)
-    general = (kinds_below(conceptnet)[concepts] >= GENERAL).astype(np.int64)
-    look = np.unique(4 * steps + 2 * long + general, return_inverse=True)[1]
-    return np.asarray(look, dtype=np.int64)
+def frequencies(conceptnet: ConceptNet, evidence: Evidence) -> Floats:
+    """(concepts,) the frequency of each, on the Zipf scale."""
+    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(evidence.concept))
+    return zipf_frequencies(texts.to_pylist())
 
 
 def kinds_below(conceptnet: ConceptNet) -> Ints:
@@ -66,8 +72,19 @@ class PropertyForms(Nouns):
             relation: ConceptNet's name of the relation, or of its negation.
             term: the object.
         """
+        if relation == "HasProperty":
+            return term if term in STEADY else f"often {term}"
         form = _FORMS.get(relation.removeprefix("Not"))
         return term if form is None else form(self, term)
+
+    def use(self, term: str) -> str:
+        """Return what something is used for: "cutting", "washing dishes", "keeping warm"."""
+        verb, _, rest = term.partition(" ")
+        return f"{gerund(verb)} {noun_plural(rest)}" if rest in PLURAL_OBJECTS else gerund(term)
+
+    def has(self, term: str) -> str:
+        """Return what something has: "a handle", "feathers"."""
+        return noun_plural(term) if term in PLURAL_PARTS else self.parts(term)
 
 
 _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
@@ -77,7 +94,7 @@ _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "CreatedBy": PropertyForms.activity,
     "DefinedAs": PropertyForms.indefinite,
     "Desires": PropertyForms.wish,
-    "HasA": PropertyForms.parts,
+    "HasA": PropertyForms.has,
     "HasFirstSubevent": PropertyForms.activity,
     "HasLastSubevent": PropertyForms.activity,
     "HasPrerequisite": PropertyForms.activity,
@@ -87,7 +104,7 @@ _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "MotivatedByGoal": PropertyForms.purpose,
     "PartOf": PropertyForms.with_determiner,
     "ReceivesAction": lambda _, term: past_participle(term),
-    "UsedFor": lambda _, term: gerund(term),
+    "UsedFor": PropertyForms.use,
 }
 """Relation -> the form of its object; of those that are not here it stays as it is."""
 
@@ -147,6 +164,19 @@ class PropertyLayout:
         return pa.array([f"{a}+{b}" for a, b in zip(first, second, strict=True)])
 
     @property
+    def question_names(self) -> list[str]:
+        """What each question is about: "AtLocation kitchen + NotIsA tool"."""
+        evidence = self.evidence
+        first, second = np.divmod(self._pairs, evidence.relation.size)
+        signs = (0, self._sign)
+        parts = []
+        for which, sign in zip((first, second), signs, strict=True):
+            names = self._names(evidence.relation[which] ^ sign).to_pylist()
+            texts = self._texts.take(pa.array(evidence.object[which])).to_pylist()
+            parts.append([f"{name} {text}" for name, text in zip(names, texts, strict=True)])
+        return [" + ".join(pair) for pair in zip(*parts, strict=True)]
+
+    @property
     def questions(self) -> Questions:
         """The distinct questions."""
         evidence = self.evidence
@@ -192,21 +222,43 @@ class PropertyLayout:
         """
         evidence, (gold, first, second) = self.evidence, self.asking
         shown = evidence.denied[gold, second] if self._negate else np.ones_like(gold, np.bool_)
-        size = 1 + shown
-        indptr = np.concatenate([[0], np.cumsum(size)])
-        which = np.repeat(first, size)
-        which[indptr[1:][shown] - 1] = second[shown]
-        relation = evidence.relation[which].astype(np.int64)
-        relation[indptr[1:][shown] - 1] ^= self._sign
-        subject = evidence.concept[np.repeat(gold, size)]
-        return Facts.from_codes(
-            subject,
-            relation,
-            evidence.object[which],
-            self._texts,
-            evidence.relation_names,
-            size,
+        triples: list[list[tuple[int, int, int]]] = []
+        for one, p, q, also in zip(
+            gold.tolist(), first.tolist(), second.tolist(), shown.tolist(), strict=True
+        ):
+            made = self._edges(one, p)
+            if also and self._negate:
+                relation = int(evidence.relation[q]) ^ 1
+                made.append((int(evidence.concept[one]), relation, int(evidence.object[q])))
+            elif also:
+                made += self._edges(one, q)
+            triples.append(list(dict.fromkeys(made)))
+        subject, related, target = (
+            np.array(column, dtype=np.int64)
+            for column in zip(*(edge for fact in triples for edge in fact), strict=True)
         )
+        size = np.array([len(fact) for fact in triples], dtype=np.int64)
+        return Facts.from_codes(subject, related, target, self._texts, self._relations, size)
+
+    def _edges(self, gold: int, which: int) -> list[tuple[int, int, int]]:
+        """The edges by which a concept has a property: its own, or that of its kind, and IsA."""
+        evidence = self.evidence
+        concept, source = int(evidence.concept[gold]), self._sources[gold, which]
+        own = source, int(evidence.relation[which]), int(evidence.object[which])
+        if source == concept:
+            return [own]
+        return [(concept, self._relations.index("IsA"), source), own]
+
+    @property
+    def _relations(self) -> tuple[str, ...]:
+        """The names that triples point to: IsA among them, whatever is asked about."""
+        return (*self.evidence.relation_names, "IsA")
+
+    @cached_property
+    def _sources(self) -> dict[tuple[int, int], int]:
+        sure = self.evidence.sure
+        keys = zip(sure.concept.tolist(), sure.property.tolist(), strict=True)
+        return dict(zip(keys, sure.source.tolist(), strict=True))
 
     @property
     def choices(self) -> Nodes:
@@ -228,20 +280,13 @@ class PropertyLayout:
         return Nodes(self._texts, fields, np.log1p(kinds_below(self.conceptnet)), frequency)
 
     def _events(self) -> Bools:
-        """Mark concepts that are verbs, and of which is said what is said of events.
-
-        What is a kind of something is a thing, whatever else it may be: a drink.
-        """
+        """Mark the concepts of which is said what is said of events, and nothing else."""
         evidence = self.evidence
         about = np.isin(np.array(evidence.relation_names[::2]), EVENTS)
         event = about[evidence.relation[evidence.sure.property] // 2]
-        size = evidence.concept.size
-        share = np.bincount(evidence.sure.concept, event, size) / np.maximum(
-            np.bincount(evidence.sure.concept, minlength=size), 1
-        )
+        marked, other = np.zeros((2, evidence.concept.size), dtype=np.bool_)
+        marked[evidence.sure.concept[event]] = True
+        other[evidence.sure.concept[~event]] = True
         texts = self._texts.take(pa.array(evidence.concept)).to_pylist()
         verbs = np.array([self._forms.is_verb(text) for text in texts], np.bool_)
-        of_kind = np.array(evidence.relation_names)[evidence.relation] == "IsA"
-        thing = np.zeros(size, dtype=np.bool_)
-        thing[evidence.sure.concept[of_kind[evidence.sure.property]]] = True
-        return np.asarray(verbs & (share > 0.5) & ~thing)
+        return np.asarray(verbs & marked & ~other)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from kbprobe.errors import did_you_mean
@@ -42,11 +42,8 @@ class PropertyOptions(ProbeOptions):
     """Options of property_conjunction."""
 
     choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
-    train_rows: int = Field(
-        4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
-    )
     split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.25, 0.35),
+        (0.25, 0.15, 0.6),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
     conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
@@ -82,13 +79,32 @@ class PropertyOptions(ProbeOptions):
     )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
-        description="balanced: concepts of the same frequency, length and generality are "
-        "distractors in proportion to how often they are gold; uniform: every candidate alike.",
+        description="balanced: every concept is a distractor in proportion to how often it is "
+        "gold; uniform: every candidate alike.",
+    )
+    max_share: float = Field(
+        0.45, gt=0, le=1, description="Most of the properties asked about that one relation may be."
+    )
+    cap_per_question: int = Field(
+        5, ge=1, description="Most rows of a split with the same question; no choice is in two."
     )
     perturbations: int = Field(
-        10, ge=1, le=50, description="Times that a question is asked, with other distractors."
+        1,
+        ge=1,
+        le=50,
+        description="Most rows of a question and gold, with other distractors (above 1 needs "
+        "--tier full).",
     )
-    cap_per_gold: int = Field(70, ge=0, description="Most rows with the same gold (0: no cap).")
+    cap_per_gold: int = Field(30, ge=0, description="Most rows with the same gold (0: no cap).")
+
+    @model_validator(mode="after")
+    def _repeats_only_in_full(self) -> Self:
+        if self.perturbations > 1 and self.tier != "full":
+            raise ValueError(
+                "--perturbations asks questions again, which tells their answer to whoever sees "
+                "several rows; add --tier full"
+            )
+        return self
 
     @field_validator("relations")
     @classmethod
@@ -100,12 +116,3 @@ class PropertyOptions(ProbeOptions):
                     f"{', '.join(WORDED)}; a negation is asked about as its relation is"
                 )
         return tuple(dict.fromkeys(relations))
-
-
-class ExceptionOptions(PropertyOptions):
-    """Options of property_conjunction_but_not, of which there are more questions."""
-
-    perturbations: int = Field(
-        5, ge=1, le=50, description="Times that a question is asked, with other distractors."
-    )
-    cap_per_gold: int = Field(40, ge=0, description="Most rows with the same gold (0: no cap).")

@@ -13,18 +13,21 @@ import numpy as np
 
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import named_clusters, plan_rows
 from builders.lexicons import ConceptNetFirst, conceptnet_first
-from builders.properties.options import WORDED, ExceptionOptions, PropertyOptions
+from builders.properties.options import WORDED, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, joined, lines_of
+from kbprobe.format.items import Coded
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.properties.facts import Evidence
+    from builders.properties.items import PropertyLayout
     from builders.properties.rows import Askable, PropertyChoices
 
 
@@ -33,12 +36,18 @@ def open_sources(options: PropertyOptions) -> ConceptNetFirst:
     return conceptnet_first(options.conceptnet, options.wordnet)
 
 
+UNREVIEWED = "unreviewed_property"
+
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
     "question_fields": ("properties", "relation_1", "object_1", "relation_2", "object_2"),
     "choice_fields": ("concept",),
     "controls": (NO_LANGUAGE, PERTURBED),
     "paper": "olmpics",
+    "flags": {
+        UNREVIEWED: "no editor has listed what kinds of things may have one of the properties: "
+        "statistics decide what lacks it",
+    },
 }
 
 
@@ -54,7 +63,7 @@ def property_conjunction(
     return _plan(sources, options, evidence, askable, both=True, rng=rng)
 
 
-@probe("property_conjunction_but_not", options=ExceptionOptions, **_DECLARED)
+@probe("property_conjunction_but_not", options=PropertyOptions, **_DECLARED)
 def property_conjunction_but_not(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
@@ -62,7 +71,7 @@ def property_conjunction_but_not(
     from builders.properties.rows import exceptions
 
     evidence = _evidence(sources, options)
-    askable = exceptions(evidence, options.cap_per_gold, rng.child("questions"))
+    askable = exceptions(evidence, rng.child("questions"))
     return _plan(sources, options, evidence, askable, both=False, rng=rng)
 
 
@@ -96,7 +105,8 @@ def _plan(
     from builders.properties.rows import PropertyPairs
 
     dropped = DropLog(evidence.dropped)
-    rows, split = _drawn(sources.conceptnet, options, evidence, askable, dropped, rng)
+    flags = _flags(evidence, askable)
+    rows, split = _drawn(sources.conceptnet, options, evidence, askable, flags, dropped, both, rng)
     dropped.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
     lines, fact = np.unique(rows.line, return_inverse=True)
     asking = lines_of(askable[0], lines)
@@ -117,11 +127,27 @@ def _plan(
         families=(options.contrast,),
         relation=layout.relation,
         concept=nodes[:, 0],
+        cluster=_clusters(layout, layout.question[fact], split),
         facts=layout.facts,
         question=layout.question[fact],
         fact=fact,
         choice_hops=1,
+        flags=flags.take(rows.line),
         dropped=dropped,
+    )
+
+
+def _flags(evidence: Evidence, askable: Askable) -> Flags:
+    pairs, _ = askable
+    reviewed = evidence.reviewed[pairs.first] & evidence.reviewed[pairs.second]
+    return Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed)
+
+
+def _clusters(layout: PropertyLayout, question: Ints, split: Ints) -> Coded:
+    """Rows of a split that ask the same form a cluster: they share no choice."""
+    names = layout.question_names
+    return named_clusters(
+        [f"{names[at]} ({SPLITS[part]})" for at, part in zip(question, split, strict=True)]
     )
 
 
@@ -130,48 +156,69 @@ def _drawn(
     options: PropertyOptions,
     evidence: Evidence,
     askable: Askable,
+    flags: Flags,
     dropped: DropLog,
+    both: bool,
     rng: RandomGenerator,
 ) -> tuple[PropertyChoices, Ints]:
     """Draw all rows, split by split; return them, and their splits."""
-    from builders.properties.items import look_classes
-    from builders.properties.rows import draw, repeated, split_concepts, with_both
+    from builders.properties.items import frequencies, look_classes
+    from builders.properties.rows import (
+        asked_once,
+        capped,
+        draw,
+        levelled,
+        split_concepts,
+        with_both,
+    )
 
     asking, sides = askable
-    possible = with_both(sides, asking.gold.size)
-    dropped.keep("questions without two kinds of distractors", possible)
+    left = with_both(sides, asking.gold.size)
+    dropped.keep("questions without two kinds of distractors", left)
+    left[left] = flags.take(left).of_tier(options.tier, dropped)
     splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
-    near = lines_of(sides, splits[asking.gold[sides.row]] == splits[sides.node])
-    left = with_both(near, asking.gold.size)
-    dropped.drop("questions whose distractors are in another split", possible & ~left)
-    row, near = repeated(
-        lines_of(near, left[near.row]),
-        options.perturbations,
-        options.choices // 2,
-        rng.child("copies"),
-    )
-    gold = asking.gold[row]
-    lines = np.arange(row.size, dtype=np.int64)
-    if options.cap_per_gold:
-        lines = np.flatnonzero(first_of_each(gold, options.cap_per_gold, rng.child("cap"), lines))
-    classes = look_classes(conceptnet, evidence.concept) if options.sampling == "balanced" else None
-    drawn = joined(
-        [
-            draw(
-                gold,
-                lines[splits[gold[lines]] == split],
-                near,
-                options.choices - 1,
-                classes,
-                rng.child("split", split),
-            )
-            for split in range(len(SPLITS))
-        ]
-    )
-    drawn = drawn._replace(line=row[drawn.line])
-    asked, made = np.zeros((2, asking.gold.size), dtype=np.bool_)
-    asked[row[lines]] = True
-    made[drawn.line] = True
-    dropped.drop("questions beyond --cap-per-gold", left & ~asked)
-    dropped.drop("questions whose distractors cannot be balanced", asked & ~made)
-    return drawn, splits[asking.gold[drawn.line]]
+    near = lines_of(sides, left[sides.row] & (splits[asking.gold[sides.row]] == splits[sides.node]))
+    together = with_both(near, asking.gold.size)
+    dropped.drop("questions whose distractors are in another split", left & ~together)
+    labels, favour = None, np.ones(splits.size)
+    frequency = frequencies(conceptnet, evidence)
+    if options.sampling == "balanced" and both:
+        labels = look_classes(conceptnet, evidence)
+    elif options.sampling == "balanced":
+        # What has both properties is often a common word: so is then the gold.
+        labels, favour = np.arange(splits.size), np.exp(frequency)
+    parts = []
+    for split, _ in enumerate(SPLITS):
+        here = rng.child("split", split)
+        line, mine = asked_once(
+            asking,
+            np.flatnonzero(together & (splits[asking.gold] == split)),
+            near,
+            options.choices // 2,
+            options.cap_per_question,
+            options.perturbations,
+            favour,
+            here.child("rows"),
+        )
+        gold, rows = asking.gold[line], np.arange(line.size, dtype=np.int64)
+        if options.cap_per_gold:
+            rows = rows[first_of_each(gold, options.cap_per_gold, here.child("cap"), rows)]
+        asked = np.stack([asking.first[line[rows]], asking.second[line[rows]]], axis=1)
+        relations = evidence.relation[asked] // 2
+        rows = rows[capped(relations, options.max_share, here.child("share"))]
+        drawn = draw(
+            gold,
+            rows,
+            mine,
+            options.choices - 1,
+            labels,
+            here,
+        )
+        if options.sampling == "balanced" and not both:
+            shown = np.concatenate([gold[drawn.line][:, None], drawn.nodes], axis=1)
+            drawn = lines_of(drawn, levelled(shown, frequency, here.child("level")))
+        dropped["questions beyond the caps"] += line.size - rows.size
+        dropped["questions whose distractors cannot be balanced"] += rows.size - drawn.line.size
+        parts.append(drawn._replace(line=line[drawn.line]))
+    rows_made = joined(parts)
+    return rows_made, splits[asking.gold[rows_made.line]]

@@ -13,16 +13,25 @@ from builders.engine.draw.balanced import (
     first_of_each,
     ranks_within,
 )
-from builders.properties.facts import PLACE, Evidence
+from builders.properties.contrast import EVENTS
+from builders.properties.facts import Evidence
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, joined, lines_of, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges, sorted_unique
+from kbprobe.columns import positions
 from kbprobe.rng import RandomGenerator
-
-OVERSAMPLING = 12
-"""Questions looked at for a gold of property_conjunction_but_not, in multiples of its cap."""
 
 ROUNDS = 8
 """How often rows whose gold is not a distractor often enough are dropped, and the rest redrawn."""
+
+EXCESS, RARE_EXCESS = 1.5, 1.5
+"""A label may be gold this many times as often as its uses as a distractor allow; where every
+concept is a label of its own, numbers are small."""
+
+NEITHER = 24
+"""Concepts without either property that are looked at for a row."""
+
+FEW = 60
+"""Up to this many properties asked about, no relation is held to its share."""
 
 
 class PropertyPairs(NamedTuple):
@@ -68,7 +77,7 @@ def conjunctions(evidence: Evidence) -> Askable:
     need not be true.
     """
     gold, first, second = pairs = _pairs(evidence)
-    which, concept = np.nonzero(evidence.said.T)
+    concept, which = np.nonzero(evidence.plausible)
     holders = _ragged(which, concept, evidence.relation.size)
     return pairs, Sides.of(
         _having(holders, gold, first, second, evidence.lacks),
@@ -76,58 +85,63 @@ def conjunctions(evidence: Evidence) -> Askable:
     )
 
 
-def exceptions(evidence: Evidence, cap: int, rng: RandomGenerator) -> Askable:
+def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     """What has the first but not the second.
 
-    The gold has the first by a firm edge (one property carries the whole answer) and lacks the
-    second. Distractors are sure to have the second, which alone makes them wrong. Those of side 0
-    have the first as well, if only by a single edge; those of side 1 lack it.
+    The gold is sure to have the first property, and lacks the second. Distractors of side 0 have
+    both, the second for sure; those of side 1 have neither. So who knows but one half of the
+    question is left with two choices.
 
-    Args:
-        evidence: what has what.
-        cap: most questions for a gold that will be asked; 0: no bound.
-        rng: chance, to choose among more.
+    Where statistics tell what lacks a property, the gold has the first by a firm edge.
     """
-    size = evidence.relation.size
-    sure, (owner, has) = evidence.sure, np.nonzero(evidence.said)
+    size, sure = evidence.relation.size, evidence.sure
+    owner, has = np.nonzero(evidence.plausible)
     line, first = _ragged(owner, has, evidence.concept.size).expand(sure.concept)
     second = sure.property[line]
     # What is itself a negation cannot be denied in plain words.
     fits = (evidence.relation[second] % 2 == 0) & (evidence.relation[first] % 2 == 0)
     fits &= evidence.object[first] != evidence.object[second]
+    # Of a thing nobody would deny what is said of events.
+    event = np.isin(np.array(evidence.relation_names)[evidence.relation], EVENTS)
+    fits &= event[first] | ~event[second]
     key, holder = (first * size + second)[fits], sure.concept[line[fits]]
     asked = sorted_unique(key)
     both = _ragged(np.searchsorted(asked, key), holder, asked.size)
 
-    firm = sure.weight >= evidence.rules.min_weight_firm
-    firm_holders = _ragged(sure.property[firm], sure.concept[firm], size)
-    line, gold = firm_holders.expand(asked // size)
+    firm = evidence.reviewed[sure.property] | (sure.weight >= evidence.rules.min_weight_firm)
+    holders = _ragged(sure.property[firm], sure.concept[firm], size)
+    line, gold = holders.expand(asked // size)
     fits = evidence.lacks[gold, asked[line] % size]
     line, gold = line[fits], gold[fits]
-    if cap:
-        keep = first_of_each(gold, OVERSAMPLING * cap, rng, asked[line])
-        line, gold = line[keep], gold[keep]
     pairs = PropertyPairs(gold, asked[line] // size, asked[line] % size)
-    nobody = np.full(gold.size, -1, dtype=np.int64)
-    holders = _ragged(sure.property, sure.concept, size)
-    only = _having(holders, nobody, pairs.second, pairs.first, evidence.lacks)
-    return pairs, Sides.of(both.expand(line), only)
+
+    row = np.repeat(np.arange(gold.size, dtype=np.int64), 2 * NEITHER)
+    nth = np.tile(np.arange(2 * NEITHER, dtype=np.int64), gold.size)
+    chance = rng.uniform(gold[row], pairs.first[row], pairs.second[row], nth)
+    able = sorted_unique(sure.concept)
+    node = able[(chance * able.size).astype(np.int64)]
+    # Half of them share something else with the gold, and are not as easily told from it.
+    own = _ragged(sure.concept, sure.property, evidence.concept.size)
+    near = np.flatnonzero(nth < NEITHER)
+    shared = _one_of(own, gold[row[near]], chance[near])
+    again = rng.child("akin").uniform(gold[row[near]], shared, pairs.second[row[near]], nth[near])
+    node[near] = _one_of(_ragged(sure.property, sure.concept, size), shared, again)
+    row, node = np.divmod(sorted_unique(row * evidence.concept.size + node), evidence.concept.size)
+    fits = evidence.lacks[node, pairs.first[row]] & evidence.lacks[node, pairs.second[row]]
+    return pairs, Sides.of(both.expand(line), (row[fits], node[fits]))
 
 
 def _pairs(evidence: Evidence) -> PropertyPairs:
-    """Every concept with every two of the properties that it is sure to have.
-
-    Two places count only by edges of `Rules.min_weight_loose` or more.
-    """
-    concept, owned, weight = evidence.sure
-    heavy = weight >= evidence.rules.min_weight_loose
+    """Every concept with every two of the properties that it is sure to have."""
+    concept, owned = evidence.sure.concept, evidence.sure.property
     after = np.searchsorted(concept, concept, side="right")
     line = np.arange(concept.size, dtype=np.int64)
     one = np.repeat(line, after - line - 1)
     other = ragged_ranges(line + 1, after - line - 1)
-    place = np.array(evidence.relation_names)[evidence.relation[owned]] == PLACE
     fits = evidence.object[owned[one]] != evidence.object[owned[other]]
-    fits &= ~(place[one] & place[other]) | (heavy[one] & heavy[other])
+    # A word of two kinds is mostly one of two senses: gin, the drink and the game.
+    kinds = np.array(evidence.relation_names)[evidence.relation] == "IsA"
+    fits &= ~(kinds[owned[one]] & kinds[owned[other]])
     one, other = one[fits], other[fits]
     return PropertyPairs(concept[one], owned[one], owned[other])
 
@@ -137,6 +151,11 @@ def _having(holders: Graph, gold: Ints, has: Ints, lacked: Ints, lacks: Bools) -
     row, node = holders.expand(has)
     fits = lacks[node, lacked[row]] & (node != gold[row])
     return row[fits], node[fits]
+
+
+def _one_of(graph: Graph, nodes: Ints, chance: Floats) -> Ints:
+    """Return one neighbour of each node, which has some; ``chance`` is from 0 to 1."""
+    return graph.indices[graph.indptr[nodes] + (chance * graph.degrees[nodes]).astype(np.int64)]
 
 
 def _ragged(owner: Ints, member: Ints, owners: int) -> Graph:
@@ -174,35 +193,105 @@ def split_concepts(
     return splits
 
 
-def repeated(sides: Sides, times: int, each: int, rng: RandomGenerator) -> tuple[Ints, Sides]:
-    """Ask questions several times, each time with other candidates.
+def asked_once(
+    pairs: PropertyPairs,
+    lines: Ints,
+    sides: Sides,
+    each: int,
+    most: int,
+    copies: int,
+    favour: Floats,
+    rng: RandomGenerator,
+) -> tuple[Ints, Sides]:
+    """Divide the candidates of a question among the rows that ask it.
 
-    The candidates of the side that has more are divided among the copies, so that no two copies
-    show the same choices. Those of the other side are divided too if there are enough, else all
-    copies share them.
+    A question may have several golds. A choice that stood in several of its rows would be no gold,
+    as a gold is gold of all it stands in: so no choice stands in two.
 
     Args:
-        sides: the candidates, of questions that have some on both sides.
-        times: most copies of a question.
-        each: how many candidates of one side a copy needs at most.
-        rng: divides the candidates.
+        pairs: the questions with their golds.
+        lines: which of them may be asked.
+        sides: their candidates, of which no two lines of a question differ but for their golds.
+        each: how many candidates of one side a row needs at most.
+        most: most rows of a question.
+        copies: most rows of a question and gold.
+        favour: (concepts,) how much likelier each is to be the gold, where there are several.
+        rng: chooses among golds, and divides the candidates.
 
     Returns:
-        For each copy the question, ascending; and the candidates, whose rows are copies.
+        For each row its line, ascending; and the candidates, with numbers of rows.
     """
-    cell = sides.row * 2 + sides.side
-    order = np.lexsort((rng.bits(cell, sides.node), cell))
-    sides, cell = lines_of(sides, order), cell[order]
-    count = np.bincount(cell, minlength=2 * (int(sides.row.max(initial=-1)) + 1)).reshape(-1, 2)
-    copies = np.clip(count.max(axis=1) // each, 1, times)
-    copies[count.min(axis=1) == 0] = 0
-    question = np.repeat(np.arange(copies.size, dtype=np.int64), copies)
-    mine = copies[sides.row]
-    divided = count.ravel()[cell] >= mine * each
-    line = np.repeat(np.arange(cell.size, dtype=np.int64), np.where(divided, 1, mine))
-    copy = np.where(divided[line], ranks_within(cell)[line] % mine[line], ranks_within(line))
-    first = np.cumsum(copies) - copies
-    return question, lines_of(sides, line)._replace(row=first[sides.row[line]] + copy)
+    question = np.full(pairs.gold.size, -1, dtype=np.int64)
+    together = np.stack([pairs.first[lines], pairs.second[lines]])
+    question[lines] = np.unique(together, axis=1, return_inverse=True)[1].ravel()
+    sides = lines_of(sides, question[sides.row] >= 0)
+    # The candidates of each question and side, in random order.
+    span = int(sides.node.max(initial=0)) + 1
+    key = (question[sides.row] * 2 + sides.side) * span + sides.node
+    distinct = sorted_unique(key)
+    cell = distinct // span
+    order = np.lexsort((rng.child("divide").bits(distinct), cell))
+    rank = np.empty_like(order)
+    rank[order] = ranks_within(cell[order])
+    count = np.bincount(cell, minlength=2 * (int(question.max(initial=-1)) + 1)).reshape(-1, 2)
+    room = np.minimum(count.min(axis=1) // each, most)
+    # The rows of each question: first every gold once, in random order.
+    line = np.repeat(lines, copies)
+    nth = ranks_within(line)
+    race = -np.log(rng.uniform(pairs.gold[line], line, nth)) / favour[pairs.gold[line]]
+    order = np.lexsort((race, nth, question[line]))
+    line = line[order]
+    place = ranks_within(question[line])
+    kept = place < room[question[line]]
+    line, place = line[kept], place[kept]
+    rows = np.bincount(question[line], minlength=room.size)
+    # Its candidates are divided among them in turn.
+    turn = rank[np.searchsorted(distinct, key)] % np.maximum(rows[question[sides.row]], 1)
+    order = np.argsort(line * (most + 1) + place)
+    line, place = line[order], place[order]
+    row = positions(line * (most + 1) + place, sides.row * (most + 1) + turn)
+    return line, lines_of(sides._replace(row=row), row >= 0)
+
+
+def levelled(choices: Ints, frequency: Floats, rng: RandomGenerator) -> Bools:
+    """Mark rows to keep for the gold to be equally often the first by frequency, the second, ...
+
+    Args:
+        choices: (rows, K) concepts, the gold first.
+        frequency: of every concept.
+        rng: chooses the rows to drop.
+    """
+    shown = frequency[choices]
+    rank = (shown[:, :1] > shown[:, 1:]).sum(axis=1)
+    # Of equals, every other one counts as less.
+    equal = (shown[:, :1] == shown[:, 1:]).sum(axis=1)
+    rank += (equal + np.arange(len(rank)) % 2) // 2
+    count = np.bincount(rank, minlength=choices.shape[1])
+    return first_of_each(rank, int(count.min()), rng, np.arange(rank.size, dtype=np.int64))
+
+
+def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
+    """Mark the rows to keep for no relation to have more than a share of the properties.
+
+    Args:
+        relations: (rows, 2) the relations of each row's properties.
+        share: most of one relation, of all.
+        rng: chooses among rows with the same number of properties of the relation.
+    """
+    kept = np.arange(len(relations))
+    while kept.size:
+        times = np.bincount(relations[kept].ravel())
+        most = int(times.argmax())
+        if times[most] <= max(share * 2 * kept.size, FEW):
+            break
+        own = np.count_nonzero(relations[kept] == most, axis=1)
+        order = np.lexsort((rng.bits(kept), -own))
+        left = times[most] - np.cumsum(own[order])
+        enough = left <= np.maximum(share * 2 * (kept.size - 1 - np.arange(kept.size)), FEW)
+        kept = np.sort(kept[order[int(enough.argmax()) + 1 :]])
+    marked = np.zeros(len(relations), dtype=np.bool_)
+    marked[kept] = True
+    return marked
 
 
 def draw(
@@ -210,21 +299,21 @@ def draw(
     rows: Ints,
     sides: Sides,
     distractors: int,
-    classes: Ints | None,
+    labels: Ints | None,
     rng: RandomGenerator,
 ) -> PropertyChoices:
     """Choose the distractors of some questions of one split, evenly from both sides.
 
     Balanced candidates (:func:`builders.engine.draw.balanced.draw_balanced`) with one group for
-    each distractor of a row, and with classes of concepts as labels.
+    each distractor of a row.
 
     Args:
         gold: the gold of each question.
         rows: the questions to draw for, ascending.
         sides: the candidates.
         distractors: how many each row needs.
-        classes: a class for each concept: none is gold more often than in one of K of the choices
-            that show it. None: all candidates alike.
+        labels: what is balanced, of each concept: no label is much oftener gold than in one of K of
+            the choices that show it. None: all candidates are alike.
         rng: the random generator.
 
     Returns:
@@ -240,18 +329,19 @@ def draw(
     nth = rng.child("slot").below(np.maximum(places, 1), rows[row], sides.node)
     place = np.where(side == 0, nth, distractors - 1 - nth)
     found = Candidates(row, sides.node, place).take(places > 0)
-    if classes is None:
+    if labels is None:
         drawn = draw_uniform(found, np.arange(rows.size, dtype=np.int64), distractors, rng)
     else:
+        excess = EXCESS if sorted_unique(labels).size < labels.size else RARE_EXCESS
         drawn = draw_balanced(
             found,
             gold[rows],
-            classes.size,
+            labels.size,
             distractors,
             0,
             rng,
-            labels=classes,
-            excess=1.0,
+            labels=labels,
+            excess=excess,
             rounds=ROUNDS,
         )
     whole = (drawn.nodes >= 0).all(axis=1)

@@ -19,8 +19,9 @@ from builders.english.nouns import Nouns
 from builders.lexicons import ConceptNetFirst
 from builders.properties.facts import SENSITIVE, TOO_GENERAL, VAGUE
 from builders.properties.items import PropertyForms
+from builders.properties.kinds import reviewed_kinds
 from builders.properties.options import ASKED, WORDED, PropertyOptions
-from builders.properties.probes import _drawn, _evidence
+from builders.properties.probes import _drawn, _evidence, _flags
 from builders.properties.rows import Askable, conjunctions, exceptions
 from kb_cache.conceptnet.load import load_conceptnet
 from kb_cache.wordnet.load import load_wordnet
@@ -63,6 +64,8 @@ class Reading:
     def __init__(self, conceptnet: str) -> None:
         self.sources = ConceptNetFirst(load_conceptnet(conceptnet), load_wordnet())
         self.stated: dict[str, dict[tuple[int, int], float]] = {}
+        self._lemmas: dict[int, set[int]] | None = None
+        self._named: dict[int, set[int]] = {}
         cn = self.sources.conceptnet
         self._texts = cn.concepts["text"].to_pylist()
         for name in cn.relation_names:
@@ -99,10 +102,30 @@ class Reading:
             self.says(one, relation, target) for one in {concept, *self.kinds_of(concept)}
         )
 
-    def holds(self, concept: int, relation: str, target: int) -> bool:
-        """Said, and not denied."""
-        said = self.says(concept, relation, target)
-        return said and not self.denied(concept, relation, target)
+    def supported(self, concept: int, relation: str, target: int, least: float = 0.0) -> bool:
+        """Said of the concept or of what WordNet calls it; or WordNet calls it the target."""
+        above = self.called(concept)
+        if relation == "IsA" and target in above:
+            return True
+        said = self.stated[relation]
+        return any(said.get((one, target), -1.0) >= least for one in {concept, *above})
+
+    def called(self, concept: int) -> set[int]:
+        """What WordNet calls a concept, in any of its senses as a noun."""
+        wordnet = self.sources.wordnet
+        if self._lemmas is None:
+            self._lemmas, self._named = {}, {}
+            texts = [text.lower() for text in wordnet.lemma_texts().to_pylist()]
+            ids = self.sources.conceptnet.lookup(texts).tolist()
+            for number, synset in zip(ids, wordnet.senses["synset"].to_pylist(), strict=True):
+                if number >= 0:
+                    self._lemmas.setdefault(number, set()).add(synset)
+                    self._named.setdefault(synset, set()).add(number)
+        found: set[int] = set()
+        for synset in self._lemmas.get(concept, ()):
+            for above in [synset, *wordnet.isa.walk([synset]).node.tolist()]:
+                found |= self._named.get(above, set())
+        return found - {concept}
 
     def denied(self, concept: int, relation: str, target: int) -> bool:
         """Denied by two volunteers or more, and by no fewer than say it."""
@@ -123,17 +146,17 @@ Drawn = Iterator[tuple[int, tuple[str, int], tuple[str, int], list[int]]]
 
 
 def drawn(sources: ConceptNetFirst, name: str) -> Drawn:
-    """Gold, first property, second property, and distractors of every tenth row."""
+    """Gold, first property, second property, and distractors of every tenth clean row."""
     options = find_probe(name).options.parse({}, name)
     assert isinstance(options, PropertyOptions)
     rng = RandomGenerator.of(3, name)
     evidence = _evidence(sources, options)
     askable: Askable = (
-        conjunctions(evidence)
-        if name == BOTH
-        else exceptions(evidence, options.cap_per_gold, rng.child("questions"))
+        conjunctions(evidence) if name == BOTH else exceptions(evidence, rng.child("questions"))
     )
-    rows, _ = _drawn(sources.conceptnet, options, evidence, askable, DropLog(), rng)
+    flags = _flags(evidence, askable)
+    both = name == BOTH
+    rows, _ = _drawn(sources.conceptnet, options, evidence, askable, flags, DropLog(), both, rng)
     gold, first, second = (column[rows.line] for column in askable[0])
 
     def spelled(which: int) -> tuple[str, int]:
@@ -150,20 +173,19 @@ def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent
     for gold, first, second, nodes in drawn(reading.sources, BOTH):
         seen += 1
         for relation, target in (first, second):
-            least = 3 if relation in ("IsA", "HasProperty") else 2
-            assert reading.stated[relation][gold, target] >= least
-        if first[0] == second[0] == "AtLocation":
-            assert min(reading.stated["AtLocation"][gold, one[1]] for one in (first, second)) >= 3
-        sides = set()
-        for node in nodes:
-            assert node != gold
-            has = [reading.holds(node, *one) for one in (first, second)]
-            assert sum(has) == 1
-            side = has.index(False)
-            assert reading.lacks(node, *(first, second)[side])
-            sides.add(side)
-        assert sides == {0, 1}
-    assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
+            assert reading.supported(gold, relation, target, least=2.0)
+        assert not first[0] == second[0] == "IsA"
+        # Who knows but one of the properties is left with the gold and one distractor.
+        assert len(nodes) == 2
+        assert gold not in nodes
+        assert any(
+            reading.supported(one, *first)
+            and reading.lacks(one, *second)
+            and reading.supported(other, *second)
+            and reading.lacks(other, *first)
+            for one, other in (nodes, nodes[::-1])
+        )
+    assert seen > {MINIATURE: 3, SAMPLE: 50}[extent]
 
 
 def test_exceptions_have_the_first_property_and_not_the_second(
@@ -172,22 +194,54 @@ def test_exceptions_have_the_first_property_and_not_the_second(
     seen = 0
     for gold, first, second, nodes in drawn(reading.sources, EXCEPT):
         seen += 1
-        assert reading.stated[first[0]][gold, first[1]] >= 4
+        assert reading.supported(gold, *first, least=2.0)
         assert reading.lacks(gold, *second)
         assert not second[0].startswith("Not")
-        tempting = 0
-        for node in nodes:
-            # Having the second property is what makes a distractor wrong.
-            assert reading.stated[second[0]][node, second[1]] >= 2
-            has = reading.holds(node, *first)
-            assert has or reading.lacks(node, *first)
-            tempting += has
-        assert tempting == 1
-    assert seen > {MINIATURE: 30, SAMPLE: 300}[extent]
+        # One distractor has both properties and one neither: half of the question is not enough.
+        assert len(nodes) == 2
+        assert any(
+            reading.supported(both, *first)
+            and reading.supported(both, *second, least=2.0)
+            and reading.lacks(neither, *first)
+            and reading.lacks(neither, *second)
+            for both, neither in (nodes, nodes[::-1])
+        )
+    assert seen > {MINIATURE: 10, SAMPLE: 200}[extent]
+
+
+def test_lists_of_kinds_name_synsets_of_wordnet() -> None:
+    known = set(load_wordnet().synsets["name"].to_pylist())
+    named = {
+        name for kinds in reviewed_kinds().values() for name in kinds.below | kinds.except_below
+    }
+    assert len(named) > 300
+    assert not named - known
+    assert {relation for relation, _ in reviewed_kinds()} <= set(WORDED)
 
 
 @EACH
-def test_triples_are_edges_of_the_gold(
+def test_clean_asks_about_reviewed_properties_alone(
+    conceptnet: str, default: dict[str, Built], name: str
+) -> None:
+    assert not any(row["flags"] for rows in rows_of(default[name]).values() for row in rows)
+    full = built(conceptnet, name, tier="full")
+    flagged = [row for rows in rows_of(full).values() for row in rows if row["flags"]]
+    assert {flag for row in flagged for flag in row["flags"]} == {"unreviewed_property"}
+    assert full.manifest["counts"]["rows"] > default[name].manifest["counts"]["rows"]
+
+
+@EACH
+def test_a_question_is_asked_with_other_choices_each_time(
+    default: dict[str, Built], name: str
+) -> None:
+    for rows in rows_of(default[name]).values():
+        shown = Counter((row["cluster"], node) for row in rows for node in row["choice_nodes"])
+        assert max(shown.values()) == 1
+        assert len({(row["cluster"], row["concept"]) for row in rows}) == len(rows)
+
+
+@EACH
+def test_triples_are_edges_of_the_gold_or_of_its_kind(
     reading: Reading, default: dict[str, Built], name: str
 ) -> None:
     rows = [row for split in rows_of(default[name]).values() for row in split]
@@ -195,12 +249,12 @@ def test_triples_are_edges_of_the_gold(
                     for end in ("subject", "object")})  # fmt: skip
     number = dict(zip(terms, reading.sources.conceptnet.lookup(terms).tolist(), strict=True))
     for row in rows:
-        assert len(row["triples"]) in ((2,) if name == BOTH else (1, 2))
-        relations = row["relation"].split("+")
-        for triple, relation in zip(row["triples"], relations, strict=False):
-            assert triple["relation"] == relation
-            assert (number[triple["subject"]], number[triple["object"]]) in reading.stated[relation]
-        assert row["triples"][0]["subject"] == row["concept"]
+        assert {one["relation"] for one in row["triples"]} <= {"IsA", *row["relation"].split("+")}
+        assert row["concept"] in {one["subject"] for one in row["triples"]}
+        for triple in row["triples"]:
+            ends = number[triple["subject"]], number[triple["object"]]
+            called = triple["relation"] == "IsA" and ends[1] in reading.called(ends[0])
+            assert called or ends in reading.stated[triple["relation"]]
 
 
 @EACH
@@ -216,20 +270,20 @@ def test_splits_share_no_concept_and_mix_relations_alike(
         mixes.append({one: count / sum(counts.values()) for one, count in counts.items()})
     # Total variation: the share of properties that would have to be exchanged.
     names = mixes[0].keys() | mixes[1].keys()
-    bound = {MINIATURE: 0.2, SAMPLE: 0.12}[extent]
+    bound = {MINIATURE: 0.5, SAMPLE: 0.2}[extent]  # Train has few rows.
     assert sum(abs(mixes[0].get(one, 0) - mixes[1].get(one, 0)) for one in names) / 2 < bound
 
 
 @EACH
 def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
     done = default[name]
-    least = {MINIATURE: 400, SAMPLE: {BOTH: 4_483, EXCEPT: 3_000}[name]}
+    least = {MINIATURE: {BOTH: 10, EXCEPT: 60}[name], SAMPLE: {BOTH: 600, EXCEPT: 2_500}[name]}
     assert done.manifest["counts"]["rows"] >= least[extent]
     for rows in rows_of(done).values():
         golds = Counter(row["choice_nodes"][row["answer"]] for row in rows)
-        assert max(golds.values()) <= {BOTH: 70, EXCEPT: 40}[name]
-        questions = Counter((row["question"], tuple(sorted(row["choice_nodes"]))) for row in rows)
-        assert max(questions.values()) == 1
+        assert max(golds.values()) <= 30
+    if extent == MINIATURE:
+        return
     audit = done.manifest["audit"]
     assert audit["flags"] == []
     assert abs(audit["baselines"]["choice-only model"]["all"]["accuracy"] - 1 / 3) <= 0.05
@@ -242,15 +296,19 @@ def test_unfit_terms_are_not_shown(default: dict[str, Built], name: str) -> None
             terms = {*row["choice_nodes"], *(one["object"] for one in row["triples"])}
             assert not any(SENSITIVE & set(term.split()) for term in terms)
             assert not TOO_GENERAL & set(row["choice_nodes"])
+            sources = {one["subject"] for one in row["triples"]}
             for triple in row["triples"]:
-                assert triple["object"] not in VAGUE.get(triple["relation"], ())
+                pair = triple["relation"], triple["object"]
+                if pair[0] == "IsA" and pair[1] in sources:
+                    continue  # Why the gold has what is said of its kind.
+                assert pair in reviewed_kinds() or pair[1] not in VAGUE.get(pair[0], ())
 
 
 @EACH
 def test_questions_of_more_choices(conceptnet: str, name: str, extent: str) -> None:
-    # property_conjunction_but_not has next to none with four distractors.
-    for choices in {MINIATURE: (4,), SAMPLE: (4, 5)}[extent]:
-        splits = rows_of(built(conceptnet, name, choices=choices))
+    # There are next to none with more distractors.
+    for choices in {MINIATURE: (), SAMPLE: (4,)}[extent]:
+        splits = rows_of(built(conceptnet, name, choices=choices, tier="full"))
         rows = [row for split in splits.values() for row in split]
         assert {len(set(row["choice_nodes"])) for row in rows} == {choices}
 
@@ -262,8 +320,8 @@ def test_a_cap_and_uniform_sampling(conceptnet: str) -> None:
 
 
 def test_without_contrast_more_can_be_asked(conceptnet: str, default: dict[str, Built]) -> None:
-    loose = built(conceptnet, BOTH, contrast="none", train_rows=0, perturbations=1)
-    strict = built(conceptnet, BOTH, train_rows=0, perturbations=1)
+    loose = built(conceptnet, BOTH, contrast="none", train_rows=0, tier="full")
+    strict = built(conceptnet, BOTH, train_rows=0, tier="full")
     assert loose.manifest["counts"]["rows"] > 1.5 * strict.manifest["counts"]["rows"]
 
 
@@ -280,8 +338,10 @@ def test_what_options_refuse(conceptnet: str) -> None:
         model.parse({"relations": ("UsdFor",)}, BOTH)
     with pytest.raises(UsageError, match="--choices"):
         model.parse({"choices": 2}, BOTH)
+    with pytest.raises(UsageError, match="--tier full"):
+        model.parse({"perturbations": 2}, BOTH)
     with pytest.raises(UsageError, match="no question is left to ask"):
-        built(conceptnet, BOTH, min_weight_loose=10_000, relations=("IsA",))
+        built(conceptnet, BOTH, min_weight=10_000, relations=("HasA",))
     with pytest.raises(UsageError, match="kb-cache fetch conceptnet"):
         built("never-fetched", BOTH)
 
@@ -328,12 +388,16 @@ def test_the_phrase_of_each_relation(conceptnet: str, relation: str) -> None:
     from jinja2 import Environment
 
     text = next(one.text for one in template.questions if one.id == "which")
-    properties = [[relation, wording.word(relation, term)], ["HasProperty", "red"]]
-    stem = Environment(autoescape=False).from_string(text).render(properties=properties)
-    assert stem == f"Which of these {phrase} and is often red?"
+
+    def asked(first: str, second: str, objects: list[str]) -> str:
+        fields = {f"object_{at}": one for at, one in enumerate(objects, 1)}
+        made = Environment(autoescape=False).from_string(text)
+        return made.render(properties=[[first, ""], [second, ""]], **fields)
+
+    worded = [wording.word(relation, term), wording.word("HasProperty", "red")]
+    assert asked(relation, "HasProperty", worded) == f"Which of these {phrase} and is often red?"
     for negated in (f"Not{relation}", relation):
-        properties = [["HasProperty", "red"], [negated, wording.word(relation, term)]]
-        stem = Environment(autoescape=False).from_string(text).render(properties=properties)
+        stem = asked("HasProperty", negated, ["often red", wording.word(negated, term)])
         assert "  " not in stem
         assert stem.count(" and ") == 1
 

@@ -1,0 +1,205 @@
+"""Of what kinds of things a property may be true: what an editor wrote down in ``kinds.yaml``.
+
+ConceptNet does not say what is false. For the properties that most is said of, a person has listed
+the kinds of things (synsets of WordNet) that may have them, generously. What is of none of these
+kinds lacks the property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from builders.properties.contrast import senses_of
+from kb_cache.conceptnet.types import ConceptNet
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Ints
+from kbprobe.columns import positions, single_chunk, to_numpy
+
+_FILE = resources.files("builders.properties") / "data" / "kinds.yaml"
+
+_INHERITED = resources.files("builders.properties") / "data" / "inherited.yaml"
+
+GROUPS = "groups"
+
+MAIN = 0.5
+"""A noun's first sense is its main one if it has this share of its uses in tagged texts."""
+
+
+@dataclass
+class Kinds:
+    """What may have a property.
+
+    Attributes:
+        below: synsets: these, and all that is a kind of them.
+        except_below: synsets that are left out again, with all that is a kind of them.
+        concepts: single concepts.
+        doubtful: concepts of which neither the property nor its absence is certain.
+    """
+
+    below: set[str] = field(default_factory=set)
+    except_below: set[str] = field(default_factory=set)
+    concepts: set[str] = field(default_factory=set)
+    doubtful: set[str] = field(default_factory=set)
+
+
+@cache
+def reviewed_kinds() -> Mapping[tuple[str, str], Kinds]:
+    """Return the kinds of every reviewed property: (relation, object) -> kinds."""
+    table = yaml.safe_load(_FILE.read_text("utf-8"))
+    groups: dict[str, str] = table.pop(GROUPS)
+    return {
+        (relation, str(target)): _kinds(listed, groups)
+        for relation, objects in table.items()
+        for target, listed in objects.items()
+    }
+
+
+def _kinds(listed: str, groups: Mapping[str, str]) -> Kinds:
+    allowed, _, doubtful = listed.partition("|")
+    kinds = Kinds(doubtful={term.replace("_", " ") for term in doubtful.split()})
+    for name in _flat(allowed, groups):
+        if name.startswith("-"):
+            kinds.except_below.add(name[1:])
+        elif "." in name:
+            kinds.below.add(name)
+        else:
+            kinds.concepts.add(name.replace("_", " "))
+    # What a group leaves out, a kind named beside it may bring back: "goods vehicle.n.01".
+    kinds.except_below -= kinds.below
+    return kinds
+
+
+def _flat(listed: str, groups: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names in a list, those of its groups among them."""
+    for name in listed.split():
+        if name in groups:
+            yield from _flat(groups[name], groups)
+        else:
+            yield name
+
+
+class Review(NamedTuple):
+    """What is known of pairs of a concept and a property by the lists.
+
+    Attributes:
+        reviewed: (properties,) marks properties that are listed.
+        possible: (concepts, properties) marks what may have a reviewed property, by a common sense
+            of the word.
+        doubtful: (concepts, properties) marks what an edge says, and a reader would not.
+        unknown: (concepts,) marks concepts that WordNet does not have.
+    """
+
+    reviewed: Bools
+    possible: Bools
+    doubtful: Bools
+    unknown: Bools
+
+
+def review(
+    conceptnet: ConceptNet,
+    wordnet: WordNet,
+    concepts: Ints,
+    properties: Sequence[tuple[str, str]],
+) -> Review:
+    """Compare concepts with the kinds that properties may be true of.
+
+    A property counts as reviewed if WordNet has all synsets of its list; versions differ.
+
+    Args:
+        conceptnet: where concepts are from.
+        wordnet: where kinds are from.
+        concepts: ids in ConceptNet.
+        properties: relation and object of each property; negations are never listed.
+    """
+    listed = reviewed_kinds()
+    number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
+    below = {
+        name: _with_all_below(wordnet, number[name])
+        for kinds in listed.values()
+        for name in kinds.below | kinds.except_below
+        if name in number
+    }
+    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(concepts)).to_pylist()
+    place = {text: at for at, text in enumerate(texts)}
+    place_of, synset = _nouns(wordnet, concepts, *senses_of(conceptnet, wordnet))
+    unknown = ~np.isin(concepts, senses_of(conceptnet, wordnet, every=True)[0])
+    reviewed = np.zeros(len(properties), dtype=np.bool_)
+    possible, dubious = np.zeros((2, concepts.size, len(properties)), dtype=np.bool_)
+    for column, name in enumerate(properties):
+        kinds = listed.get(name)
+        if kinds is None or not (kinds.below | kinds.except_below) <= below.keys():
+            continue
+        reviewed[column] = True
+        fits = np.zeros(len(wordnet), dtype=np.bool_)
+        for one in kinds.below:
+            fits |= below[one]
+        for one in kinds.except_below:
+            fits &= ~below[one]
+        named = [place[term] for term in kinds.concepts if term in place]
+        doubtful = [place[term] for term in kinds.doubtful if term in place]
+        possible[place_of[fits[synset]], column] = True
+        possible[named, column] = True
+        dubious[doubtful, column] = True
+    return Review(reviewed, possible, dubious, unknown)
+
+
+def _with_all_below(wordnet: WordNet, synset: int) -> Bools:
+    marked = np.zeros(len(wordnet), dtype=np.bool_)
+    marked[synset] = True
+    marked[wordnet.isa.reversed.walk([synset]).node] = True
+    return marked
+
+
+def _nouns(wordnet: WordNet, concepts: Ints, concept: Ints, synset: Ints) -> tuple[Ints, Ints]:
+    """Keep the nouns that some concepts name: places of the concepts, and synsets."""
+    place = positions(concepts, concept)
+    mine = (place >= 0) & (wordnet.pos_codes[synset] == POS.index("n"))
+    return place[mine], synset[mine]
+
+
+def members(
+    conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints
+) -> Iterator[tuple[tuple[str, str], str, Ints]]:
+    """Yield the properties that kinds pass on.
+
+    Yields:
+        Relation and object; the concept of which ConceptNet says it, "" where WordNet says it; and
+        the places, among ``concepts``, of those whose main sense is of such a kind.
+    """
+    number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
+    concept, synset = _main_senses(conceptnet, wordnet, concepts)
+    for relation, objects in yaml.safe_load(_INHERITED.read_text("utf-8")).items():
+        for target, parents in objects.items():
+            for parent, listed in parents.items():
+                kinds = _kinds(listed, {})
+                if not (kinds.below | kinds.except_below) <= number.keys():
+                    continue
+                fits = np.zeros(len(wordnet), dtype=np.bool_)
+                for name in kinds.below:
+                    fits |= _with_all_below(wordnet, number[name])
+                for name in kinds.except_below:
+                    fits &= ~_with_all_below(wordnet, number[name])
+                yield (relation, str(target)), parent, concept[fits[synset]]
+
+
+def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tuple[Ints, Ints]:
+    """The first noun of each concept that has `MAIN` of the uses of all its nouns."""
+    lemmas = pc.utf8_lower(wordnet.lemma_texts())
+    concept = positions(conceptnet.concepts["text"], lemmas)
+    synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
+    noun = (concept >= 0) & (wordnet.pos_codes[synset] == POS.index("n"))
+    count = to_numpy(wordnet.senses["count"])
+    total = np.bincount(concept[noun], count[noun], len(conceptnet))
+    first = noun & (to_numpy(wordnet.senses["number"]) == 1)
+    first &= count >= MAIN * total[concept]
+    place = positions(concepts, concept[first])
+    return place[place >= 0], synset[first][place >= 0]

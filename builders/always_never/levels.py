@@ -9,21 +9,17 @@ statements are shown to annotators; they are no labels.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from builders.always_never.pairs import Pool, said_of
+from builders.always_never.slots import Slots, Terms
 from builders.comparisons.objects import load_things
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS
 from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 from kbprobe.columns import single_chunk, to_numpy
-
-if TYPE_CHECKING:
-    from builders.always_never.candidates import Pool
-    from builders.always_never.slots import Slots, Terms
 
 LEVELS = 5
 """0: expected never to hold, 4: always."""
@@ -82,8 +78,6 @@ def support(pool: Pool, slots: Slots) -> tuple[Bools, Floats]:
         (subjects, objects) whether it is stated of what the subject is; and the share of the
         subject's kin of which it is stated.
     """
-    from builders.always_never.candidates import said_of
-
     above = _above(slots, pool.subjects)
     terms = sorted_unique(above.indices)
     more = said_of(slots, pool.family, terms, pool.objects)

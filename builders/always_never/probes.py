@@ -32,8 +32,8 @@ from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.always_never.candidates import Pool
     from builders.always_never.labels import Verdict
+    from builders.always_never.pairs import Pool
     from builders.always_never.slots import Slots
 
 NAME = "always_never"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.always_never.candidates import Pool
+from builders.always_never.pairs import Pool
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError, require
 from kbprobe.format.setups import MASK

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.always_never.candidates import FAMILIES as DECLARED
-from builders.always_never.candidates import draw, pool
+from builders.always_never.candidates import draw, levels, pool
 from builders.always_never.kinds import KINDS
 from builders.always_never.labels import (
     BALANCE,
@@ -28,6 +27,7 @@ from builders.always_never.labels import (
     read_verdicts,
 )
 from builders.always_never.levels import size_levels
+from builders.always_never.pairs import FAMILIES as DECLARED
 from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
 from builders.always_never.slots import Slots, Terms
 from builders.comparisons.objects import load_things
@@ -153,7 +153,7 @@ def test_candidates_of_every_level_are_drawn(conceptnet: str, extent: str) -> No
     slots = Slots(load_conceptnet(conceptnet), load_wordnet("3.0"), 2.8)
     for name in FAMILIES[:6]:
         found = pool(slots, name)
-        level = found.levels(slots)
+        level = levels(found, slots)
         drawn = draw(found, slots, 230, RandomGenerator.of(0, name))
         counts = np.bincount(level[drawn], minlength=5)
         assert (level[drawn] >= 0).all()
@@ -182,7 +182,7 @@ def test_what_is_stated_of_a_kind_is_expected_of_its_members(conceptnet: str, ex
         pytest.skip("the miniature states too little")
     slots = Slots(load_conceptnet(conceptnet), load_wordnet("3.0"), 2.8)
     found = pool(slots, "body_part")
-    level, at = found.levels(slots), found.subjects.text.index
+    level, at = levels(found, slots), found.subjects.text.index
     part = found.objects.text.index
     assert level[at("starling"), part("wing")] >= 3
     assert level[at("beagle"), part("wing")] < 3

@@ -13,27 +13,34 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import to_numpy
 
-GOLD_SENSES, GOLD_SENSES_DOWN = 4, 1
+GOLD_SENSES, GOLD_SENSES_DOWN = 2, 1
 """A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
 
 ASKED_SENSES, ASKED_SENSES_DOWN = 5, 1
 """A word is asked about in one of its first so many senses: few where hyponyms are to fit it."""
 
-UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
-TAXON = "taxon"
-
-FAMILIAR, FAMILIAR_DOWN = 2.5, 2.8
+FAMILIAR, FAMILIAR_DOWN = 2.5, 2.2
 """Least word frequency (Zipf) of a gold: readers should know what is a kind of what."""
 
-ISA_FLAGS = {
-    UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path between word "
-    "and gold (over several edges, and for hyponyms, one's definition must name the other)",
+UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
+TAXON, MANNER = "taxon", "manner"
+
+HYPERNYMY_FLAGS = {
+    UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path from word to "
+    "gold, or there are several edges and the word's definition does not name the gold",
     VAGUE: "the gold, or a node on the path to it, is so general that much else is a kind of it",
-    MINOR_SENSE: f"the gold is none of the first {GOLD_SENSES} senses of the lemma that shows it "
-    f"(a hyponym: not the first), or the word is asked about in none of its first {ASKED_SENSES} "
-    f"(hyponymy: {ASKED_SENSES_DOWN})",
-    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR} (a hyponym: {FAMILIAR_DOWN}), or it "
-    "is a verb among hyponyms that the tagged texts never use in this sense",
+    MINOR_SENSE: f"the gold is none of the first {GOLD_SENSES} senses of the lemma that shows it, "
+    f"or the word is asked about in none of its first {ASKED_SENSES}",
+    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR}",
+}
+HYPONYMY_FLAGS = {
+    UNCONFIRMED: "the gold's definition does not name the word, or on the path between them a "
+    "definition does not name what the node is a kind of",
+    VAGUE: "a node on the path to the gold is so general that much else is a kind of it",
+    MINOR_SENSE: "the gold is not the first sense of the lemma that shows it, or the word is not "
+    "asked about in its first",
+    RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR_DOWN}",
+    MANNER: "the word is a verb: readers rarely agree on which acts are ways of doing which",
 }
 
 SYNONYMY_FLAGS = {
@@ -67,17 +74,14 @@ def isa_flags(
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
     number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
     rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)
-    if down:
-        # "to rake" is a frequent word, and rarely a verb of moving things.
-        verb = wordnet.pos_codes[gold] == POS.index("v")
-        rare |= verb & (to_numpy(wordnet.senses["count"])[wordnet.sense_start[gold]] == 0)
-    return (
+    flags = (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
         .mark(VAGUE, _any_of(pair, vague, gold.size))
         .mark(MINOR_SENSE, np.asarray(number > (GOLD_SENSES_DOWN if down else GOLD_SENSES)))
         .mark(RARE, rare)
     )
+    return flags.mark(MANNER, wordnet.pos_codes[gold] == POS.index("v")) if down else flags
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints, down: bool) -> Bools:

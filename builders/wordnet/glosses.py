@@ -45,7 +45,6 @@ class Glosses:
     Attributes:
         nodes: the synsets, ascending.
         in_gloss: synset -> content words of its definition.
-        in_names: synset -> words of its lemmas.
         single: synset -> those of its lemmas that are single words.
         head: (synsets of the WordNet,) the word with which a verb's definition begins; -1: it
             says nothing, or the synset is no verb.
@@ -54,7 +53,6 @@ class Glosses:
 
     nodes: Ints
     in_gloss: Graph
-    in_names: Graph
     single: Graph
     head: Ints
     width: int
@@ -82,7 +80,6 @@ class Glosses:
         return cls(
             nodes,
             Graph.from_edges(size, nodes[at], in_gloss),
-            Graph.from_edges(size, owner[position], word),
             Graph.from_edges(size, owner[position][one], word[one]),
             head,
             width,
@@ -94,9 +91,9 @@ class Glosses:
         return np.bincount(self.in_gloss.indices, minlength=len(self.in_gloss))
 
     def name(self, child: Ints, parent: Ints) -> Bools:
-        """Tell for pairs of synsets whether the child's definition holds a word of the parent's."""
+        """Tell for pairs of synsets whether a child's definition names the parent in one word."""
         pair, word = self.in_gloss.expand(child)
-        named = contains(self.in_names.keys, parent[pair] * len(self.in_gloss) + word)
+        named = contains(self.single.keys, parent[pair] * len(self.in_gloss) + word)
         return _any_of(pair, named, child.size)
 
     def bear_out(self, child: Ints, parent: Ints) -> Bools:

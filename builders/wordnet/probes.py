@@ -24,7 +24,8 @@ from builders.english.screen import offensive_synsets
 from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import (
-    ISA_FLAGS,
+    HYPERNYMY_FLAGS,
+    HYPONYMY_FLAGS,
     MINOR_SENSE,
     SYNONYMY_FLAGS,
     asked_in_minor_sense,
@@ -100,13 +101,18 @@ IN_CONTEXT: dict[str, Any] = {
 BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
 
 
-@probe("wordnet_hypernymy", options=HypernymyOptions, flags=ISA_FLAGS, **IN_CONTEXT)
+@probe("wordnet_hypernymy", options=HypernymyOptions, flags=HYPERNYMY_FLAGS, **IN_CONTEXT)
 def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is the word, as used in a sentence, a kind of?"""
     return _isa_plan(wordnet, options, rng, wordnet.hypernyms, "hypernym")
 
 
-@probe("wordnet_hyponymy", options=HyponymyOptions, flags=ISA_FLAGS, **IN_CONTEXT)
+@probe(
+    "wordnet_hyponymy",
+    options=HyponymyOptions,
+    flags=HYPONYMY_FLAGS,
+    **{**IN_CONTEXT, "quick": {"limit": 500}},
+)
 def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a specific kind of the word, as used in a sentence?"""
     return _isa_plan(wordnet, options, rng, wordnet.hyponyms, "hyponym")

@@ -33,7 +33,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "published, every part of speech": {**UNLIMITED, "pos": EVERY_POS},
     "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
     "limited": {"limit": 200},
-    "small": {"pos": ("verb",), "limit": 200},
+    "small": {"pos": ("noun",), "limit": 200},
 }
 """The builds that tests share, and the options that make them."""
 

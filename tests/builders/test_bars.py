@@ -54,7 +54,7 @@ def test_other_relations_are_held_to_the_same_bars(
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("wordnet_hypernymy", 20_000), ("wordnet_hyponymy", 6_000)]
+    ("name", "least"), [("wordnet_hypernymy", 8_000), ("wordnet_hyponymy", 3_000)]
 )
 def test_default_builds_are_large(manifest_of: ManifestOf, name: str, least: int) -> None:
     counts = manifest_of(name, "default")["counts"]

@@ -19,7 +19,7 @@ Built = Callable[[str, str], Path]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NAME = "wordnet_hyponymy"
-SMALL = ("--pos", "verb", "--limit", "200", "--no-audit")
+SMALL = ("--pos", "noun", "--limit", "200", "--no-audit")
 
 
 def manifest_in(folder: Path) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
         ([NAME, "--format", "csv"], ["--format", "'csv'", "parquet"]),
         ([NAME, "--template", "none.yaml"], ["none.yaml", "No such file"]),
         ([NAME, "--stop-golds", "dog.n.99"], ["'dog.n.99'", "Did you mean"]),
-        ([NAME, "--min-zipf", "8", "--pos", "verb"], ["no question is left", "too rare"]),
+        ([NAME, "--min-zipf", "8", "--pos", "noun"], ["no question is left", "too rare"]),
         (["--recipe", "none.yaml"], ["none.yaml", "No such file"]),
         (["--from-manifest", "none.json"], ["none.json"]),
         (["--json"], ["name the probes", "--recipe", "--from-manifest"]),
@@ -143,7 +143,7 @@ def test_a_refusal_is_the_same_in_a_process_of_its_own(
     ids=" ".join,
 )
 def test_options_that_leave_no_question_are_refused(build_probe: Run, args: list[str]) -> None:
-    assert "no question is left" in refused(build_probe(NAME, "--pos", "verb", *args))
+    assert "no question is left" in refused(build_probe(NAME, "--pos", "noun", *args))
 
 
 def test_a_traceback_is_shown_with_debug_alone(build_probe_process: Run) -> None:
@@ -214,7 +214,7 @@ def test_options_change_what_is_built(build_probe: Run, tmp_path: Path) -> None:
     }
     rows = pq.read_table(tmp_path / "probe" / "data").to_pylist()
     assert {len(row["choices"]["text"]) for row in rows} == {3}
-    assert {row["pos"] for row in rows} == {"verb"}
+    assert {row["pos"] for row in rows} == {"noun"}
     assert 0 < len(rows) <= 200
 
 
@@ -228,11 +228,11 @@ output: set
 seed: 3
 probes:
   - probe: {NAME}
-    options: {{pos: [verb], limit: 60}}
+    options: {{pos: [noun], limit: 60}}
   - probe: {NAME}
     output: easy
     seed: 4
-    options: {{pos: [verb], limit: 60, families: [random]}}
+    options: {{pos: [noun], limit: 60, families: [random]}}
 """,
         encoding="utf-8",
     )

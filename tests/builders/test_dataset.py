@@ -30,7 +30,7 @@ ManifestOf = Callable[[str, str], dict[str, Any]]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NAME = "wordnet_hyponymy"
-SMALL = ("--pos", "verb", "--limit", "200", "--no-audit")
+SMALL = ("--pos", "noun", "--limit", "200", "--no-audit")
 LARGE = ("--families", "paper", "--sampling", "uniform", "--max-contexts", "0", "--no-audit")
 
 
@@ -176,7 +176,7 @@ def test_the_card_names_a_default_config_and_a_true_sample(
         assert f"`--{option.replace('_', '-')}`" in text
     for baseline in manifest["audit"]["baselines"]:
         assert f"| {baseline} |" in text
-    assert "build-probe wordnet_hyponymy --limit 200 --pos verb" in text
+    assert "build-probe wordnet_hyponymy --limit 200 --pos noun" in text
     assert "{{" not in text
     assert "{%" not in text
 
@@ -215,7 +215,7 @@ def test_json_lines_load_with_the_declared_types(
 def test_building_from_python_gives_the_written_rows(built: Built, tmp_path: Path) -> None:
     expected = rows_of(built(NAME, "small"))
     for output in (None, tmp_path / "probe", tmp_path / "probe"):  # the third finds the second
-        probe = builders.build(NAME, pos=["verb"], limit=200, output=output)
+        probe = builders.build(NAME, pos=["noun"], limit=200, output=output)
         assert all(split.features == features() for split in probe.values())
         assert [row for split in probe.values() for row in split.to_list()] == expected
     with pytest.raises(UsageError, match="built from another request"):

@@ -78,7 +78,7 @@ def small(folder: Path, name: str = "wordnet_hyponymy", **changes: Any) -> Rows:
     """The rows of a small build with other options, seed or template."""
     probe = find_probe(name)
     request = {key: changes.pop(key) for key in ("seed", "template") if key in changes}
-    options = probe.options.parse({"pos": ("verb",), **changes}, name)
+    options = probe.options.parse({"pos": ("verb",), "tier": "full", **changes}, name)
     write(build(Request(probe, options, audit=False, **request)), folder)
     return [
         row for path in sorted(folder.glob("data/*")) for row in pq.read_table(path).to_pylist()

@@ -9,16 +9,20 @@ from builders.antonyms.senses import Senses
 KNOWN = 2.6
 """Least frequency (Zipf) of both words."""
 
-SIMILAR_SHARE = 0.5
+SIMILAR_SHARE = 0.75
 """Least share of each sense on the way from one word to the other, by way of similar adjectives."""
+
+MOST_SENSES = 3
+"""Most senses on the way from one word to the other: both ends and one between them."""
 
 USED_AS = 0.6
 """Least share of a word's uses in which it has the part of speech asked about."""
 
 FLAGS = {
     "rare_word": f"A word is rarer than Zipf {KNOWN:g}.",
-    "indirect": "One word leads to the other by way of similar adjectives, and one of the senses "
-    f"on the way is in less than {SIMILAR_SHARE:.0%} of its word's uses.",
+    "indirect": f"One word leads to the other by way of more than {MOST_SENSES - 2} further, or of "
+    "similar adjectives of which a sense on the way is in less than "
+    f"{SIMILAR_SHARE:.0%} of its word's uses.",
     "comparative": "A word is a comparative or superlative: it was *smaller* than what?",
     "other_part_of_speech": f"A word is used so in less than {USED_AS:.0%} of its uses, and the "
     "pair is not stated itself.",
@@ -43,7 +47,8 @@ def doubts(senses: Senses, path: Sequence[int], stated: bool, similar: bool) -> 
     ends = path[0], path[-1]
     if min(senses.zipf[end] for end in ends) < KNOWN:
         yield "rare_word"
-    if similar and min(senses.share[sense] for sense in path) < SIMILAR_SHARE:
+    minor = similar and min(senses.share[sense] for sense in path) < SIMILAR_SHARE
+    if minor or len(path) > MOST_SENSES:
         yield "indirect"
     if any(
         senses.kind[end] == "adjective" and is_compared(senses.lemma[end], senses) for end in ends

@@ -139,8 +139,8 @@ def test_clean_choices_are_of_different_fields_unless_they_are_things(built: Bui
     things = {f"noun.{name}" for name in THINGS}
     rows, _ = built("wordnet_hypernymy", pos=("noun",))
     for row in rows:
-        fields = [file for name in row["choice_nodes"] if (file := files[name]) not in things]
-        assert len(set(fields)) == len(fields), row
+        shown = [file for name in row["choice_nodes"] if (file := files[name]) not in things]
+        assert len(set(shown)) == len(shown), row
 
 
 def test_definitions_bear_out_edges_and_tell_of_truths_without_one() -> None:

@@ -36,7 +36,7 @@ def open_sources(options: PropertyOptions) -> ConceptNetFirst:
     return conceptnet_first(options.conceptnet, options.wordnet)
 
 
-UNREVIEWED = "unreviewed_property"
+UNREVIEWED, TWO_PLACES = "unreviewed_property", "two_places"
 
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
@@ -47,6 +47,8 @@ _DECLARED: dict[str, Any] = {
     "flags": {
         UNREVIEWED: "no editor has listed what kinds of things may have one of the properties: "
         "statistics decide what lacks it",
+        TWO_PLACES: "what is found at two places is asked for, and nearly anything is found nearly "
+        "anywhere at times",
     },
 }
 
@@ -105,7 +107,7 @@ def _plan(
     from builders.properties.rows import PropertyPairs
 
     dropped = DropLog(evidence.dropped)
-    flags = _flags(evidence, askable)
+    flags = _flags(evidence, askable, both)
     rows, split = _drawn(sources.conceptnet, options, evidence, askable, flags, dropped, both, rng)
     dropped.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
     lines, fact = np.unique(rows.line, return_inverse=True)
@@ -137,10 +139,16 @@ def _plan(
     )
 
 
-def _flags(evidence: Evidence, askable: Askable) -> Flags:
+def _flags(evidence: Evidence, askable: Askable, both: bool) -> Flags:
+    from builders.properties.facts import PLACE
+
     pairs, _ = askable
     reviewed = evidence.reviewed[pairs.first] & evidence.reviewed[pairs.second]
-    return Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed)
+    flags = Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed)
+    if not both:
+        return flags
+    place = np.array([name.endswith(PLACE) for name in evidence.relation_names])[evidence.relation]
+    return flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
 
 
 def _clusters(layout: PropertyLayout, question: Ints, split: Ints) -> Coded:

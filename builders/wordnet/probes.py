@@ -111,7 +111,7 @@ def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, rng: RandomGe
     "wordnet_hyponymy",
     options=HyponymyOptions,
     flags=HYPONYMY_FLAGS,
-    **{**IN_CONTEXT, "quick": {"limit": 500}},
+    **{**IN_CONTEXT, "quick": {"max_hops": 1}},
 )
 def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is a specific kind of the word, as used in a sentence?"""

@@ -97,7 +97,9 @@ def test_level_with_stands_as_far_below_the_widest_ancestor(
     hierarchy: tuple[int, Edges], reach: int
 ) -> None:
     size, edges = hierarchy
-    pool, keys = level_with(graph(size, edges), all_nodes(size), reach)
+    pool, keys = level_with(
+        graph(size, edges), all_nodes(size), reach, np.zeros_like(all_nodes(size))
+    )
     for node in range(size):
         top = widest_ancestor(size, edges, node, reach)
         expected = set() if top is None else below(edges, top, reach)
@@ -127,7 +129,10 @@ def test_level_below_hangs_on_siblings_or_cousins_and_names_them(
 def test_a_gold_is_level_with_its_siblings_and_itself() -> None:
     """Nodes 1 and 2 are children of 0, 3 and 4 of 1, 5 of 2."""
     parents = Graph.from_edges(6, [1, 2, 3, 4, 5], [0, 0, 1, 1, 2])
-    siblings, key = level_with(parents, np.array([3, 5, 0]), 1)
+    alike = np.zeros(6, dtype=np.int64)
+    siblings, key = level_with(parents, np.array([3, 5, 0]), 1, alike)
     assert [members(siblings, k) for k in key.tolist()] == [{3, 4}, {5}, set()]
-    cousins, key = level_with(parents, np.array([3, 1]), 2)
+    cousins, key = level_with(parents, np.array([3, 1]), 2, alike)
     assert [members(cousins, k) for k in key.tolist()] == [{3, 4, 5}, set()]
+    apart, key = level_with(parents, np.array([3, 5]), 2, np.array([0, 0, 0, 0, 1, 0]))
+    assert [members(apart, k) for k in key.tolist()] == [{3, 5}, {3, 5}]

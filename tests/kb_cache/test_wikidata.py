@@ -154,7 +154,7 @@ def test_a_server_over_our_own_store_leaves_it_as_it_is(mini: Wikidata) -> None:
 
 
 def test_what_a_source_says_of_itself(sample: Wikidata, wikidata_file: Path, extent: str) -> None:
-    triples = {MINIATURE: 13_534, SAMPLE: 368_514}[extent]
+    triples = {MINIATURE: 21_807, SAMPLE: 368_514}[extent]
     assert sample.name == f"wikidata-{extent}"
     assert sample.licence == "CC-BY-4.0 AND MIT AND BSD-3-Clause"
     assert sample.version == hashlib.sha256(wikidata_file.read_bytes()).hexdigest()[:12]

@@ -236,7 +236,7 @@ def test_the_command_adds_adversaries_to_the_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     several, once = tmp_path / "several", tmp_path / "once"
-    options: dict[str, Any] = {"max_hops": 1, "limit": 900}
+    options: dict[str, Any] = {"max_hops": 1, "limit": 3000}
     one = {**options, "families": ["random"]}
     builders.build("wordnet_hypernymy", output=once, audit=True, **one)
     # A question asked once for each family of distractors is the only one to keep its gold.

@@ -29,6 +29,7 @@ EVERY_POS = ("noun", "verb", "adjective", "adverb")
 
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
+    "full": {"tier": "full"},
     "published": UNLIMITED,
     "published, every part of speech": {**UNLIMITED, "pos": EVERY_POS},
     "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},

@@ -348,7 +348,7 @@ def test_at_most_one_distractor_hangs_on_each_branch(
     built: Callable[..., Path], oracle: Oracle
 ) -> None:
     """In hyponymy's level families, as the gold hangs alone on its branch."""
-    folder = built("wordnet_hyponymy", "default") / "data"
+    folder = built("wordnet_hyponymy", "full") / "data"
     table = pq.read_table(folder, columns=["concept", "hops", "answer", "choice_nodes",
                                            "distractor_family", "distractor_hops"])  # fmt: skip
     looked_at = 0

@@ -170,7 +170,7 @@ def draw_plan(
         asking, flags = asking.take(keep), flags.take(keep)
     split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
     if options.cap_per_gold:
-        cell, identity = asking.gold * 3 + split, asking.question * 64 + asking.hops
+        cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
         first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
         keep = dropped.keep("beyond --cap-per-gold", first)
         asking, flags, split = asking.take(keep), flags.take(keep), split[keep]

@@ -7,7 +7,7 @@ import numpy as np
 from builders.engine.flags import Flags
 from builders.engine.plan import Facts
 from builders.english.word_lists import word_list
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.synsets import known_synsets, zipf_of
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints
@@ -65,10 +65,10 @@ def isa_flags(
     subject, target = facts.subject.codes, facts.object.codes
     pair = np.repeat(np.arange(gold.size, dtype=np.int64), np.diff(facts.indptr))
     if down:
-        doubtful = _any_of(pair, ~glosses.name(target, subject), gold.size)
+        doubtful = any_of(pair, ~glosses.name(target, subject), gold.size)
         doubtful |= ~glosses.name(gold, concept)
     else:
-        doubtful = _any_of(pair, ~glosses.bear_out(subject, target), gold.size)
+        doubtful = any_of(pair, ~glosses.bear_out(subject, target), gold.size)
         # Meaning drifts along paths, even where each edge is right.
         doubtful |= (np.diff(facts.indptr) > 1) & ~glosses.name(concept, gold)
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
@@ -77,7 +77,7 @@ def isa_flags(
     flags = (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
-        .mark(VAGUE, _any_of(pair, vague, gold.size))
+        .mark(VAGUE, any_of(pair, vague, gold.size))
         .mark(MINOR_SENSE, np.asarray(number > (GOLD_SENSES_DOWN if down else GOLD_SENSES)))
         .mark(RARE, rare)
     )
@@ -99,9 +99,3 @@ def taxa(wordnet: WordNet) -> Ints:
     """Return the groups of biological classifications: genera, families, orders."""
     groups = known_synsets(wordnet, ("taxonomic_group.n.01",))
     return np.concatenate([groups, wordnet.isa.reversed.walk(groups).node])
-
-
-def _any_of(owner: Ints, marked: Bools, size: int) -> Bools:
-    found = np.zeros(size, dtype=np.bool_)
-    found[owner[marked]] = True
-    return found

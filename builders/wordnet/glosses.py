@@ -39,8 +39,7 @@ EMPTY_VERBS = (
 class Glosses:
     """The content words of some synsets' definitions and lemmas.
 
-    Words are numbers from 0 to ``width``. Graphs lead from synsets to words, both numbered in
-    one range.
+    Graphs lead from synsets to words, both numbered from 0 in one range.
 
     Attributes:
         nodes: the synsets, ascending.
@@ -48,14 +47,12 @@ class Glosses:
         single: synset -> those of its lemmas that are single words.
         head: (synsets of the WordNet,) the word with which a verb's definition begins; -1: it
             says nothing, or the synset is no verb.
-        width: number of words.
     """
 
     nodes: Ints
     in_gloss: Graph
     single: Graph
     head: Ints
-    width: int
 
     @classmethod
     def of(cls, wordnet: WordNet, nodes: Ints) -> Glosses:
@@ -66,8 +63,7 @@ class Glosses:
         empty, gloss, lemma = content_words(
             pa.array([EMPTY_VERBS]), shown_glosses(wordnet).take(pa.array(nodes)), lemmas
         )
-        width = gloss.vocabulary
-        size = max(len(wordnet), width)
+        size = max(len(wordnet), gloss.vocabulary)
         owner = np.repeat(nodes, counts)
         alone = ~mask(pc.match_substring_regex(lemmas, "[ _-]"))
         position, word = lemma.of(np.arange(len(lemmas), dtype=np.int64))
@@ -82,7 +78,6 @@ class Glosses:
             Graph.from_edges(size, nodes[at], in_gloss),
             Graph.from_edges(size, owner[position][one], word[one]),
             head,
-            width,
         )
 
     @cached_property
@@ -94,7 +89,7 @@ class Glosses:
         """Tell for pairs of synsets whether a child's definition names the parent in one word."""
         pair, word = self.in_gloss.expand(child)
         named = contains(self.single.keys, parent[pair] * len(self.in_gloss) + word)
-        return _any_of(pair, named, child.size)
+        return any_of(pair, named, child.size)
 
     def bear_out(self, child: Ints, parent: Ints) -> Bools:
         """Tell for pairs of synsets whether the child's definition speaks of the parent.
@@ -104,7 +99,7 @@ class Glosses:
         pair, word = self.in_gloss.expand(child)
         shared = contains(self.in_gloss.keys, parent[pair] * len(self.in_gloss) + word)
         shared &= self._uses[word] < COMMON_SHARE * self.nodes.size
-        return self.name(child, parent) | _any_of(pair, shared, child.size)
+        return self.name(child, parent) | any_of(pair, shared, child.size)
 
     def named_in(self, nodes: Ints) -> Graph:
         """Lead from each synset to those of ``nodes`` that its definition names, in one word."""
@@ -142,7 +137,8 @@ class Glosses:
         return Graph.from_edges(self.head.size, source, target)
 
 
-def _any_of(owner: Ints, marked: Bools, size: int) -> Bools:
+def any_of(owner: Ints, marked: Bools, size: int) -> Bools:
+    """(size,) whether any line of an owner is marked."""
     found = np.zeros(size, dtype=np.bool_)
     found[owner[marked]] = True
     return found

@@ -201,8 +201,8 @@ def _isa_plan(
     glosses = Glosses.of(wordnet, sorted_unique(on_paths))
     golds = sorted_unique(gold)
     truth = truth.and_alike(glosses.beside(golds))
-    truth = truth.and_true(true_by_definition(wordnet, glosses, concepts, golds))
-    truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, golds))
+    by_definition = true_by_definition(wordnet, glosses, concepts, golds)
+    truth = truth.and_true(by_definition, true_of_namesakes(wordnet, concepts, isa, golds))
     asking = _in_every_context(contexts, concept, gold, hops)
     flags = isa_flags(wordnet, glosses, facts, concept, gold, down).take(asking.fact)
     senses = contexts.sense[asking.question]

@@ -154,9 +154,10 @@ class Truth:
             owner, member = np.append(owner, owner[at]), np.append(member, other)
         return cls(size, sorted_unique(owner * size + member), alike.keys)
 
-    def and_true(self, more: Graph) -> Truth:
+    def and_true(self, *more: Graph) -> Truth:
         """Return the truth with more that is true of nodes: concept -> node."""
-        return replace(self, true_of=sorted_unique(np.concatenate([self.true_of, more.keys])))
+        keys = [self.true_of, *(graph.keys for graph in more)]
+        return replace(self, true_of=sorted_unique(np.concatenate(keys)))
 
     def and_alike(self, more: Graph) -> Truth:
         """Return the truth with more nodes that may be taken for one another."""
@@ -333,16 +334,15 @@ def draw_once(
         repeats=1,
         rng=rng,
     )
-    lines = np.arange(asked.gold.size, dtype=np.int64)
     related = [family for family in families if family.name != RANDOM]
     number = {family.label: at for at, family in enumerate(related)}
     chosen = rng.child("family").below(max(len(related), 1), asked.concept, asked.gold)
-    left = np.ones(lines.size, dtype=np.bool_)
+    left = np.ones(asked.gold.size, dtype=np.bool_)
     for part in draw(asked, related):
         mine = chosen[part.rows] == number[part.family.label]
         left[part.rows[mine]] = False
         yield Perturbation(part.family, part.rows[mine], part.nodes[mine], part.filled[mine])
-    rest = lines[left]
+    rest = np.flatnonzero(left)
     for part in draw(asked.take(rest), [family for family in families if family.name == RANDOM]):
         yield part._replace(rows=rest[part.rows])
 

@@ -25,13 +25,11 @@ UNLIMITED: Mapping[str, Any] = {
     "tier": "full",
     "every_family": True,
 }
-EVERY_POS = ("noun", "verb", "adjective", "adverb")
 
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "full": {"tier": "full"},
     "published": UNLIMITED,
-    "published, every part of speech": {**UNLIMITED, "pos": EVERY_POS},
     "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
     "limited": {"limit": 200},
     "small": {"pos": ("noun",), "limit": 200},

@@ -7,7 +7,7 @@ the spelling of what did not change would be lost. So entries are kept here as t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kbprobe.errors import UsageError
@@ -93,26 +93,36 @@ def data_paths(config: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {(str(one.get("split")), str(one.get("path"))) for one in files}
 
 
+def titled_lines(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield each line with its end, and its title where it is a heading of the second level.
+
+    Lines of code that look like headings are not headings.
+    """
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        heading = not mark and not fence and line.startswith("## ")
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        yield line, line.removeprefix("## ").strip() if heading else None
+
+
 def sections(text: str) -> dict[str, str]:
     """Split a text at its headings of the second level; what comes before them has no name.
 
     Lines of code that look like headings are not headings. Each part ends with one empty line.
     """
     found: dict[str, str] = {}
-    name = fence = ""
-    for line in text.strip("\n").splitlines():
-        mark = re.match(r"\s*(```+|~~~+)", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and line.strip() == fence:
-            fence = ""
-        elif not fence and line.startswith("## "):
-            title = name = line.removeprefix("## ").strip()
-            number = 1
+    name = ""
+    for line, title in titled_lines(text.strip("\n")):
+        if title is not None:
+            name, number = title, 1
             while name in found:
                 number += 1
                 name = f"{title} ({number})"
-        found[name] = found.get(name, "") + line + "\n"
+        found[name] = found.get(name, "") + line.splitlines()[0] + "\n"
     return {key: part.rstrip("\n") + "\n\n" for key, part in found.items()}
 
 

@@ -7,7 +7,6 @@ anew writes manifest and card without it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest, rows_digest
+from release.cards import titled_lines
 
 Name = Literal["reading", "adversaries"]
 
@@ -81,14 +81,9 @@ def with_section(card: str, title: str, body: str) -> str:
 def _headings(card: str) -> dict[str, int]:
     """Return where each section of a card begins; lines of code that look so are no headings."""
     starts: dict[str, int] = {}
-    at, fence = 0, ""
-    for line in card.splitlines(keepends=True):
-        mark = re.match(r"\s*(```+|~~~+)", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and line.strip() == fence:
-            fence = ""
-        elif not fence and line.startswith("## "):
-            starts.setdefault(line.removeprefix("## ").strip(), at)
+    at = 0
+    for line, title in titled_lines(card):
+        if title is not None:
+            starts.setdefault(title, at)
         at += len(line)
     return starts

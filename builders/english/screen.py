@@ -33,6 +33,7 @@ RUDE_DOMAINS = ("disparagement.n.01", "ethnic_slur.n.01", "obscenity.n.02")
 _OFFENDS = (
     r"\(ethnic slur\)|\b(?:obscene|offensive|derogatory|disparaging|insulting|pejorative|vulgar)"
     r"(?: \w+){0,3}? (?:expression|name|slang|term|word)s? (?:for|of|used)\b"
+    r"|\bslang\b.{0,40}? for (?:an? )?(?:\w+ ){0,2}(?:man|men|person|people|woman|women)\b"
 )
 """What dictionaries say of such words; not of words for such words ("an obscene word")."""
 

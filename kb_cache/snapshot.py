@@ -238,7 +238,7 @@ def _encodings(table: pa.Table) -> dict[str, str]:
 
     encodings = {}
     for column in table.schema:
-        if pa.types.is_string(column.type):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             encodings[column.name] = "DELTA_LENGTH_BYTE_ARRAY"
         elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
             values = table[column.name].to_numpy()

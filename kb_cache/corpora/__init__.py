@@ -1,0 +1,1 @@
+"""Text corpora: documents, paragraphs, sentences, tokens, and premise/hypothesis pairs."""

@@ -16,8 +16,8 @@ from kbprobe.columns import to_numpy
 GOLD_SENSES, GOLD_SENSES_DOWN = 2, 1
 """A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
 
-ASKED_SENSES, ASKED_SENSES_DOWN = 5, 1
-"""A word is asked about in one of its first so many senses: few where hyponyms are to fit it."""
+ASKED_SENSES = 5
+"""A word is asked about in one of its first so many senses."""
 
 FAMILIAR, FAMILIAR_DOWN = 2.5, 2.2
 """Least word frequency (Zipf) of a gold: readers should know what is a kind of what."""
@@ -37,8 +37,8 @@ HYPONYMY_FLAGS = {
     UNCONFIRMED: "the gold's definition does not name the word, or on the path between them a "
     "definition does not name what the node is a kind of",
     VAGUE: "a node on the path to the gold is so general that much else is a kind of it",
-    MINOR_SENSE: "the gold is not the first sense of the lemma that shows it, or the word is not "
-    "asked about in its first",
+    MINOR_SENSE: "the gold is not the first sense of the lemma that shows it, or the word is "
+    f"asked about in none of its first {ASKED_SENSES}",
     RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR_DOWN}",
     MANNER: "the word is a verb: readers rarely agree on which acts are ways of doing which",
 }
@@ -84,10 +84,9 @@ def isa_flags(
     return flags.mark(MANNER, wordnet.pos_codes[gold] == POS.index("v")) if down else flags
 
 
-def asked_in_minor_sense(wordnet: WordNet, senses: Ints, down: bool) -> Bools:
+def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:
     """Mark the senses (rows of WordNet's) in which few readers would take a word."""
-    most = ASKED_SENSES_DOWN if down else ASKED_SENSES
-    return np.asarray(to_numpy(wordnet.senses["number"])[senses] > most)
+    return np.asarray(to_numpy(wordnet.senses["number"])[senses] > ASKED_SENSES)
 
 
 def synonymy_flags(wordnet: WordNet, gold: Ints) -> Flags:

@@ -206,7 +206,7 @@ def _isa_plan(
     asking = _in_every_context(contexts, concept, gold, hops)
     flags = isa_flags(wordnet, glosses, facts, concept, gold, down).take(asking.fact)
     senses = contexts.sense[asking.question]
-    flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(wordnet, senses, down))
+    flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(wordnet, senses))
     questions = questions_in_context(wordnet, contexts)
     asking, flags = _askable(wordnet, options, relation, asking, questions, dropped, flags)
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
@@ -264,6 +264,7 @@ def _askable(
             asking.gold,
             names_shown=relation != "definition",
             gloss_shown=options.shows_glosses,
+            asked_gloss_shown=relation == "hyponym",
         )
         keep = dropped.drop("a shared word gives the gold away", given_away)
         asking, flags = asking.take(keep), flags.take(keep)

@@ -183,12 +183,14 @@ def gives_away(
     *,
     names_shown: bool,
     gloss_shown: bool,
+    asked_gloss_shown: bool,
 ) -> Bools:
     """Tell for each pair (question, gold) whether a shared word gives the gold away.
 
     That is: the question holds kin of the gold's lemmas where these are shown ("a glass of wheat
     beer" and beer), the gold's text holds kin of the word asked about ("dog" and "corgi, defined as
-    a Welsh dog"), or the gold's gloss shares a content word with the context.
+    a Welsh dog"), or the gold's gloss shares a content word with the context. The question is its
+    context, with the definition of the word where that is shown (``asked_gloss_shown``).
     """
     used, local = np.unique(gold, return_inverse=True)
     asked, question = np.unique(question, return_inverse=True)
@@ -198,7 +200,9 @@ def gives_away(
     shown = np.minimum(np.diff(wordnet.sense_start)[used], most)
     members = ragged_ranges(wordnet.sense_start[used], shown)
     names = _joined(lemma_texts(wordnet), members, shown)
-    question_text = questions.fields["sentence" if in_context else "gloss"].take(pa.array(asked))
+    shown_fields = ["sentence"] * in_context + ["gloss"] * (asked_gloss_shown or not in_context)
+    texts = [questions.fields[name].take(pa.array(asked)) for name in shown_fields]
+    question_text = pc.binary_join_element_wise(*texts, " ")
     found = np.zeros(gold.size, dtype=np.bool_)
     if names_shown:
         found |= holds_kin(names, local, question_text, question)

@@ -161,7 +161,7 @@ def test_sentences_have_their_articles() -> None:
             assert f"{thing.article} {thing.name}" in row["question"].replace("A", "a", 1).replace(
                 "The ", "the ", 1
             )
-    stems = {row["question"] for row in rows_of() if row["template"] == "paper"}
+    stems = {row["question"] for row in rows_of() if row["template"] == "dimension"}
     assert all(stem.startswith("The size of ") and stem.endswith(".") for stem in stems)
 
 

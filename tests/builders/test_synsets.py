@@ -184,12 +184,27 @@ def test_another_stream_chooses_other_contexts(wordnet: WordNet) -> None:
 def test_a_word_shared_by_question_and_gold_gives_it_away(
     wordnet: WordNet, context: str, word: str, gold: str, given: bool
 ) -> None:
-    fields = {"sentence": [context], "word": [word]}
+    fields = {"sentence": [context], "gloss": ["a member of the genus Canis"], "word": [word]}
     asked = Questions.from_columns(np.array([0]), fields, surface_form="word")
-    found = gives_away(
-        wordnet, asked, np.array([0]), ids(wordnet, gold), names_shown=True, gloss_shown=True
-    )
+    shown = {"names_shown": True, "gloss_shown": True, "asked_gloss_shown": False}
+    found = gives_away(wordnet, asked, np.array([0]), ids(wordnet, gold), **shown)
     assert found.tolist() == [given]
+
+
+def test_a_word_of_the_definition_gives_the_gold_away_where_it_is_shown(wordnet: WordNet) -> None:
+    fields = {"sentence": ["a dog ran"], "gloss": ["a tame kind of wolf"], "word": ["dog"]}
+    asked = Questions.from_columns(np.array([0]), fields, surface_form="word")
+    for shown in (False, True):
+        found = gives_away(
+            wordnet,
+            asked,
+            np.array([0]),
+            ids(wordnet, "wolf.n.01"),
+            names_shown=True,
+            gloss_shown=False,
+            asked_gloss_shown=shown,
+        )
+        assert found.tolist() == [shown]
 
 
 # Texts and levels

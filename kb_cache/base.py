@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 #: Kind -> where it is defined, as "module:attribute".
 KINDS: dict[str, str] = {
     "conceptnet": "kb_cache.conceptnet.kind:CONCEPTNET",
+    "corpus": "kb_cache.corpora.kind:CORPUS",
     "gcide": "kb_cache.gcide.kind:GCIDE",
     "wikidata": "kb_cache.wikidata.kind:WIKIDATA",
     "wordnet": "kb_cache.wordnet.kind:WORDNET",
@@ -338,6 +339,23 @@ class Kind(ABC, Generic[S, O]):
             UsageError: the options contradict each other.
         """
         return options.source.expanduser().absolute() if options.source else None
+
+    def download_for(self, options: O) -> Download | None:
+        """Return what to download where there is no path; None: it must be given.
+
+        Raises:
+            UsageError: the options name nothing that can be downloaded.
+        """
+        return self.download
+
+    def credits_of(self, options: O, source: S) -> dict[str, str]:
+        """Return ``licence``, ``attribution`` and ``citation`` of what is compiled."""
+        # Under another licence it is other data, whose authors are not those of the kind.
+        usual = None if getattr(options, "licence", "") else self
+        return {
+            credit: getattr(options, credit, "") or getattr(usual, credit, "")
+            for credit in ("licence", "attribution", "citation")
+        }
 
     @abstractmethod
     def read(self, path: Path, options: O) -> S:

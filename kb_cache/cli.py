@@ -22,7 +22,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 def cli() -> None:
     """Knowledge bases: compiled once, checked, and kept as tables that load at once.
 
-    WordNet 3.0 comes with kbprobe. Others live in a cache folder, which the environment
+    WordNet 3.0 and an extract of MASC come with kbprobe. Others live in a cache folder, which the environment
     variable KBPROBE_CACHE moves elsewhere.
     """
 
@@ -63,7 +63,7 @@ class _Fetch(click.Group):
         )
         return click.Command(
             cmd_name,
-            params=[*options, output],
+            params=[click.Argument(["entry"], required=False, metavar="[NAME]"), *options, output],
             callback=partial(_fetch, cmd_name),
             help=type(kind).__doc__,
             context_settings=_HELP,
@@ -81,24 +81,27 @@ def _option(name: str, info: Any, required: bool) -> click.Option:
     return option
 
 
-def _fetch(kind: str, output: Path | None, **given: Any) -> None:
+def _fetch(kind: str, output: Path | None, entry: str | None, **given: Any) -> None:
     from kb_cache.base import find_kind
     from kb_cache.fetching import fetch
     from kb_cache.snapshot import read_info
     from kbprobe.options import parsed
 
     declared = find_kind(kind)
+    if entry and given.get("name"):
+        raise UsageError(f"the name is given twice: {entry} and --name {given['name']}")
+    given["name"] = entry or given.get("name")
     fields = declared.options.model_fields
     options = {
         name: parsed(fields[name], value) for name, value in given.items() if value is not None
     }
-    entry = fetch(kind, output=output, progress=_bars(), **options)
-    info = read_info(entry.folder)
+    made = fetch(kind, output=output, progress=_bars(), **options)
+    info = read_info(made.folder)
     for note in info.source.notes:
         click.echo(f"kb-cache: note: {note}", err=True)
     click.echo(
         f"{info.name}: {declared.contents.format(**info.rows)}, {info.bytes / 1e6:.1f} MB, "
-        f"digest {info.digest[:12]}, in {entry.folder}"
+        f"digest {info.digest[:12]}, in {made.folder}"
     )
 
 

@@ -68,9 +68,10 @@ def fetch(
     chosen = declared.options.parse(options, f"kb-cache fetch {kind}")
     path = declared.locate(chosen)
     if path is None:
-        if declared.download is None:
+        wanted = declared.download_for(chosen)
+        if wanted is None:
             raise UsageError(f"kb-cache fetch {kind} needs the source: give it with --from PATH")
-        path = download_source(declared.download, progress)
+        path = download_source(wanted, progress)
     source = declared.read(path, chosen)
     stated = chosen.name or source.version
     if not stated:
@@ -121,8 +122,6 @@ def _write(
     """Compile into a folder, which is replaced as a whole."""
     for package in kind.packages:
         require(package, kind.extra, f"Compiling {kind.title}")
-    # Under another licence it is other data, whose authors are not those of the kind.
-    usual = None if getattr(options, "licence", "") else kind
     with store.usable(target.parent, PermissionError), replacing_folder(target) as folder:
         compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
         write_snapshot(
@@ -139,10 +138,7 @@ def _write(
                 options=options.recorded(),
             ),
             language=kind.language_of(options),
-            **{
-                credit: getattr(options, credit, "") or getattr(usual, credit, "")
-                for credit in ("licence", "attribution", "citation")
-            },
+            **kind.credits_of(options, source),
         )
 
 

@@ -108,6 +108,10 @@ LICENCES: Mapping[str, Licence] = {
             "https://wordnet.princeton.edu/license-and-commercial-use", "other",
             ("its notice", "no use of Princeton's name in advertising"),
         ),
+        Licence(
+            "LicenseRef-MASC", "terms of MASC, which restrict neither use nor redistribution",
+            "http://www.anc.org/data/masc/", "other", ("attribution",),
+        ),
         Licence("MIT", "MIT licence", "https://spdx.org/licenses/MIT.html", "mit", ("its notice",)),
         Licence(
             "BSD-3-Clause", "BSD 3-clause licence",

@@ -37,19 +37,20 @@ def test_the_life_of_an_entry(run_cli: RunCli, mini: Path, cache: Path) -> None:
     assert done.stdout.startswith("wordnet-mini: 68 synsets")
     listed = json.loads(run_cli("list", "--json").stdout)
     assert [(e["name"], e["where"], e["sound"]) for e in listed] == [
+        ("corpus-masc-extract", "embedded", True),
         ("wordnet-3.0", "embedded", True),
         ("wordnet-mini", "cache", True),
     ]
-    assert listed[1]["rows"]["synsets"] == 68
+    assert listed[2]["rows"]["synsets"] == 68
     table = run_cli("list").stdout.splitlines()
     assert table[0].split()[:3] == ["NAME", "VERSION", "KIND"]
-    assert "68 synsets" in table[2]
+    assert "68 synsets" in table[3]
     assert run_cli("verify").returncode == 0
     refused = run_cli("clear", "wordnet-mini", input="n\n")
     assert refused.returncode == 1
     assert "Nothing was removed" in refused.stdout
     assert run_cli("clear", "wordnet-mini", "--yes").stdout == "wordnet-mini: removed\n"
-    assert len(json.loads(run_cli("list", "--json").stdout)) == 1
+    assert len(json.loads(run_cli("list", "--json").stdout)) == 2
     assert run_cli("clear", "--all", "--yes").stdout == "The cache is empty.\n"
 
 
@@ -128,7 +129,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(run_cli: RunCli) -> None:
 def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
     leftover = cache / "snapshots" / (".wordnet-x.new-" + "0" * 16)
     leftover.mkdir(parents=True)
-    assert len(json.loads(run_cli("list", "--json").stdout)) == 1
+    assert len(json.loads(run_cli("list", "--json").stdout)) == 2
     assert run_cli("clear", "--all", "--yes").returncode == 0
     assert not leftover.exists()
 

@@ -1,0 +1,161 @@
+"""What readers of corpora share: the files of a source, their text, and what was skipped."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kb_cache.base import readable
+from kbprobe.errors import SourceError
+
+#: What a file's name ends in, apart from .gz and .bz2, for it to be read at all.
+ENDINGS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".conllu", ".tsv", ".xml")
+#: Bytes of a file, unpacked; no file of a corpus that fits into memory is larger.
+LARGEST = 1 << 30
+#: Characters of a sentence or a passage; longer ones are tables, or text without line ends.
+LONGEST = 10_000
+
+_COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress}
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError)
+_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xFEFF])
+
+
+@dataclass
+class Skipped:
+    """What a reader left out or mended, by reason, each with the place of the first."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, where: str, number: int = 1) -> None:
+        """Count something; ``reason`` completes "12 ..."."""
+        self.counts[reason] += number
+        self.first.setdefault(reason, where)
+
+    def notes(self) -> tuple[str, ...]:
+        """The counts as sentences."""
+        return tuple(
+            f"{number:,} {reason} (first: {self.first[reason]})."
+            for reason, number in self.counts.most_common()
+        )
+
+
+def read_all(path: Path) -> dict[str, bytes]:
+    """Read a file, or those of a folder, zip or tar whose names end as texts' do, by path in it.
+
+    Files are unpacked where they are compressed with gzip or bzip2. Names that begin with a dot
+    are left out.
+
+    Raises:
+        SourceError: it cannot be read, is damaged, or holds no such file.
+    """
+    if not path.exists():
+        raise SourceError(f"no such file or folder: {path}")
+    found: dict[str, bytes] = {}
+    try:
+        with readable(path), ExitStack() as stack:
+            for name, size, read in _members(path, stack):
+                if size > LARGEST:
+                    raise SourceError(f"{path}: {name} has {size:,} bytes; divide it first")
+                plain, content = _unpacked(name, read())
+                found[plain] = content
+    except (*_DAMAGE, RuntimeError) as error:
+        raise SourceError(f"{path} is damaged or truncated: {error}. Get it again") from error
+    if not found:
+        raise SourceError(
+            f"{path} holds no file of text: their names end in {', '.join(ENDINGS)}, with or "
+            "without .gz or .bz2"
+        )
+    return dict(sorted(found.items()))
+
+
+_Member = tuple[str, int, Callable[[], bytes]]
+
+
+def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
+    """Yield name, size and reader of each file of a source that is to be read."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            name = file.relative_to(path).as_posix()
+            if file.is_file() and _wanted(name):
+                yield name, file.stat().st_size, file.read_bytes
+    elif zipfile.is_zipfile(path):
+        archive = stack.enter_context(zipfile.ZipFile(path))
+        for member in archive.infolist():
+            if not member.is_dir() and _wanted(member.filename):
+                yield member.filename, member.file_size, lambda m=member: archive.read(m)  # type: ignore[misc]
+    elif tarfile.is_tarfile(path):
+        tar = stack.enter_context(tarfile.open(path))  # noqa: SIM115  # the stack closes it
+        for entry in tar:
+            if entry.isfile() and _wanted(entry.name):
+                yield entry.name, entry.size, lambda e=entry: _extracted(tar, e)  # type: ignore[misc]
+    elif path.suffix.lower() in (".zip", ".tar", ".tgz"):
+        raise SourceError(f"{path} is damaged or truncated: it is no archive. Get it again")
+    else:
+        yield path.name, path.stat().st_size, path.read_bytes
+
+
+def _extracted(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    member = tar.extractfile(entry)
+    return member.read() if member else b""
+
+
+def _wanted(name: str) -> bool:
+    hidden = any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
+    plain = name.lower()
+    for ending in _COMPRESSED:
+        plain = plain.removesuffix(ending)
+    return not hidden and plain.endswith(ENDINGS)
+
+
+def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
+    for ending, unpack in _COMPRESSED.items():
+        if name.lower().endswith(ending):
+            return name[: -len(ending)], unpack(content)
+    return name, content
+
+
+def decoded(content: bytes, name: str, skipped: Skipped) -> str:
+    r"""Return a file's text: UTF-8, UTF-16 with its mark, or else Windows-1252, and no controls.
+
+    Lines that are not UTF-8 are read as Windows-1252 one by one, so that a file of mixed
+    encodings loses nothing. Line ends become "\n".
+    """
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = content.decode("utf-16", errors="replace")
+    else:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            text = _line_by_line(content, name, skipped)
+    return text.translate(_CONTROLS).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _line_by_line(content: bytes, name: str, skipped: Skipped) -> str:
+    lines = []
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            lines.append(line.decode("utf-8"))
+        except UnicodeDecodeError:
+            where = f"{name}, line {number:,}"
+            skipped.add("lines are not UTF-8 and were read as Windows-1252", where)
+            lines.append(line.decode("cp1252", errors="replace"))
+    return "\n".join(lines)
+
+
+def texts_of(files: Mapping[str, bytes], skipped: Skipped) -> Iterator[tuple[str, str]]:
+    """Yield name and text of every file; one without any text is counted."""
+    for name, content in files.items():
+        text = decoded(content, name, skipped)
+        if text.strip():
+            yield name, text
+        else:
+            skipped.add("empty files were left out", name)

@@ -1,0 +1,188 @@
+"""The source of a corpus: its files, each in the format that it shows, read into documents.
+
+Formats are told by what files hold: CoNLL-U, tagged text, RTE's XML, a table with a header, JSON
+lines; anything else is plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from kb_cache.archives import sha256_of
+from kb_cache.base import Source
+from kb_cache.corpora import hub
+from kb_cache.corpora.conllu import is_conllu, read_conllu
+from kb_cache.corpora.pairs import Pair, columns_of, json_rows, pairs_of, read_rte, tsv_rows
+from kb_cache.corpora.reading import Skipped, read_all, texts_of
+from kb_cache.corpora.rows import RawDocument
+from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagged
+from kbprobe.errors import SourceError
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
+_ENDINGS = re.compile(
+    r"(\.(txt|text|jsonl|ndjson|json|conllu|tsv|xml|gz|bz2|zip|tar|tgz))+$", re.IGNORECASE
+)
+_JSON = (".jsonl", ".ndjson", ".json")
+
+
+class PlainDocument(NamedTuple):
+    """A document that has neither sentences nor tokens yet."""
+
+    id: str
+    paragraphs: Sequence[str]
+    has_paragraphs: bool
+    genre: str | None = None
+
+
+@dataclass(frozen=True)
+class CorpusSource(Source):
+    """The files of a corpus, or the tables of a dataset on the Hub, in memory."""
+
+    files: Mapping[str, bytes]
+    tables: Sequence[hub.HubTable] = ()
+
+
+def read_source(path: Path) -> CorpusSource:
+    """Read and hash the files of a file, folder or archive, or a dataset ("hub:ID").
+
+    Raises:
+        SourceError: they cannot be read.
+    """
+    address = str(path)
+    if address.startswith(hub.PREFIX):
+        tables = hub.read_hub(address)
+        hashes = {table.name: table.sha256() for table in tables}
+        stem = PurePosixPath(address.removeprefix(hub.PREFIX)).name
+        return CorpusSource(path, hashes, _named(stem), {}, tables)
+    files = read_all(path)
+    return CorpusSource(path, sha256_of(files), _named(_ENDINGS.sub("", path.name)), files)
+
+
+def _named(stem: str) -> str:
+    return _NOT_IN_NAMES.sub("-", stem).strip("-.")
+
+
+def read_items(
+    source: CorpusSource, columns: Mapping[str, str], skipped: Skipped
+) -> Iterator[RawDocument | PlainDocument | Pair]:
+    """Yield the documents and pairs of a source, in the order of its files.
+
+    Args:
+        source: where they are.
+        columns: what columns are called, where not as usual: what they hold -> name.
+        skipped: takes what is left out.
+
+    Raises:
+        SourceError: a file is malformed, or a table has other columns; the message names it.
+    """
+    for table in source.tables:
+        yield from _of_rows(table, columns, skipped)
+    texts = dict(texts_of(source.files, skipped))
+    genres: dict[str, str] = {}
+    for name in [name for name in texts if PurePosixPath(name).name == CATEGORIES]:
+        genres |= genres_of(texts.pop(name))
+    for name, text in texts.items():
+        yield from _of_file(name, text, columns, genres, skipped)
+
+
+def _of_file(
+    name: str,
+    text: str,
+    columns: Mapping[str, str],
+    genres: Mapping[str, str],
+    skipped: Skipped,
+) -> Iterator[RawDocument | PlainDocument | Pair]:
+    lower = name.lower()
+    header = text.partition("\n")[0].split("\t")
+    if lower.endswith(_JSON):
+        yield from _of_json(name, text, columns, skipped)
+    elif lower.endswith(".xml"):
+        yield from read_rte(name, text, skipped)
+    elif lower.endswith(".conllu") or is_conllu(text):
+        yield from read_conllu(name, text, skipped)
+    elif lower.endswith(".tsv") or (len(header) > 1 and columns_of(header, {}, name)):
+        found = columns_of(header, columns, name)
+        if found is None:
+            raise _other_columns(name, header, "premise=NAME,hypothesis=NAME,label=NAME")
+        yield from pairs_of(tsv_rows(name, text, skipped), found, name, skipped)
+    elif is_tagged(text):
+        document = read_tagged(name, text, genres, skipped)
+        yield from [document] if document else []
+    else:
+        yield _plain(_ENDINGS.sub("", name), text)
+
+
+def _plain(id_: str, text: str, genre: str | None = None) -> PlainDocument:
+    """Divide a text at blank lines."""
+    paragraphs = [part for part in re.split(r"\n[^\S\n]*\n", text) if part.strip()]
+    return PlainDocument(id_, paragraphs, len(paragraphs) > 1, genre)
+
+
+def _of_json(
+    name: str, text: str, columns: Mapping[str, str], skipped: Skipped
+) -> Iterator[PlainDocument | Pair]:
+    """Yield what the rows of JSON lines hold, or those of one JSON list of objects."""
+    if text.lstrip().startswith("["):
+        try:
+            rows = json.loads(text)
+        except ValueError as error:
+            raise SourceError(f"{name} is no JSON: {error}") from error
+        text = "\n".join(json.dumps(row) for row in rows)
+    placed = list(json_rows(name, text, skipped))
+    yield from _of_rows(_Rows(_ENDINGS.sub("", name), placed), columns, skipped)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a file, each with its place; see `kb_cache.corpora.hub.HubTable`."""
+
+    name: str
+    rows: list[tuple[str, dict[str, Any]]]
+
+    @property
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(name for _, row in self.rows for name in row))
+
+    def label_names(self, column: str) -> None:
+        return None
+
+    def placed(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield from self.rows
+
+
+def _of_rows(
+    table: hub.HubTable | _Rows, columns: Mapping[str, str], skipped: Skipped
+) -> Iterator[PlainDocument | Pair]:
+    """Yield the pairs, or else the documents, of a table."""
+    present = table.columns
+    found = columns_of(present, columns, table.name)
+    if found is not None:
+        names = table.label_names(found["label"])
+        yield from pairs_of(table.placed(), found, table.name, skipped, names)
+        return
+    column = columns.get("text", "text")
+    if column not in present:
+        raise _other_columns(table.name, present, "text=NAME or premise=NAME,hypothesis=NAME")
+    for number, (where, row) in enumerate(table.placed(), 1):
+        text = row.get(column)
+        if isinstance(text, list) and all(isinstance(part, str) for part in text):
+            text = "\n\n".join(text)
+        if not isinstance(text, str) or not text.strip():
+            skipped.add("empty documents were left out", where)
+            continue
+        stated, genre = row.get("id"), row.get("genre")
+        id_ = f"{table.name}-{number}" if stated in (None, "") else str(stated)
+        yield _plain(id_, text, genre if isinstance(genre, str) else None)
+
+
+def _other_columns(name: str, present: Sequence[str], wanted: str) -> SourceError:
+    return SourceError(
+        f"{name} has neither the columns of pairs (premise and hypothesis, or sentence1 and "
+        f"sentence2) nor text; it has {', '.join(present[:20])}. Say which are which with "
+        f"--columns {wanted}"
+    )

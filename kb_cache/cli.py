@@ -22,8 +22,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 def cli() -> None:
     """Knowledge bases: compiled once, checked, and kept as tables that load at once.
 
-    WordNet 3.0 and an extract of MASC come with kbprobe. Others live in a cache folder, which the environment
-    variable KBPROBE_CACHE moves elsewhere.
+    WordNet 3.0 and an extract of MASC come with kbprobe. Others live in a cache folder, which
+    the environment variable KBPROBE_CACHE moves elsewhere.
     """
 
 

@@ -153,7 +153,7 @@ class CorpusKind(Kind[CorpusSource, CorpusOptions]):
         by_name = short in KNOWN and KNOWN[short].download is not None
         if not source and by_name and short != self.downloaded_name:
             return f"kb-cache fetch {KIND} {short}"
-        return super().fetch_command(name, source or "PATH")
+        return super().fetch_command(name, source)
 
 
 CORPUS = CorpusKind()

@@ -18,6 +18,7 @@ SEVERAL_VALUES = "several_values"
 ONE_SIDED = "one_sided"
 CONTESTED = "contested"
 UNKNOWN_LIFE = "unknown_life"
+LITTLE_KNOWN = "little_known"
 CONTRADICTED = "contradicted"
 
 DOUBTS: Mapping[str, str] = {
@@ -27,12 +28,17 @@ DOUBTS: Mapping[str, str] = {
     CONTESTED: "the source also calls a couple unmarried, or a place of study an employer",
     UNKNOWN_LIFE: "the source says neither when a student lived nor when enough others did who "
     "studied there, so the year cannot be checked",
+    LITTLE_KNOWN: "the source knows few students of the place of study, which is often a small one "
+    "or a school of a university",
     CONTRADICTED: "the year is later than the life of somebody else who studied there",
 }
 """The flags that a question can have, and what they say of it."""
 
 WITNESSES = 5
 """Others of known lives who studied there make a year credible for somebody of an unknown life."""
+
+STUDENTS = 10
+"""Students in the source from which on a place of study counts as a known one."""
 
 SLACK = 10
 """Years by which somebody else may be older than usual before a date is in doubt."""
@@ -82,7 +88,10 @@ class Doubts:
     def _about_lives(self, hop: Hop, edge: Edge, year: int) -> Iterator[str]:
         collected = self.knowledge.collected
         lives = collected.birth.keys() | collected.death.keys()
-        known = [person for person in self._who[hop.id].get(edge.target, ()) if person in lives]
+        students = self._who[hop.id].get(edge.target, [])
+        if len(students) < STUDENTS:
+            yield LITTLE_KNOWN
+        known = [person for person in students if person in lives]
         if edge.source not in lives and len(known) < WITNESSES:
             yield UNKNOWN_LIFE
         if any(self.knowledge.latest(hop, person) + SLACK < year for person in known):

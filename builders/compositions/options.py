@@ -58,7 +58,7 @@ class CompositionOptions(ProbeOptions):
         4, ge=0, description="Most rows of a path that ask about one entity (0: all)."
     )
     max_per_bearer: int = Field(
-        5,
+        8,
         ge=0,
         description="Most rows of a path whose answer one entity bears: an actor, a band (0: all).",
     )

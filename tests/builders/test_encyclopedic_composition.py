@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
 
 import builders.compositions.probes  # noqa: F401
+from builders.compositions import doubts
 from builders.compositions.chains import share_a_word
 from builders.compositions.collecting import collect
 from builders.compositions.doubts import DOUBTS
@@ -150,7 +151,7 @@ def test_golds_are_true_and_distractors_false_by_the_sources_own_word(
 ) -> None:
     rows = flat(rows_of(real, config))
     labels = knowledge.labels
-    assert len(rows) > {MINIATURE: 500, SAMPLE: 1200}[extent]
+    assert len(rows) > {MINIATURE: 450, SAMPLE: 1000}[extent]
     for family in {row["distractor_family"] for row in rows}:
         some = [row for row in rows if row["distractor_family"] == family]
         asked = {labels[row["concept"]] for row in some}
@@ -318,7 +319,7 @@ def test_unambiguous_questions_have_one_answer(
     sample: Wikidata, knowledge: Collected, extent: str
 ) -> None:
     rows = flat(rows_of(built(knowledge=knowledge, unambiguous=True)))
-    assert len(rows) > {MINIATURE: 300, SAMPLE: 500}[extent]
+    assert len(rows) > {MINIATURE: 200, SAMPLE: 400}[extent]
     for family in {row["distractor_family"] for row in rows}:
         some = [row for row in rows if row["distractor_family"] == family]
         labels = [knowledge.labels[row["concept"]] for row in some]
@@ -527,7 +528,15 @@ def doubts_of(done: Built) -> dict[str, list[str]]:
     return {row["concept"]: row["flags"] for row in flat(rows_of(done))}
 
 
-def test_years_agree_with_the_lives_of_students(dump: Cut) -> None:
+def test_little_known_places_of_study_are_left_to_full(dump: Cut) -> None:
+    options = {"dump": dump(students()), "only_paths": ("student-university-founded",)}
+    flags = doubts_of(built(**options, tier="full")).values()
+    assert flags
+    assert all("little_known" in some for some in flags)  # two students each
+
+
+def test_years_agree_with_the_lives_of_students(dump: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubts, "STUDENTS", 2)
     toy = students()
     toy.date("Q720", "P571", "1822-01-01")  # a second founding
     toy.date("Q725", "P1619", "1855-01-01")  # opened five years later

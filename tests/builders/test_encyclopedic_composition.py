@@ -529,7 +529,10 @@ def doubts_of(done: Built) -> dict[str, list[str]]:
 
 
 def test_little_known_places_of_study_are_left_to_full(dump: Cut) -> None:
-    options = {"dump": dump(students()), "only_paths": ("student-university-founded",)}
+    options: dict[str, Any] = {
+        "dump": dump(students()),
+        "only_paths": ("student-university-founded",),
+    }
     flags = doubts_of(built(**options, tier="full")).values()
     assert flags
     assert all("little_known" in some for some in flags)  # two students each
@@ -545,7 +548,7 @@ def test_years_agree_with_the_lives_of_students(dump: Cut, monkeypatch: pytest.M
         toy.link(person, "P69", place)
     toy.date("Q901", "P569", "1700-01-01")  # 66 when it was founded
     toy.date("Q902", "P570", "1702-01-01")  # dead for seventy years
-    options = {"dump": dump(toy), "only_paths": ("student-university-founded",)}
+    options: dict[str, Any] = {"dump": dump(toy), "only_paths": ("student-university-founded",)}
     full = doubts_of(built(**options, tier="full"))
     assert not full.keys() & {"Q901", "Q902"}
     assert full["Q900"] == ["unknown_life"]
@@ -568,7 +571,7 @@ def test_marriages_are_doubted_that_one_spouse_only_has_or_that_are_none(dump: C
     for at in range(12):
         toy.lines.remove(f"<{WD}Q{310 + at}> <{WDT}P26> <{WD}Q{210 + at}> .")
         toy.link(f"Q{225 + at}", "P451", f"Q{325 + at}")
-    options = {"dump": dump(toy), "only_paths": ("film-actor-spouse",)}
+    options: dict[str, Any] = {"dump": dump(toy), "only_paths": ("film-actor-spouse",)}
     full = doubts_of(built(**options, tier="full"))
     for concept, flags in full.items():
         at = int(concept[1:]) - 100

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+import pyarrow.compute as pc
 
 from builders.engine.flags import Flags
 from builders.engine.plan import Facts
@@ -10,11 +13,14 @@ from builders.english.word_lists import word_list
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.synsets import known_synsets, zipf_of
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Ints
-from kbprobe.columns import to_numpy
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.columns import codes, single_chunk, to_numpy
 
-GOLD_SENSES, GOLD_SENSES_DOWN = 2, 1
-"""A gold is one of the first so many senses of the lemma that shows it; few without a gloss."""
+GOLD_SENSES = 2
+"""A gold is one of the first so many senses of the lemma that shows it with its gloss."""
+
+PREDOMINANT = 0.6
+"""Without a gloss, a gold is the sense of so many uses of the lemma that shows it."""
 
 ASKED_SENSES = 5
 """A word is asked about in one of its first so many senses."""
@@ -23,7 +29,7 @@ FAMILIAR, FAMILIAR_DOWN = 2.5, 2.2
 """Least word frequency (Zipf) of a gold: readers should know what is a kind of what."""
 
 UNCONFIRMED, VAGUE, MINOR_SENSE, RARE = "unconfirmed_step", "vague_gold", "minor_sense", "rare_gold"
-TAXON, MANNER = "taxon", "manner"
+TAXON, MANNER, AMBIGUOUS = "taxon", "manner", "ambiguous_gold"
 
 HYPERNYMY_FLAGS = {
     UNCONFIRMED: "the definitions of its two ends do not bear out an edge on the path from word to "
@@ -37,8 +43,9 @@ HYPONYMY_FLAGS = {
     UNCONFIRMED: "the gold's definition does not name the word, or on the path between them a "
     "definition does not name what the node is a kind of",
     VAGUE: "a node on the path to the gold is so general that much else is a kind of it",
-    MINOR_SENSE: "the gold is not the first sense of the lemma that shows it, or the word is "
-    f"asked about in none of its first {ASKED_SENSES}",
+    AMBIGUOUS: f"the gold is the sense of less than {PREDOMINANT:.0%} of the uses of the lemma that "
+    "shows it, by WordNet's counts",
+    MINOR_SENSE: f"the word is asked about in none of its first {ASKED_SENSES} senses",
     RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR_DOWN}",
     MANNER: "the word is a verb: readers rarely agree on which acts are ways of doing which",
 }
@@ -72,16 +79,31 @@ def isa_flags(
         # Meaning drifts along paths, even where each edge is right.
         doubtful |= (np.diff(facts.indptr) > 1) & ~glosses.name(concept, gold)
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
-    number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
     rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)
     flags = (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
         .mark(VAGUE, any_of(pair, vague, gold.size))
-        .mark(MINOR_SENSE, np.asarray(number > (GOLD_SENSES_DOWN if down else GOLD_SENSES)))
         .mark(RARE, rare)
     )
-    return flags.mark(MANNER, wordnet.pos_codes[gold] == POS.index("v")) if down else flags
+    if down:
+        flags = flags.mark(AMBIGUOUS, predominance(wordnet)[gold] < PREDOMINANT)
+        return flags.mark(MANNER, wordnet.pos_codes[gold] == POS.index("v"))
+    number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
+    return flags.mark(MINOR_SENSE, np.asarray(number > GOLD_SENSES))
+
+
+@lru_cache(maxsize=2)
+def predominance(wordnet: WordNet) -> Floats:
+    """Return of each synset the share of the uses of its first lemma, in (0, 1], that it has.
+
+    Uses are counted in WordNet's tagged texts, in all parts of speech, and once more for every
+    sense, so that each has some.
+    """
+    lemma, _ = codes(pc.utf8_lower(single_chunk(wordnet.senses["lemma"])).dictionary_encode())
+    uses = to_numpy(wordnet.senses["count"]) + 1.0
+    share = uses / np.bincount(lemma, uses)[lemma]
+    return np.asarray(share[wordnet.sense_start[:-1]])
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:

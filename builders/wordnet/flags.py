@@ -43,8 +43,8 @@ HYPONYMY_FLAGS = {
     UNCONFIRMED: "the gold's definition does not name the word, or on the path between them a "
     "definition does not name what the node is a kind of",
     VAGUE: "a node on the path to the gold is so general that much else is a kind of it",
-    AMBIGUOUS: f"the gold is the sense of less than {PREDOMINANT:.0%} of the uses of the lemma that "
-    "shows it, by WordNet's counts",
+    AMBIGUOUS: f"the gold is the sense of less than {PREDOMINANT:.0%} of the uses of the lemma "
+    "that shows it, by WordNet's counts",
     MINOR_SENSE: f"the word is asked about in none of its first {ASKED_SENSES} senses",
     RARE: f"the gold's first lemma is rarer than Zipf {FAMILIAR_DOWN}",
     MANNER: "the word is a verb: readers rarely agree on which acts are ways of doing which",

@@ -73,7 +73,7 @@ class Annotator:
     def passages(self, texts: Iterable[str]) -> Iterator[RawText]:
         """Yield each text with its tokens; texts are of `PIECE` characters at most."""
         for doc in self._nlp.pipe(texts, batch_size=64):
-            yield _raw(doc[:])
+            yield _raw(doc[:], doc.has_annotation("DEP"))
 
     def paragraphs(
         self, paragraphs: Iterable[tuple[Any, str]], skipped: Skipped
@@ -86,8 +86,9 @@ class Annotator:
         pieces = ((piece, key) for key, text in paragraphs for piece in _pieces(text, key, skipped))
         for doc, key in self._nlp.pipe(pieces, as_tuples=True, batch_size=64):
             sentences: list[RawText] = []
+            parsed = doc.has_annotation("DEP")
             for span in doc.sents:
-                sentence = _raw(span)
+                sentence = _raw(span, parsed)
                 if len(sentence.text) > LONGEST:
                     why = f"sentences of more than {LONGEST:,} characters were left out"
                     skipped.add(why, str(key))
@@ -114,21 +115,34 @@ class MissingPipelineError(MissingDependencyError):
 
 
 def _pieces(text: str, key: Any, skipped: Skipped) -> Iterator[str]:
-    """Divide a text into pieces that spaCy can take, with single spaces."""
-    text = " ".join(text.split())
+    """Divide a text into pieces that spaCy can take, with single spaces.
+
+    They end where a sentence seems to end, if there is such a place, or else between words.
+    """
+    words = text.split()
     if len(text) > PIECE:
         skipped.add(f"paragraphs of more than {PIECE:,} characters were divided", str(key))
-    while len(text) > PIECE:
-        at = text.rfind(" ", 0, PIECE)
-        at = PIECE if at <= 0 else at
-        yield text[:at].strip()
-        text = text[at:].strip()
-    if text:
-        yield text
+        kept = [word for word in words if len(word) <= LONGEST]
+        if len(kept) < len(words):
+            why = f"words of more than {LONGEST:,} characters were left out"
+            skipped.add(why, str(key), len(words) - len(kept))
+        words = kept
+    text, begin = " ".join(words), 0
+    while begin < len(text):
+        end = len(text)
+        if end - begin > PIECE:
+            within = begin, begin + PIECE
+            found = max(text.rfind(mark, *within) for mark in (". ", "! ", "? ")) + 1
+            end = found or text.rfind(" ", *within)
+        yield text[begin:end]
+        begin = end + 1
 
 
-def _raw(span: Span) -> RawText:
-    """Take a text and its annotation from spaCy; what is unknown there is unknown here."""
+def _raw(span: Span, parsed: bool) -> RawText:
+    """Take a text and its annotation from spaCy; what is unknown there is unknown here.
+
+    ``parsed`` tells whether the whole document is, which spaCy finds out token by token.
+    """
     tokens = [token for token in span if not token.is_space]
     if not tokens:
         return RawText("")
@@ -137,7 +151,6 @@ def _raw(span: Span) -> RawText:
     ends = [start + len(token.text) for start, token in zip(starts, tokens, strict=True)]
     text = span.text[first - span[0].idx :][: ends[-1]]
     row = {token.i: at for at, token in enumerate(tokens)}
-    parsed = span.doc.has_annotation("DEP")
     return RawText(
         text,
         starts,

@@ -23,6 +23,8 @@ _JOIN_AFTER = frozenset(("(", "[", "{", "<", "“", "‘", "`", "$", "£", "€"
 _JOIN_BOTH = frozenset(("/", "_", "—", "⁄"))
 #: The second parts of contractions, behind their apostrophe.
 _CLITICS = frozenset(("s", "re", "m", "ve", "ll", "d", "t"))
+#: What stands before the apostrophe of a name.
+_NAME_PREFIXES = ("O", "D")
 _APOSTROPHES = ("'", "’")
 #: Words that tokenisers divide without a mark: "can" and "not".
 _DIVIDED = frozenset(
@@ -46,7 +48,7 @@ def _class_of(word: str) -> int:
     """How a token joins its neighbours."""
     if word in _PAIRED:
         return _PAIR
-    if word in _JOIN_BEFORE or not word.strip(".") or not word.strip("!?"):
+    if word in _JOIN_BEFORE or not word.strip(".!?…"):
         return _BEFORE
     if word in _JOIN_AFTER:
         return _AFTER
@@ -147,6 +149,12 @@ def _pair(
     if opened[mark]:
         opened[mark] = False
         return True, False
+    if mark == "'" and 0 < index < len(words) - 1:
+        one, other = words[index - 1], words[index + 1]
+        if one in _NAME_PREFIXES or (one.isalpha() and other.lower() in _CLITICS):
+            return True, True  # "O'Neill", "YOU'RE" in three tokens
+    if mark == '"' and index and index == len(words) - 1:
+        return True, False  # what it closes was opened in a sentence that is not there
     later = mark in words[index + 1 :]
     if mark == "'" and not later and index:
         return True, False  # the apostrophe of "the dogs' food"

@@ -43,7 +43,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Labels:
     """A label for each of many things: ``names[codes[i]]``, or none where the code is -1.
 
@@ -59,6 +59,9 @@ class Labels:
         array = single_chunk(column)
         stored = to_numpy(array.indices.fill_null(-1)).astype(np.int32)
         return cls(stored, tuple(array.dictionary.to_pylist()))
+
+    def __repr__(self) -> str:
+        return f"<Labels: {len(self):,} of {len(self.names):,} kinds>"
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -85,7 +88,7 @@ class Labels:
         return np.append(np.asarray(chosen, dtype=np.bool_), False)[self.codes]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Texts:
     """Many texts with their tokens: the sentences of documents, or the passages of pairs.
 
@@ -130,6 +133,9 @@ class Texts:
             head=to_numpy(tokens["head"]).astype(np.int32),
             **{name: Labels.of_column(tokens[name]) for name in LAYERS if name != "head"},
         )
+
+    def __repr__(self) -> str:
+        return f"<Texts: {len(self):,} with {self.tokens:,} tokens>"
 
     def __len__(self) -> int:
         """Number of texts."""
@@ -191,7 +197,7 @@ class Texts:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pairs:
     """Pairs of a premise and a hypothesis, each of which is one or more sentences.
 
@@ -209,6 +215,9 @@ class Pairs:
     premise: Ints
     hypothesis: Ints
     passages: Texts
+
+    def __repr__(self) -> str:
+        return f"<Pairs: {len(self):,} of {', '.join(self.source.names)}>"
 
     def __len__(self) -> int:
         return len(self.premise)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.always_never.labels import SCALE
 from builders.always_never.levels import (
     COMMON,
     LEVELS,
@@ -22,6 +21,7 @@ from builders.always_never.levels import (
     sized,
     support,
 )
+from builders.always_never.options import SCALE
 from builders.always_never.pairs import FAMILIES, Pool, said_of
 from builders.always_never.slots import Slots
 from kbprobe.arrays import Bools, Floats, Ints

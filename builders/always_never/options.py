@@ -9,6 +9,9 @@ from pydantic import Field, field_validator, model_validator
 from builders.engine.options import ProbeOptions
 from kbprobe.errors import did_you_mean
 
+SCALE = ("never", "rarely", "sometimes", "often", "always")
+"""The answers, in the order in which every row shows them."""
+
 FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", "quality")
 """All template families; the last two are asked for by option."""
 

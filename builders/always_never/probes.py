@@ -7,7 +7,6 @@ template families, which people label. The builder makes the candidates; with th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,8 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builders.always_never.options import FAMILIES, AlwaysNeverOptions
+from builders.always_never.options import FAMILIES, SCALE, AlwaysNeverOptions
 from builders.engine.drops import DropLog
+from builders.engine.labels import (
+    BALANCE,
+    about_votes,
+    agreed,
+    annotator_names,
+    balanced,
+    files_digest,
+    read_verdicts,
+)
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
@@ -27,12 +35,10 @@ from builders.lexicons import ConceptNetFirst, conceptnet_first
 from kb_cache.conceptnet.types import ConceptNet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
-    from builders.always_never.labels import Verdict
     from builders.always_never.pairs import Pool
     from builders.always_never.slots import Slots
 
@@ -71,13 +77,7 @@ def open_sources(options: AlwaysNeverOptions) -> ConceptNetFirst:
     loaded = conceptnet_first(options.conceptnet, options.wordnet)
     if not options.labels:
         return loaded
-    digest = hashlib.sha256()
-    for path in options.labels:
-        try:
-            digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
-        except OSError as error:
-            raise UsageError(f"--labels {path}: {error.strerror}") from None
-    return Labelled(loaded.conceptnet, loaded.wordnet, digest.hexdigest())
+    return Labelled(loaded.conceptnet, loaded.wordnet, files_digest(options.labels))
 
 
 @lru_cache(maxsize=2)
@@ -144,8 +144,6 @@ def _candidates(
     Raises:
         UsageError: there are none.
     """
-    from builders.always_never.labels import SCALE
-
     pairs = [
         (pool, one, other)
         for pool, ones, others in found
@@ -184,12 +182,11 @@ def _voted(
     plan: Plan, sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Plan:
     """Label the rows by the votes, and balance them."""
-    from builders.always_never.labels import BALANCE, agreed, annotator_names, read_verdicts
     from builders.engine.render.assemble import id_texts, row_identity, row_ids
 
     ids = id_texts(row_ids(plan, row_identity(NAME, sources.name))).to_pylist()
     place = {name: at for at, name in enumerate(ids)}
-    given = read_verdicts([Path(path) for path in options.labels], ids, options.min_votes)
+    given = read_verdicts([Path(path) for path in options.labels], ids, SCALE, options.min_votes)
     verdicts = {verdict.id: verdict for verdict in agreed(given, options.min_agreement)}
     kept = [verdict for verdict in verdicts.values() if verdict.kept]
     rows = np.array([place[verdict.id] for verdict in kept], dtype=np.int64)
@@ -208,22 +205,9 @@ def _voted(
         answer[stay],
         "voted",
         options,
-        _about_votes([verdict for verdict in verdicts.values() if verdict.kept], len(names)),
-        [verdict.line(names) for verdict in verdicts.values()],
+        about_votes([one for one in verdicts.values() if one.kept], len(names), VOTED),
+        [verdict.line(names, SCALE) for verdict in verdicts.values()],
     )
-
-
-def _about_votes(verdicts: Sequence[Verdict], annotators: int) -> dict[str, Any]:
-    shares = [verdict.agreement for verdict in verdicts if verdict.agreement is not None]
-    counts = [len(verdict.votes) for verdict in verdicts]
-    about: dict[str, Any] = {"source": VOTED, "kind": "human", "labels": len(verdicts)}
-    if shares:
-        about["mean_agreement"] = round(float(np.mean(shares)), 4)
-        about["unanimous"] = sum(share == 1 for share in shares)
-    if annotators:
-        about["annotators"] = annotators
-        about["mean_votes"] = round(float(np.mean(counts)), 2) if counts else 0.0
-    return about
 
 
 def _silver(
@@ -248,11 +232,9 @@ def _balanced(
     plan: Plan, rows: Ints, answer: Ints, options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Bools:
     """Mark the rows that stay so that no answer is right too often in a family and split."""
-    from builders.always_never.labels import balanced
-
     cell = plan.family.codes[rows] * len(SPLITS) + plan.split[rows]
     key = plan.question_keys[rows]
-    return balanced(cell, answer, options.max_majority, rng.child("balance"), key)
+    return balanced(cell, answer, len(SCALE), options.max_majority, rng.child("balance"), key)
 
 
 def _labelled(

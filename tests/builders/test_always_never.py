@@ -13,11 +13,16 @@ import pytest
 
 from builders.always_never.candidates import draw, levels, pool
 from builders.always_never.kinds import KINDS
-from builders.always_never.labels import (
+from builders.always_never.levels import size_levels
+from builders.always_never.options import SCALE
+from builders.always_never.pairs import FAMILIES as DECLARED
+from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
+from builders.always_never.slots import Slots, Terms
+from builders.comparisons.objects import load_things
+from builders.engine.labels import (
     BALANCE,
     FEW,
     NO_ANSWER,
-    SCALE,
     SPLIT,
     TIE,
     Vote,
@@ -26,11 +31,6 @@ from builders.always_never.labels import (
     decide,
     read_verdicts,
 )
-from builders.always_never.levels import size_levels
-from builders.always_never.pairs import FAMILIES as DECLARED
-from builders.always_never.probes import FAMILIES, AlwaysNeverOptions
-from builders.always_never.slots import Slots, Terms
-from builders.comparisons.objects import load_things
 from builders.engine.pipeline import Built, build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -281,7 +281,7 @@ def test_agreement_is_kept_beside_the_data(voted: Built, rows: Rows, tmp_path: P
 def test_a_labels_file_makes_the_same_probe_as_the_votes(
     conceptnet: str, voted: Built, votes: Path, rows: Rows, tmp_path: Path
 ) -> None:
-    verdicts = read_verdicts([votes], [row["id"] for row in rows], 1)
+    verdicts = read_verdicts([votes], [row["id"] for row in rows], SCALE, 1)
     lines = [
         {
             "id": verdict.id,
@@ -352,7 +352,7 @@ def test_errors_in_labels_name_the_row(
     path = tmp_path / f"labels.{suffix}"
     path.write_text(text.format(id="a1b2"), encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        read_verdicts([path], ["a1b2"], 1)
+        read_verdicts([path], ["a1b2"], SCALE, 1)
     assert problem.format(id="a1b2") in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -383,12 +383,14 @@ def test_balancing_keeps_as_many_rows_as_it_can() -> None:
     answer = np.repeat(np.arange(5), [8, 3, 11, 2, 7])
     cell = np.zeros_like(answer)
     identity = np.arange(answer.size)
-    keep = balanced(cell, answer, 0.25, RandomGenerator.of(0), identity)
+    keep = balanced(cell, answer, 5, 0.25, RandomGenerator.of(0), identity)
     assert np.bincount(answer[keep]).tolist() == [5, 3, 5, 2, 5]
-    assert balanced(cell, answer, 1.0, RandomGenerator.of(0), identity).all()
+    assert balanced(cell, answer, 5, 1.0, RandomGenerator.of(0), identity).all()
     # Three answers cannot be balanced to a quarter each.
     few = np.repeat(np.arange(3), 10)
-    assert not balanced(np.zeros_like(few), few, 0.25, RandomGenerator.of(0), np.arange(30)).any()
+    assert not balanced(
+        np.zeros_like(few), few, 5, 0.25, RandomGenerator.of(0), np.arange(30)
+    ).any()
 
 
 def test_silver_says_so_and_follows_the_edges(conceptnet: str, tmp_path: Path, extent: str) -> None:

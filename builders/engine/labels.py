@@ -1,5 +1,7 @@
 """Labels of candidates: reading what annotators said, deciding by majority, balancing.
 
+The answers are the same few in every row: the steps of a scale, or the labels of a setup.
+
 Two kinds of files are read. A file of *votes* has a line for each vote: the row's id, who voted,
 and the vote. A *labels file*, as ``release-probe annotate import`` writes it, has a line for each
 row: its id, its answer, and how far the votes agreed.
@@ -7,6 +9,7 @@ row: its id, its answer, and how far the votes agreed.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +24,6 @@ from kbprobe.errors import UsageError
 from kbprobe.format.items import LABELS, UNKNOWN
 from kbprobe.format.labels import read_lines
 from kbprobe.rng import RandomGenerator
-
-SCALE = ("never", "rarely", "sometimes", "often", "always")
-"""The answers, in the order in which every row shows them."""
 
 MARKS = ("none", "two", "nonsense")
 """Votes for no answer: they count among the votes."""
@@ -70,12 +70,12 @@ class Verdict:
         """Return the same, left out."""
         return replace(self, reason=reason)
 
-    def line(self, names: Mapping[str, str]) -> dict[str, Any]:
+    def line(self, names: Mapping[str, str], answers: Sequence[str]) -> dict[str, Any]:
         """Return it as a line of the labels file; ``names`` says what annotators are called."""
         return {
             "id": self.id,
             "answer": self.answer,
-            "label": SCALE[self.answer] if self.answer >= 0 else "",
+            "label": answers[self.answer] if self.answer >= 0 else "",
             "kept": self.kept,
             "reason": self.reason,
             "agreement": None if self.agreement is None else round(self.agreement, 4),
@@ -87,12 +87,15 @@ class Verdict:
         }
 
 
-def read_verdicts(paths: Sequence[Path], ids: Iterable[str], min_votes: int) -> list[Verdict]:
+def read_verdicts(
+    paths: Sequence[Path], ids: Iterable[str], answers: Sequence[str], min_votes: int
+) -> list[Verdict]:
     """Read votes or labels, and decide on each row.
 
     Args:
         paths: files, ``.csv``, ``.jsonl`` or ``.parquet``; taken together.
         ids: the rows that there are.
+        answers: what may be answered, in the order in which every row shows it.
         min_votes: rows of fewer votes get no label; of no matter where the file tells no votes.
 
     Returns:
@@ -107,7 +110,7 @@ def read_verdicts(paths: Sequence[Path], ids: Iterable[str], min_votes: int) -> 
     found: dict[tuple[str, ...], Vote | Verdict] = {}
     for place, line in lines:
         try:
-            one = _parsed(line)
+            one = _parsed(line, answers)
             who = (one.annotator,) if isinstance(one, Vote) else ()
             if one.id not in known:
                 raise ValueError(f"no candidate has the id {one.id!r}")
@@ -154,7 +157,9 @@ def agreed(verdicts: Sequence[Verdict], least: float) -> list[Verdict]:
     ]
 
 
-def balanced(cell: Ints, answer: Ints, most: float, rng: RandomGenerator, identity: Ints) -> Bools:
+def balanced(
+    cell: Ints, answer: Ints, answers: int, most: float, rng: RandomGenerator, identity: Ints
+) -> Bools:
     """Choose rows so that no answer is right in more than a share of the rows of any cell.
 
     Of each cell as many rows as possible stay: each answer keeps at most m rows, with the largest
@@ -163,6 +168,7 @@ def balanced(cell: Ints, answer: Ints, most: float, rng: RandomGenerator, identi
     Args:
         cell: (rows,) the template family and split.
         answer: (rows,) the answers.
+        answers: how many answers there are.
         most: the largest share; 1 or more: all rows stay.
         rng: the random generator.
         identity: (rows,) what chance depends on.
@@ -170,13 +176,13 @@ def balanced(cell: Ints, answer: Ints, most: float, rng: RandomGenerator, identi
     if most >= 1:
         return np.ones(cell.size, dtype=np.bool_)
     keep = np.zeros(cell.size, dtype=np.bool_)
-    group = cell * len(SCALE) + answer
+    group = cell * answers + answer
     order = np.lexsort((rng.bits(identity), group))
     rank = np.empty_like(order)
     rank[order] = ranks_within(group[order])
     for one in np.unique(cell).tolist():
         inside = cell == one
-        counts = np.bincount(answer[inside], minlength=len(SCALE))
+        counts = np.bincount(answer[inside], minlength=answers)
         caps = np.arange(1, counts.max() + 1)
         left = np.minimum(counts[None, :], caps[:, None]).sum(axis=1)
         fits = caps[caps <= most * left + 1e-9]
@@ -192,7 +198,7 @@ def annotator_names(verdicts: Iterable[Verdict]) -> dict[str, str]:
     return {name: f"annotator {at:0{width}d}" for at, name in enumerate(names, 1)}
 
 
-def _parsed(line: Mapping[str, Any]) -> Vote | Verdict:
+def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
     """Read a line as a vote, where it names an annotator, or else as a label.
 
     Raises:
@@ -201,11 +207,13 @@ def _parsed(line: Mapping[str, Any]) -> Vote | Verdict:
     name = _text(line, _IDS)
     if any(line.get(key) is not None for key in _ANNOTATORS):
         said = next((line[key] for key in _VOTES if line.get(key) is not None), "")
-        return Vote(name, _text(line, _ANNOTATORS), *_answer(said))
+        return Vote(name, _text(line, _ANNOTATORS), *_answer(said, answers))
     if "answer" not in line:
         raise ValueError("it names no annotator, as a vote does, and no answer, as a label does")
-    answer, _ = _answer("none" if line["answer"] in (UNKNOWN, "-1", "") else line["answer"])
-    if line.get("label") and (line["label"] not in SCALE or _answer(line["label"])[0] != answer):
+    given = line["answer"]
+    answer, _ = _answer("none" if given in (UNKNOWN, "-1", "") else given, answers)
+    named = line.get("label")
+    if named and (named not in answers or answers.index(named) != answer):
         raise ValueError(f"the answer is {answer}, but the label {line['label']!r}")
     agreement = line.get("agreement")
     try:
@@ -217,11 +225,11 @@ def _parsed(line: Mapping[str, Any]) -> Vote | Verdict:
     reason = str(line.get("reason") or "") or ("" if line.get("kept", True) else "not kept")
     if answer < 0:
         reason = reason or NO_ANSWER
-    given = tuple(
+    votes = tuple(
         Vote(name, str(vote["annotator"]), int(vote["answer"]), str(vote["label"]))
         for vote in line.get("votes") or ()
     )
-    return Verdict(name, answer, share, reason, str(line.get("rule") or "given"), given)
+    return Verdict(name, answer, share, reason, str(line.get("rule") or "given"), votes)
 
 
 def _text(line: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -231,19 +239,21 @@ def _text(line: Mapping[str, Any], keys: Sequence[str]) -> str:
     return value.strip()
 
 
-def _answer(said: Any) -> tuple[int, str]:
-    """Read an answer: one of the five words, its letter (A: never), or its index as an integer."""
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(SCALE):
-        return said, SCALE[said]
+def _answer(said: Any, answers: Sequence[str]) -> tuple[int, str]:
+    """Read an answer: one of the words, its letter (A: the first), or its index as an integer."""
+    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(answers):
+        return said, answers[said]
     text = str(said).strip()
-    if text.lower() in SCALE:
-        return SCALE.index(text.lower()), text.lower()
-    if text.upper() in LABELS[: len(SCALE)]:
-        at = LABELS.index(text.upper())
-        return at, SCALE[at]
+    if text.lower() in answers:
+        return answers.index(text.lower()), text.lower()
+    letters = LABELS[: len(answers)]
+    if text.upper() in letters:
+        at = letters.index(text.upper())
+        return at, answers[at]
     if text.lower() in MARKS:
         return UNKNOWN, text.lower()
-    raise ValueError(f"{text!r} is none of {', '.join(SCALE)}, A to E, {', '.join(MARKS)}")
+    words = ", ".join((*answers, f"A to {letters[-1]}", *MARKS))
+    raise ValueError(f"{text!r} is none of {words}")
 
 
 def _refusal(names: str, problems: Sequence[str], lines: int) -> str:
@@ -257,3 +267,38 @@ def _refusal(names: str, problems: Sequence[str], lines: int) -> str:
     )
     start = f"{names}: {len(problems):,} of {lines:,} lines cannot be used:"
     return "\n".join([start, *shown, remedy])
+
+
+def files_digest(paths: Iterable[str]) -> str:
+    """Return the sha256 of files of labels, taken together.
+
+    Raises:
+        UsageError: there is no such file; the message names ``--labels``.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+        except OSError as error:
+            raise UsageError(f"--labels {path}: {error.strerror}") from None
+    return digest.hexdigest()
+
+
+def about_votes(verdicts: Sequence[Verdict], annotators: int, source: str) -> dict[str, Any]:
+    """Describe the votes on the rows of a labelled probe, for its manifest and card.
+
+    Args:
+        verdicts: on the rows that are kept.
+        annotators: how many voted, 0 if unknown.
+        source: where the answers come from, in words.
+    """
+    shares = [verdict.agreement for verdict in verdicts if verdict.agreement is not None]
+    counts = [len(verdict.votes) for verdict in verdicts]
+    about: dict[str, Any] = {"source": source, "kind": "human", "labels": len(verdicts)}
+    if shares:
+        about["mean_agreement"] = round(sum(shares) / len(shares), 4)
+        about["unanimous"] = sum(share == 1 for share in shares)
+    if annotators:
+        about["annotators"] = annotators
+        about["mean_votes"] = round(sum(counts) / len(counts), 2) if counts else 0.0
+    return about

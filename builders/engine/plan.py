@@ -255,6 +255,7 @@ class Plan:
             key: other texts, maybe another gold among the same choices. Each of this plan's
             questions then has one row.
         flags: what keeps each row out of the clean tier; None: nothing.
+        fold: (rows,) the fold of each row's cluster, for cross-validation; None: there are none.
         dropped: what was left out on the way, in words -> how many.
     """
 
@@ -271,6 +272,7 @@ class Plan:
     sub_questions: Mapping[str, Plan] = field(default_factory=dict)
     variants: Mapping[str, Plan] = field(default_factory=dict)
     flags: Flags | None = None
+    fold: Ints | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -294,6 +296,7 @@ class Plan:
             nodes=self.nodes[rows],
             split=self.split[rows],
             flags=None if self.flags is None else self.flags.take(rows),
+            fold=None if self.fold is None else self.fold[rows],
             **{
                 name: getattr(self, name).take(rows)
                 for name in ("family", "cluster", "provenance", "order", "answers")

@@ -53,6 +53,7 @@ def plan_rows(
     sub_questions: Mapping[str, Plan] | None = None,
     variants: Mapping[str, Plan] | None = None,
     flags: Flags | None = None,
+    fold: Ints | None = None,
     dropped: Mapping[str, int] | None = None,
 ) -> Plan:
     """Make a plan from arrays; what is the same in all rows may be one number.
@@ -94,6 +95,7 @@ def plan_rows(
         sub_questions=sub_questions or {},
         variants=variants or {},
         flags=flags,
+        fold=fold,
         dropped=dropped or {},
     )
 

@@ -19,6 +19,20 @@ def assign_splits(concept: Ints, shares: tuple[float, float, float], rng: Random
     return np.searchsorted(edges, rng.uniform(concept), side="right").astype(np.int64)
 
 
+FOLDS = 10
+"""How many folds there are for cross-validation."""
+
+
+def assign_folds(cluster: Ints, rng: RandomGenerator) -> Ints:
+    """Return each row's fold, 0 to 9: rows of one cluster share it, whatever else is built.
+
+    >>> folds = assign_folds(np.array([7, 7, 8]), RandomGenerator.of(0))
+    >>> bool(folds[0] == folds[1])
+    True
+    """
+    return rng.below(FOLDS, cluster)
+
+
 def first_clusters(concept: Ints, rows: int, rng: RandomGenerator) -> Bools:
     """Mark whole clusters, in seeded order, until no further one fits within ``rows``.
 

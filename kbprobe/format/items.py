@@ -18,7 +18,7 @@ from kbprobe.format.setups import SETUPS
 if TYPE_CHECKING:
     import datasets
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 UNKNOWN = -1
 """The ``answer`` of a row that has none yet; its ``answerKey`` is empty."""
 
@@ -51,15 +51,16 @@ COLUMNS: dict[str, str] = {
     "premise": "First sentence of an NLI pair.",
     "hypothesis": "Second sentence of an NLI pair.",
     "flags": "What keeps the row out of the clean tier (empty: nothing).",
+    "fold": "Which of ten folds the row is in, for cross-validation: whole clusters (null: none).",
     "schema_version": "Version of this schema.",
 }
 """Every column, in order, and what it holds."""
 
-ADDED = {"flags": "1.1"}
+ADDED = {"flags": "1.1", "fold": "1.2"}
 """The schema version that brought a column, of those that the first did not have."""
 
 _STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids", "flags")
-_INTS = ("answer", "hops", "distractor_hops")
+_INTS = ("answer", "hops", "distractor_hops", "fold")
 
 
 def _field_type(name: str) -> pa.DataType:

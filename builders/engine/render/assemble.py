@@ -207,6 +207,7 @@ def assemble(
         ),
         "fact_ids": _fact_ids(plan, sub_questions),
         "flags": (plan.flags or Flags.none(len(plan))).column(),
+        "fold": pa.nulls(len(plan), pa.int32()) if plan.fold is None else plan.fold,
         "schema_version": SCHEMA_VERSION,
     }
     keys, chance = plan.questions.key[used], rng.child("controls")

@@ -63,6 +63,11 @@ PROBES: dict[str, Entry] = {
         "CompositionOptions",
         "What lies at the end of a path of two or three facts?",
     ),
+    "fw_wh_words": Entry(
+        "function_words.probes",
+        "WhWordOptions",
+        "Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?",
+    ),
     "multihop_comparison": Entry(
         "comparisons.probes",
         "MultihopOptions",

@@ -28,6 +28,16 @@ PAPERS: Mapping[str, str] = {
   pages   = {743--758},
   year    = {2020}
 }""",
+    "function_words": """@inproceedings{kim-etal-2019-probing,
+  title     = {Probing What Different {NLP} Tasks Teach Machines about Function Word Comprehension},
+  author    = {Kim, Najoung and Patel, Roma and Poliak, Adam and Xia, Patrick and Wang, Alex and
+               McCoy, Tom and Tenney, Ian and Ross, Alexis and Linzen, Tal and
+               Van Durme, Benjamin and Bowman, Samuel R. and Pavlick, Ellie},
+  booktitle = {Proceedings of the Eighth Joint Conference on Lexical and Computational Semantics
+               (*SEM 2019)},
+  pages     = {235--249},
+  year      = {2019}
+}""",
 }
 """Name of a paper -> its BibTeX entry."""
 

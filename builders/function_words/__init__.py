@@ -1,0 +1,1 @@
+"""Function words: are real sentences acceptable, and what follows from them, when one changes?"""

@@ -1,0 +1,100 @@
+"""Which texts of a corpus are whole, ordinary sentences.
+
+Real text holds headlines, lists, addresses and broken-off speech. As originals of a judgement of
+acceptability they would be wrong: readers reject them as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.english.word_lists import word_list
+from builders.function_words.tokens import TaggedTexts
+from kbprobe.arrays import Bools, Ints
+from kbprobe.columns import mask, to_numpy
+
+PACKAGE = "builders.function_words"
+
+_FINITE = ("VBD", "VBZ", "VBP", "MD")
+_OPENS = "^[\"“‘'(\\[]*[A-Z0-9]"
+_ENDS = "[.?!][\"”’')\\]]*$"
+_ODD = (
+    r"[@<>=|*_~^\\{}\[\]/#]|https?:|www\.|--|\.\.|…|\?[?!]|![?!]| [-–—]$|\x{fffd}|[\x{80}-\x{9f}]"
+    r"|[.?!][\"”’')]* +[A-Z0-9]?[^.?!]*[.?!][\"”’')\]]*$"
+    r"|\d{5}|\d:\d\d|\w- | -\w| [”’]|[“‘] "
+)
+"""Addresses, markup, broken-off text, damaged characters; a second sentence in the same text."""
+
+_SPEAKER = r"^[\"“]?(?:[\w.'’]+ ?){1,4}:|^(?:Hi|Hello|Dear|Hey)\b"
+
+_SPOKEN = ("UH", "FW", "LS", "SYM", "GW", "ADD", "NFP", "XX", "AFX")
+"""Tags of interjections, foreign words, list marks, and of what is no word."""
+
+
+def unnatural(tagged: TaggedTexts, fewest: int, most: int) -> Mapping[str, Bools]:
+    """Tell which texts are no ordinary sentences: reason -> (texts,) mask.
+
+    Args:
+        tagged: the texts.
+        fewest: tokens that a sentence has at least, punctuation included.
+        most: tokens that it has at most.
+    """
+    texts = tagged.texts
+    text = texts.text.cast(pa.large_string())
+    length = np.diff(texts.token_start)
+    reasons = {
+        f"not {fewest} to {most} tokens": (length < fewest) | (length > most),
+        "does not begin or end as a sentence": ~(_matches(text, _OPENS) & _matches(text, _ENDS)),
+        "holds an address, markup or damaged text": _matches(text, _ODD),
+        "begins with the name of a speaker, or a salutation": _matches(text, _SPEAKER),
+        "unbalanced quotation marks or brackets": _unbalanced(text),
+        "mostly capitals": _shouted(tagged),
+        "no finite verb, or none with a subject": ~_has_clause(tagged),
+        "broken-off or disfluent speech": _disfluent(tagged),
+    }
+    return reasons
+
+
+def _matches(text: pa.Array, pattern: str) -> Bools:
+    return mask(pc.match_substring_regex(text, pattern))
+
+
+def _unbalanced(text: pa.Array) -> Bools:
+    def count(mark: str) -> Ints:
+        return to_numpy(pc.count_substring(text, mark).cast(pa.int64()))
+
+    odd = count('"') % 2 == 1
+    for opening, closing in (("(", ")"), ("“", "”")):
+        odd |= count(opening) != count(closing)
+    # A single quotation mark that is no apostrophe; and the two that LaTeX writes.
+    return np.asarray(odd | _matches(text, r"(?:^|[\s(])['‘]|``|''|['’](?:[\s.,;:)]|$)"))
+
+
+def _shouted(tagged: TaggedTexts) -> Bools:
+    names = tagged.texts.forms.names
+    upper = tagged.texts.forms.where([len(name) > 1 and name.isupper() for name in names])
+    words = tagged.texts.forms.where([name[:1].isalpha() for name in names])
+    capital = tagged.texts.forms.where([name[:1].isupper() for name in names])
+    total = np.maximum(tagged.count(words), 1)
+    return np.asarray(
+        (tagged.count(upper & words) * 5 > total) | (tagged.count(capital & words) * 2 > total)
+    )
+
+
+def _has_clause(tagged: TaggedTexts) -> Bools:
+    finite = tagged.has_tag(*_FINITE)
+    nominal = tagged.has_tag("NN*", "PRP", "EX", "DT", "WP", "CD", "WDT")
+    return tagged.in_text(finite) & tagged.in_text(nominal)
+
+
+def _disfluent(tagged: TaggedTexts) -> Bools:
+    repeated = np.zeros(tagged.code.size, dtype=np.bool_)
+    if tagged.code.size > 1:
+        repeated[1:] = tagged.code[1:] == tagged.code[:-1]
+        repeated &= ~tagged.first & ~tagged.is_word("had", "that", "very", "so")
+    marked = tagged.has_tag(*_SPOKEN) | repeated | tagged.is_one_of(word_list("spoken", PACKAGE))
+    return tagged.in_text(marked)

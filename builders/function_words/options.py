@@ -1,0 +1,74 @@
+"""The options of the probes of function words."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from builders.engine.options import ProbeOptions
+
+
+class FunctionWordOptions(ProbeOptions):
+    """Options of all probes of function words."""
+
+    corpus: tuple[str, ...] = Field(
+        ("masc-extract",),
+        min_length=1,
+        description="Corpora, by name (see kb-cache list); several are taken together.",
+    )
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.1, 0.5),
+        description="Shares of the documents in train, validation and test, before --train-rows.",
+    )
+    labels: tuple[str, ...] = Field(
+        (),
+        description="Files of votes, or of labels: make the labelled probe from the candidates "
+        "of the same options and seed.",
+    )
+    min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
+    min_agreement: float = Field(
+        0.5, ge=0, le=1, description="Least share of a row's votes that are for its answer."
+    )
+
+
+class AcceptabilityOptions(FunctionWordOptions):
+    """Options of the probes of acceptability."""
+
+    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
+    min_tokens: int = Field(5, ge=1, description="Fewest tokens of a sentence.")
+    max_tokens: int = Field(40, ge=1, description="Most tokens of a sentence.")
+    max_pairs: int = Field(
+        2000, ge=0, description="Most pairs of an original and a changed sentence (0: all)."
+    )
+    balanced: bool = Field(
+        True,
+        description="Choose pairs so that the changed words and their neighbours stand in "
+        "originals as often as in changed sentences; without it, all pairs.",
+    )
+
+    @model_validator(mode="after")
+    def _some_length(self) -> Self:
+        if self.min_tokens > self.max_tokens:
+            raise ValueError("--min-tokens is more than --max-tokens")
+        return self
+
+
+class WhWordOptions(AcceptabilityOptions):
+    """Options of fw_wh_words."""
+
+
+class DefinitenessOptions(AcceptabilityOptions):
+    """Options of fw_definiteness."""
+
+
+class CoordinationOptions(AcceptabilityOptions):
+    """Options of fw_coordination."""
+
+
+class SentenceEndOptions(AcceptabilityOptions):
+    """Options of fw_eos."""
+
+    sigma: float = Field(
+        2.0, gt=0, description="Standard deviation of the wrong end's distance, in words."
+    )

@@ -1,0 +1,171 @@
+"""From ways to change sentences to the pairs that are asked: natural, new, and balanced.
+
+Each probe says where it could change what (:class:`Candidates`); what is common to all is here:
+which sentences serve at all, which changes are doubtful, which are no change or are real sentences
+themselves, and which are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
+from builders.engine.plan import text_keys
+from builders.engine.splits import assign_splits
+from builders.english.screen import OFFENSIVE, offensive_texts
+from builders.function_words.balance import Change, Feature, choose_balanced
+from builders.function_words.natural import unnatural
+from builders.function_words.options import AcceptabilityOptions
+from builders.function_words.tokens import TaggedTexts
+from kb_cache.corpora.types import TextCorpus
+from kbprobe.arrays import Bools, Ints
+from kbprobe.columns import mask, to_numpy
+from kbprobe.rng import RandomGenerator
+
+TOLERANCE = {"word": 2, "before": 2, "behind": 2}
+"""By how many pairs of a split originals and changed texts may differ, by kind of feature."""
+
+Texts = Sequence[str]
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Texts and how each can be changed: parallel, several lines for a text where there are ways.
+
+    Attributes:
+        sentence: (lines,) the sentence, or the first of several.
+        original, changed: the texts.
+        words: the words that are changed, in lower case, in the original and in the changed text.
+        windows: what stands around them, likewise.
+        features: what of the changed places either text shows, as often as it does.
+        frame: how the words are used.
+        cloze: the original with a mask, its word there, and another; None where no single word
+            decides.
+        flags: what keeps lines out of the clean tier.
+    """
+
+    sentence: Ints
+    original: Texts
+    changed: Texts
+    words: tuple[Texts, Texts]
+    windows: tuple[Texts, Texts]
+    features: tuple[Sequence[Sequence[Feature]], Sequence[Sequence[Feature]]]
+    frame: Texts
+    cloze: Sequence[tuple[str, str, str] | None]
+    flags: Flags
+
+    def __len__(self) -> int:
+        return len(self.original)
+
+    def take(self, lines: Ints | Bools) -> Candidates:
+        """Return some of the lines."""
+        kept = np.flatnonzero(lines) if lines.dtype == np.bool_ else lines
+        numbers = kept.tolist()
+
+        def some(column: Sequence[ValueT]) -> list[ValueT]:
+            return [column[at] for at in numbers]
+
+        return Candidates(
+            sentence=self.sentence[kept],
+            original=some(self.original),
+            changed=some(self.changed),
+            words=(some(self.words[0]), some(self.words[1])),
+            windows=(some(self.windows[0]), some(self.windows[1])),
+            features=(some(self.features[0]), some(self.features[1])),
+            frame=some(self.frame),
+            cloze=some(self.cloze),
+            flags=self.flags.take(kept),
+        )
+
+
+def natural_sentences(
+    tagged: TaggedTexts, options: AcceptabilityOptions, dropped: DropLog
+) -> Bools:
+    """Mark the sentences that may be originals, and count why others may not."""
+    kept = np.ones(len(tagged.texts), dtype=np.bool_)
+    for reason, wrong in unnatural(tagged, options.min_tokens, options.max_tokens).items():
+        dropped[f"sentences: {reason}"] += int((kept & wrong).sum())
+        kept &= ~wrong
+    if options.screen:
+        offensive = offensive_texts(tagged.texts.text.cast(pa.string()))
+        kept &= dropped.drop(OFFENSIVE, kept & offensive) | ~kept
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The pairs that are asked, and the split of each."""
+
+    candidates: Candidates
+    document: Ints
+    split: Ints
+    dropped: DropLog = field(default_factory=DropLog)
+
+
+def choose_pairs(
+    candidates: Candidates,
+    corpus: TextCorpus,
+    options: AcceptabilityOptions,
+    dropped: DropLog,
+    rng: RandomGenerator,
+) -> Chosen:
+    """Choose the pairs of a build: one for a sentence, of the tier, balanced in each split.
+
+    Raises:
+        UsageError: none is left.
+    """
+    candidates = candidates.take(_new(candidates, corpus, dropped))
+    candidates = candidates.take(candidates.flags.of_tier(options.tier, dropped))
+    dropped.require(len(candidates), "Name more corpora with --corpus, or add --tier full.")
+    document = corpus.sentence_document[candidates.sentence]
+    sources = corpus.document_source
+    key = text_keys(sources.of(slice(None)), corpus.document_ids)
+    split = assign_splits(key[document], options.split_shares, rng.child("splits"))
+    text_key = text_keys(candidates.original)
+    tie = rng.child("order").uniform(text_key)
+    ways = rng.child("ways").uniform(text_key, text_keys(candidates.changed))
+    # Within a sentence, equals are told apart by chance; sentences are tried in random order.
+    order = np.argsort(tie + ways * 2.0**-30, kind="stable")
+    rank = np.empty(order.size)
+    rank[order] = np.arange(order.size)
+    _, group = np.unique(text_key, return_inverse=True)
+    if options.balanced:
+        changes = [
+            Change(*line)
+            for line in zip(group.tolist(), split.tolist(), *candidates.features, strict=True)
+        ]
+        chosen = np.array(choose_balanced(changes, TOLERANCE, rank), dtype=np.int64)
+    else:
+        chosen = np.unique(order[np.unique(group[order], return_index=True)[1]])
+    dropped["pairs: sentences without one that keeps the balance"] += int(
+        np.unique(group).size - chosen.size
+    )
+    dropped.require(chosen.size, "Name more corpora with --corpus, or add --no-balanced.")
+    return Chosen(candidates.take(chosen), document[chosen], split[chosen], dropped)
+
+
+def _new(candidates: Candidates, corpus: TextCorpus, dropped: DropLog) -> Bools:
+    """Mark the lines whose changed text is not the original, nor any sentence of the corpus."""
+    known = pc.unique(corpus.sentences.text)
+    original, changed = (
+        pa.array(texts, pa.large_string()) for texts in (candidates.original, candidates.changed)
+    )
+    same = mask(pc.equal(pc.utf8_lower(original), pc.utf8_lower(changed)))
+    real = mask(pc.is_in(changed, value_set=known))
+    first = np.zeros(len(candidates), dtype=np.bool_)
+    pair = to_numpy(
+        pc.binary_join_element_wise(original, changed, pa.scalar("\x1f", pa.large_string()))
+        .dictionary_encode()
+        .indices
+    )
+    first[np.unique(pair, return_index=True)[1]] = True
+    kept = dropped.drop("pairs: the changed text is a sentence of the corpus", real | same)
+    return kept & dropped.keep("pairs: the same pair occurs before", first)

@@ -1,0 +1,57 @@
+"""The probes of acceptability: a real sentence, and the same with a function word changed.
+
+After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
+Comprehension" (*SEM 2019). Where ours differ, and why: docs/probes/function_words.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from builders.engine.drops import DropLog
+from builders.engine.plan import Plan
+from builders.engine.probe import probe
+from builders.function_words.acceptability import CLOZES, QUESTION_FIELDS, acceptability_plan
+from builders.function_words.candidates import Swap, swap_candidates
+from builders.function_words.options import AcceptabilityOptions, WhWordOptions
+from builders.function_words.pairs import choose_pairs, natural_sentences
+from builders.function_words.source import open_corpora, tagged_sentences
+from builders.function_words.tokens import TaggedTexts
+from builders.function_words.wh_words import wh_swaps
+from kb_cache.corpora.types import TextCorpus
+from kbprobe.arrays import Bools
+from kbprobe.format.setups import ACCEPTABILITY
+from kbprobe.rng import RandomGenerator
+
+Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
+
+
+@probe(
+    "fw_wh_words",
+    options=WhWordOptions,
+    open=open_corpora,
+    question_fields=QUESTION_FIELDS,
+    choice_fields=("text",),
+    setup=ACCEPTABILITY,
+    paper="function_words",
+    variants=CLOZES,
+)
+def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator) -> Plan:
+    """Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?"""
+    return swapped("fw_wh_words", wh_swaps, corpus, options, rng)
+
+
+def swapped(
+    name: str,
+    find: Finder,
+    corpus: TextCorpus,
+    options: AcceptabilityOptions,
+    rng: RandomGenerator,
+) -> Plan:
+    """Plan a probe whose sentences are changed by swapping words."""
+    dropped = DropLog()
+    tagged = tagged_sentences(corpus)
+    allowed = natural_sentences(tagged, options, dropped)
+    candidates = swap_candidates(tagged, list(find(tagged, allowed)))
+    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"))
+    return acceptability_plan(name, chosen, corpus, options, rng.child("plan"))

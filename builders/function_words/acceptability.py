@@ -81,7 +81,7 @@ def acceptability_plan(
     }
     acceptable = np.repeat([1, 0], count)
     facts = Facts.from_triples(
-        [[(one, "replaced by", other)] for one, other in zip(*pairs.words, strict=True)]
+        [[(name, "contains", text)] for name, text in zip(documents, pairs.original, strict=True)]
     )
     concept = named_clusters(documents)
     fold = assign_folds(text_keys(cluster), rng.child("folds"))
@@ -118,10 +118,11 @@ def acceptability_plan(
             continue
         shown = pa.array(choices).dictionary_encode()
         nodes = shown.indices.to_numpy().astype(np.int64).reshape(-1, 2)
-        fields = {field: [values[at] for at in lines] for field, values in columns.items()}
-        form = {"form": "pair" if name == "minimal_pairs" else name}
+        form = "pair" if name == "minimal_pairs" else name
+        # What was changed is the answer here.
+        fields = {"form": form, "text": texts, "word": "", "window": ""}
         variants[name] = plan_rows(
-            questions=Questions.from_columns(key[lines], {**fields, **form, "text": texts}),
+            questions=Questions.from_columns(key[lines], fields),
             choices=Nodes.from_columns(shown.dictionary, field="text", key=_keys(shown.dictionary)),
             nodes=nodes,
             split=chosen.split[lines],

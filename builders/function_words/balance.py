@@ -28,6 +28,20 @@ Feature = tuple[str, str]
 """A kind ("word", "before") and what is shown ("who", "people who")."""
 
 
+class Tolerance(NamedTuple):
+    """By how many pairs originals and changed texts may differ in a feature.
+
+    Attributes:
+        part: within each part.
+        whole: in all parts together. A model that learns from one part and is tried on another
+            gains where both lean to the same side, and loses where they lean to opposite sides:
+            half of ``part`` keeps it at chance.
+    """
+
+    part: int
+    whole: int
+
+
 class Change(NamedTuple):
     """One way to change one text.
 
@@ -44,7 +58,7 @@ class Change(NamedTuple):
 
 
 def choose_balanced(
-    changes: Sequence[Change], tolerance: Mapping[str, int], tie: Floats
+    changes: Sequence[Change], tolerance: Mapping[str, Tolerance], tie: Floats
 ) -> list[int]:
     """Choose changes, as many as a search finds, that balance the features.
 
@@ -96,14 +110,16 @@ def _delta(change: Change) -> list[tuple[tuple[int, Feature], int]]:
 def _cost(
     balance: Mapping[tuple[int, Feature], int],
     delta: Sequence[tuple[tuple[int, Feature], int]],
-    tolerance: Mapping[str, int],
+    tolerance: Mapping[str, Tolerance],
 ) -> int | None:
     """Return how much imbalance a change adds; None where a feature would exceed its tolerance."""
     cost = 0
     for feature, by in delta:
         before = balance.get(feature, 0)
         after = before + by
-        if abs(after) > max(tolerance[feature[1][0]], abs(before) - 1):
+        part, (kind, _) = feature
+        most = tolerance[kind].whole if part == WHOLE else tolerance[kind].part
+        if abs(after) > max(most, abs(before) - 1):
             return None
         cost += abs(after) - abs(before)
     return cost

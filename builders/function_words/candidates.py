@@ -11,13 +11,7 @@ from builders.engine.flags import Flags
 from builders.function_words.acceptability import masked
 from builders.function_words.balance import Feature
 from builders.function_words.pairs import Candidates
-from builders.function_words.swaps import (
-    Swaps,
-    changed_texts,
-    shown_words,
-    windows,
-    with_case_of,
-)
+from builders.function_words.swaps import Swaps, changed_texts, shown_places, with_case_of
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
@@ -50,12 +44,13 @@ def swap_candidates(tagged: TaggedTexts, swaps: Sequence[Swap]) -> Candidates:
     flags = Flags.none(len(swaps))
     for name in dict.fromkeys(name for swap in swaps for name in swap.flags):
         flags = flags.mark(name, np.array([name in swap.flags for swap in swaps], dtype=np.bool_))
+    shown, shown_changed = shown_places(tagged, tokens), shown_places(tagged, tokens, words)
     return Candidates(
         sentence=sentence,
         original=original,
         changed=changed_texts(tagged, Swaps(sentence, tokens, words)),
-        words=(shown_words(tagged, tokens), [" ".join(line) for line in words]),
-        windows=(windows(tagged, tokens, before), windows(tagged, tokens, words)),
+        words=(shown.words, shown_changed.words),
+        windows=(shown.windows, shown_changed.windows),
         features=(_features(tagged, tokens, before), _features(tagged, tokens, words)),
         frame=[swap.frame for swap in swaps],
         cloze=[_cloze(tagged, swap, text) for swap, text in zip(swaps, original, strict=True)],

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.plan import text_keys
-from builders.engine.splits import assign_splits
 from builders.english.screen import OFFENSIVE, offensive_texts
-from builders.function_words.balance import Change, Feature, choose_balanced
+from builders.function_words.balance import Change, Feature, Tolerance, choose_balanced
 from builders.function_words.natural import unnatural
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.tokens import TaggedTexts
@@ -29,7 +28,11 @@ from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import mask, to_numpy
 from kbprobe.rng import RandomGenerator
 
-TOLERANCE = {"word": 2, "before": 2, "behind": 2}
+TOLERANCE = {
+    "word": Tolerance(4, 3),
+    "before": Tolerance(2, 2),
+    "behind": Tolerance(2, 1),
+}
 """By how many pairs of a split originals and changed texts may differ, by kind of feature."""
 
 Texts = Sequence[str]
@@ -43,8 +46,8 @@ class Candidates:
     Attributes:
         sentence: (lines,) the sentence, or the first of several.
         original, changed: the texts.
-        words: the words that are changed, in lower case, in the original and in the changed text.
-        windows: what stands around them, likewise.
+        words: the words that are changed, in the original and in the changed text.
+        windows: the same with what stands around them.
         features: what of the changed places either text shows, as often as it does.
         frame: how the words are used.
         cloze: the original with a mask, its word there, and another; None where no single word
@@ -126,9 +129,7 @@ def choose_pairs(
     candidates = candidates.take(candidates.flags.of_tier(options.tier, dropped))
     dropped.require(len(candidates), "Name more corpora with --corpus, or add --tier full.")
     document = corpus.sentence_document[candidates.sentence]
-    sources = corpus.document_source
-    key = text_keys(sources.of(slice(None)), corpus.document_ids)
-    split = assign_splits(key[document], options.split_shares, rng.child("splits"))
+    split = document_splits(corpus, options.split_shares, rng.child("splits"))[document]
     text_key = text_keys(candidates.original)
     tie = rng.child("order").uniform(text_key)
     ways = rng.child("ways").uniform(text_key, text_keys(candidates.changed))
@@ -150,6 +151,24 @@ def choose_pairs(
     )
     dropped.require(chosen.size, "Name more corpora with --corpus, or add --no-balanced.")
     return Chosen(candidates.take(chosen), document[chosen], split[chosen], dropped)
+
+
+def document_splits(
+    corpus: TextCorpus, shares: tuple[float, float, float], rng: RandomGenerator
+) -> Ints:
+    """Return the split of each document (0 train, 1 validation, 2 test).
+
+    Documents are taken in random order until a split has its share of all sentences: they are few,
+    and some are long, so that lots for each would miss the shares by far.
+    """
+    size = np.bincount(corpus.sentence_document, minlength=len(corpus.document_ids))
+    key = text_keys(corpus.document_source.of(slice(None)), corpus.document_ids)
+    order = np.argsort(rng.uniform(key), kind="stable")
+    middle = np.cumsum(size[order]) - size[order] / 2
+    split = np.empty(order.size, dtype=np.int64)
+    edges = np.cumsum(shares)[:2] * max(int(size.sum()), 1)
+    split[order] = np.searchsorted(edges, middle, side="right")
+    return split
 
 
 def _new(candidates: Candidates, corpus: TextCorpus, dropped: DropLog) -> Bools:

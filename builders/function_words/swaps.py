@@ -14,6 +14,9 @@ import numpy as np
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
+PLACES = " | "
+"""Joins what several places of a text show."""
+
 
 class Swaps(NamedTuple):
     """Words to replace: parallel lists, a line for each changed text.
@@ -63,38 +66,51 @@ def changed_texts(tagged: TaggedTexts, swaps: Swaps) -> list[str]:
     return changed
 
 
-def shown_words(tagged: TaggedTexts, tokens: Sequence[Sequence[int]]) -> list[str]:
-    """Return for each line the words at its tokens, joined by spaces, in lower case.
+class Shown(NamedTuple):
+    """What changed places show, a line for each text; several places are joined by PLACES.
 
-    >>> from builders.function_words.tokens import TaggedTexts
-    >>> from kb_cache.corpora.rows import RawDocument, corpus_of, words_in
-    >>> text = words_in("Who cares?", ["Who", "cares", "?"], xpos=["WP", "VBZ", "."])
-    >>> tagged = TaggedTexts.of(corpus_of([RawDocument("d", [[text]])]).sentences, "d")
-    >>> shown_words(tagged, [[0], [0, 1]])
-    ['who', 'who cares']
+    Attributes:
+        words: the words there.
+        windows: the words between their neighbours, as they stand in the text ("people who live").
     """
-    return [" ".join(tagged.words[tagged.code[token]] for token in line) for line in tokens]
+
+    words: list[str]
+    windows: list[str]
 
 
-def windows(
-    tagged: TaggedTexts, tokens: Sequence[Sequence[int]], words: Sequence[Sequence[str]]
-) -> list[str]:
-    """Return for each line what stands around its tokens: one word before and one behind each.
+def shown_places(
+    tagged: TaggedTexts,
+    tokens: Sequence[Sequence[int]],
+    words: Sequence[Sequence[str]] | None = None,
+) -> Shown:
+    """Return what stands at some tokens of a text and around each.
 
     Args:
         tagged: the texts.
-        tokens: for each line its tokens.
-        words: for each line what stands there.
+        tokens: for each line its tokens, all of one text.
+        words: what is put in their places, in lower case; None: they are left as they are.
 
-    Returns:
-        Lower-case texts such as "people who live", several separated by " | ".
+    >>> from kb_cache.corpora.rows import RawDocument, corpus_of, words_in
+    >>> text = words_in("Tell me who cares.", ["Tell", "me", "who", "cares", "."], xpos=["VB"] * 5)
+    >>> tagged = TaggedTexts.of(corpus_of([RawDocument("d", [[text]])]).sentences, "d")
+    >>> shown_places(tagged, [[2]], [["what"]])
+    Shown(words=['what'], windows=['me what cares'])
     """
-    flat = np.array([token for line in tokens for token in line], dtype=np.int64)
-    around = zip(tagged.words_at(flat, -1), tagged.words_at(flat, 1), strict=True)
-    return [
-        " | ".join(
-            " ".join(filter(None, (before, word, behind)))
-            for word, (before, behind) in zip(line, around, strict=False)
-        )
-        for line in words
-    ]
+    start, end, bounds = tagged.texts.start, tagged.texts.end, tagged.texts.token_start
+    row = tagged.text[np.array([line[0] for line in tokens], dtype=np.int64)]
+    texts = tagged.texts.text.take(row).to_pylist()
+    found = Shown([], [])
+    for at, (line, text, number) in enumerate(zip(tokens, texts, row.tolist(), strict=True)):
+        shown, around = [], []
+        for place, token in enumerate(line):
+            first, last = int(start[token]), int(end[token])
+            word = text[first:last]
+            if words is not None:
+                word = with_case_of(words[at][place], word, first == 0)
+            before = int(start[max(token - 1, int(bounds[number]))])
+            behind = int(end[min(token + 1, int(bounds[number + 1]) - 1)])
+            shown.append(word)
+            around.append(text[before:first] + word + text[last:behind])
+        found.words.append(PLACES.join(shown))
+        found.windows.append(PLACES.join(around))
+    return found

@@ -243,7 +243,9 @@ def test_variants_ask_the_same_rows_otherwise(folder: Path, rows: Rows, name: st
                 assert row["question"] != plain["question"]
                 assert row["cluster"] == plain["cluster"]
                 assert row["template"] == plain["template"]
-                assert sorted(row["choices"]["text"]) == sorted(plain["choices"]["text"])
+                # The labels of a setup are no choices of another.
+                if not SETUPS[plain["setup"]].labels:
+                    assert sorted(row["choices"]["text"]) == sorted(plain["choices"]["text"])
                 names = [one["name"] for one in row["arguments"]]
                 assert names == [one["name"] for one in plain["arguments"]]
                 values = [one["value"] for one in row["arguments"]]
@@ -326,7 +328,8 @@ def test_every_option_is_described_and_unknown_ones_are_refused(name: str) -> No
 def test_the_template_has_several_wordings_and_a_summary(name: str) -> None:
     template = template_of(name)
     assert template.probe == name
-    assert len(template.questions) > 1
+    # Sentences to judge are shown as they are.
+    assert len(template.questions) > 1 or SETUPS[find_probe(name).setup].labels
     assert len({wording.text for wording in template.questions}) == len(template.questions)
     assert template.about.strip()
     assert template.choice

@@ -71,7 +71,7 @@ def command_option(name: str, info: Any) -> click.Option:
     if info.annotation is bool:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}", name]
         return click.Option(flags, default=None, help=f"{info.description} [{shown}]")
-    suffix = f" [{shown}]" if default not in (None, {}) else ""
+    suffix = f" [{shown}]" if default not in (None, {}, ()) else ""
     if len(suffix) > 60:
         suffix = f" [{suffix[2:50]}...]"
     metavar = "A,B,..." if isinstance(default, tuple) else name.split("_")[-1].upper()

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluation.items.types import SCORED_SETUPS, Item, Links, arguments_type
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, Links, arguments_type
 from kbprobe.errors import KbprobeError
-from kbprobe.format.setups import CLOZE, MASK
+from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +33,7 @@ ABOUT = {
     "pos": "string",
     "template": "string",
     "concept": "string",
+    "fold": "int32",
 }
 """What is known of an item beside its question: columns and their Arrow types."""
 
@@ -212,7 +213,7 @@ def with_own_ids(items: Sequence[Item]) -> tuple[list[Item], list[tuple[int, int
     result, clashes = [], []
     for at, item in enumerate(items):
         earlier = first.setdefault(item.id, at)
-        if earlier != at and items[earlier].question != item.question:
+        if earlier != at and _asked(items[earlier]) != _asked(item):
             clashes.append((at, earlier))
         elif earlier != at:
             number = times.get(item.id, 1) + 1
@@ -234,6 +235,7 @@ def checked_item(
     answer: int | None,
     key: int | str | None,
     at: str = "",
+    premise: str = "",
 ) -> Item:
     """Check a row's values, which have the right types and no blank or missing texts.
 
@@ -255,11 +257,24 @@ def checked_item(
         raise RowError(f"{at}choices", said)
     masks = question.count(MASK)
     setup = setup if setup is not None else CLOZE if masks else "mc_qa"
-    if setup not in SCORED_SETUPS:
+    if setup in LABELLED_SETUPS:
+        expected = SETUPS[setup].labels
+        if sorted(texts) != sorted(expected):
+            said = f"are {', '.join(texts)}; those of {setup} rows are {', '.join(expected)}"
+            raise RowError(f"{at}choices", said)
+        if setup == NLI and not premise.strip():
+            raise RowError("premise", "is empty")
+        if masks or MASK in premise:
+            raise RowError("premise" if MASK in premise else "question", f"holds a {MASK}")
+    elif setup not in SCORED_SETUPS:
         raise RowError("setup", _unknown_setup(setup))
     if setup == CLOZE and masks != 1:
         raise RowError("question", f"holds {masks or 'no'} {MASK}; a cloze has exactly one")
-    return Item(name, setup, question, tuple(texts), gold)
+    return Item(name, setup, question, tuple(texts), gold, premise)
+
+
+def _asked(item: Item) -> tuple[str, str]:
+    return item.premise, item.question
 
 
 def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> int:
@@ -290,19 +305,22 @@ def _question(row: Any) -> tuple[Item, dict[str, Any]]:
         raise RowError("", f"{_kind(row)} where an object with id, question, choices should be")
     question: Any = row.get("question", row.get("question_stem"))
     given: Any = row.get("choices")
-    path, at = "question", ""
-    if isinstance(question, Mapping):
+    path, at, premise = "question", "", ""
+    setup = row.get("setup")
+    if setup is not None and not isinstance(setup, str):
+        raise RowError("setup", _unknown_setup(setup))
+    if setup == NLI:
+        premise = _text(row.get("premise"), "premise")
+        path, question = "hypothesis", row.get("hypothesis")
+    elif isinstance(question, Mapping):
         path, at = "question.stem", "question."
         question, given = question.get("stem"), question.get("choices")
     question = _text(question, path)
     texts, labels = _choices(given, f"{at}choices")
-    setup = row.get("setup")
-    if setup is not None and not isinstance(setup, str):
-        raise RowError("setup", _unknown_setup(setup))
     name = _label(row.get("id"), "id")
     answer, key = _answer(row)
     about = {**_about(row), **_own(row)}
-    return checked_item(name, setup, question, texts, labels, answer, key, at), about
+    return checked_item(name, setup, question, texts, labels, answer, key, at, premise), about
 
 
 def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:
@@ -441,8 +459,8 @@ def _label(value: Any, where: str) -> str:
 
 
 def _unknown_setup(value: object) -> str:
-    known = " and ".join(SCORED_SETUPS)
-    return f"is {reprlib.repr(value)}; choices are scored in {known} rows, others need a classifier"
+    known = ", ".join((*SCORED_SETUPS, *LABELLED_SETUPS))
+    return f"is {reprlib.repr(value)}; the set-ups that are scored are {known}"
 
 
 def _kind(value: Any) -> str:

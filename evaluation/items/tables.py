@@ -19,12 +19,15 @@ from evaluation.items.rows import (
 from kbprobe.arrays import run_starts
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import KbprobeError
+from kbprobe.format.setups import NLI
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
-_NEEDED = (*_ASKED, "question_stem", "notes", *ABOUT, "fact_ids", "relation", "arguments")
+_PAIR = ("premise", "hypothesis")
+_FURTHER = ("fact_ids", "relation", "arguments")
+_NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
 """All columns that are ever looked at."""
 
 _AT_ONCE = 1024
@@ -95,13 +98,15 @@ def own_questions(table: pa.Table) -> Questions | None:
             return None
     texts, labels = single_chunk(table["choices"]).flatten()
     rows, sizes = len(table), texts.value_lengths()
-    asked = [table[name] for name in ("id", "question", "setup", "answer", "answerKey")]
+    question, premise = _question_and_premise(table)
+    asked = [question, *(table[name] for name in ("id", "setup", "answer", "answerKey"))]
     if any(len(column) != rows or column.null_count for column in (*asked, texts, labels)):
         return None
     columns = {}
-    for name in (*ABOUT, "fact_ids", "relation", "arguments"):
+    for name in (*ABOUT, *_FURTHER):
+        kind = pa.type_for_alias(ABOUT[name]) if name in ABOUT else own.field(name).type
         held = name in table.column_names
-        columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, own.field(name).type)
+        columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, kind)
     entries = columns["arguments"].flatten()
     inner = [texts.flatten(), labels.flatten(), columns["fact_ids"].flatten(), entries]
     if (
@@ -111,7 +116,7 @@ def own_questions(table: pa.Table) -> Questions | None:
     ):
         return None
     names = table["id"].to_pylist()
-    (questions, question_of), texts, labels = map(_coded, (table["question"], *inner[:2]))
+    (questions, question_of), texts, labels = map(_coded, (question, *inner[:2]))
     if not all(word.strip() for word in (*names, *questions, *texts[0], *labels[0])):
         return None
     for name, kind in ABOUT.items():
@@ -128,15 +133,30 @@ def own_questions(table: pa.Table) -> Questions | None:
     starts = run_starts(to_numpy(sizes)).tolist()
     try:
         items = [
-            checked_item(name, setup, questions[asked], shown[a:b], marks[a:b], answer, key)
-            for name, asked, a, b, setup, answer, key in zip(
-                names, question_of, starts[:-1], starts[1:], *others, strict=True
+            checked_item(
+                name, setup, questions[asked], shown[a:b], marks[a:b], answer, key, premise=before
+            )
+            for name, asked, before, a, b, setup, answer, key in zip(
+                names, question_of, premise, starts[:-1], starts[1:], *others, strict=True
             )
         ]
     except RowError:
         return None
     numbered, clashes = with_own_ids(items)
     return None if clashes else column_questions(numbered, columns)
+
+
+def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, list[str]]:
+    """Return what each row asks about, and the premise before it: of an NLI row its two texts."""
+    import pyarrow.compute as pc
+
+    question, rows = table["question"], len(table)
+    if not set(_PAIR) <= set(table.column_names) or table["premise"].null_count == rows:
+        return question, [""] * rows
+    pairs = pc.equal(table["setup"].cast("string"), NLI)
+    premise, hypothesis = (pc.fill_null(table[name], "") for name in _PAIR)
+    question = pc.if_else(pairs, hypothesis, question.cast("string"))
+    return question, pc.if_else(pairs, premise, "").to_pylist()
 
 
 def _coded(column: pa.Array) -> tuple[list[str], list[int]]:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import CLOZE
+from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
 from kbprobe.format.setups import MASK as MASK
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCORED_SETUPS = (CLOZE, "mc_qa")
+SCORED_SETUPS = (CLOZE, QUESTION)
+"""Set-ups whose rows have choices of their own."""
+
+LABELLED_SETUPS = (ACCEPTABILITY, NLI)
+"""Set-ups whose rows all have the same choices: the labels that a classifier gives a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,8 @@ class Item:
     """One question: its text, its choices in the order shown, and the index of the gold.
 
     In an ``mc_mlm`` item ``question`` holds exactly one :data:`MASK`, for which each choice
-    stands; in an ``mc_qa`` item each choice follows the question.
+    stands; in an ``mc_qa`` item each choice follows the question. In an ``acceptability`` item it
+    is the sentence to judge, in an ``nli`` item the hypothesis, and ``premise`` is its premise.
     """
 
     id: str
@@ -31,6 +36,7 @@ class Item:
     question: str
     choices: tuple[str, ...]
     answer: int
+    premise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class ProbeSplit:
         about: what is known of each item, a row each, as columns named as in the item schema:
             always ``cluster`` (string), ``hops`` (int32, null: unknown), ``distractor_family``
             (string or null), ``distractor_hops`` (int32 or null), ``pos``, ``template`` and
-            ``concept`` (string or null).
+            ``concept`` (string or null); ``fold`` (int32) where the rows have one.
         clustered: whether ``cluster`` says anything; if not, it repeats the item's id and rows
             are taken to be independent.
         fingerprint: sha256 of everything a score depends upon, in order.
@@ -108,11 +114,11 @@ def arguments_type() -> pa.DataType:
 
 
 def fingerprint(items: Sequence[Item]) -> str:
-    """Hash the items: ids, setups, questions, choices and answers, in order."""
+    """Hash the items: ids, setups, texts, choices and answers, in order."""
     digest = hashlib.sha256()
     for item in items:
-        parts = (item.id, item.setup, item.question, str(item.answer), *item.choices)
-        for part in parts:
+        parts = [item.id, item.setup, item.question, str(item.answer), *item.choices]
+        for part in [*parts, item.premise] if item.premise else parts:
             encoded = part.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         digest.update(b"\xff")

@@ -72,6 +72,10 @@ class LearnerEntry:
     setups: tuple[str, ...] = SCORED_SETUPS
     wanted: Callable[[Any], bool] = lambda _options: False
 
+    def takes(self, setup: str) -> bool:
+        """Tell whether it is fitted on rows of a set-up."""
+        return setup in self.setups
+
 
 def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
     """Draw rows by a hash of seed and id: whatever their order, and fewer are part of more.

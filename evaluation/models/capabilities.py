@@ -23,6 +23,8 @@ class Capability(Flag):
     """Log-likelihoods of tokens after a text."""
     CHOICE_HEAD = auto()
     """One score for a question with a choice."""
+    CLASS_SCORES = auto()
+    """A score of each class for a text, or for a pair of texts."""
     HIDDEN_STATES = auto()
     """Vectors of the tokens."""
     TRAINABLE = auto()
@@ -108,6 +110,17 @@ MULTIPLE_CHOICE = Head(
     "choice",
     uses_pooler=True,
 )
+CLASSIFIER = Head(
+    "classifier",
+    "sequence classifier",
+    Capability.CLASS_SCORES | _NETWORK,
+    "AutoModelForSequenceClassification",
+    "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
+    missing="trained classification head",
+    remedy="Give a checkpoint that was trained for sequence classification, on acceptability "
+    "judgements or on natural language inference as the probe's rows need it",
+    uses_pooler=True,
+)
 ENCODER = Head(
     "encoder",
     "encoder without a head",
@@ -124,7 +137,10 @@ HEADS = Registry[Head](
     "head",
     "kbprobe.heads",
     Head,
-    [f"{_HERE}:{name}" for name in ("MASKED_LM", "MULTIPLE_CHOICE", "CAUSAL_LM", "ENCODER")],
+    [
+        f"{_HERE}:{name}"
+        for name in ("MASKED_LM", "MULTIPLE_CHOICE", "CAUSAL_LM", "CLASSIFIER", "ENCODER")
+    ],
 )
 """All heads; of an architecture that several fit, the first is taken."""
 

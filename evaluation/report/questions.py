@@ -188,7 +188,7 @@ def _question(at: int, row: dict[str, Any], normalization: Normalization) -> Que
     return Question(
         row=at,
         id=row["id"],
-        text=row["question"],
+        text="\n".join(filter(None, (row.get("premise"), row["question"]))),
         right=row["correct"],
         tie=row["tie"],
         about=_about(row),

@@ -170,6 +170,37 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
     return _estimate(value, (value - reach, value + reach), values.size, "t over clusters")
 
 
+def of_counts(
+    cells: Ints,
+    size: int,
+    right: Bools,
+    cluster: Ints,
+    number: Callable[[Floats], Floats],
+    seed: int,
+) -> tuple[float, float] | None:
+    """Return the interval of a number made of how many rows fall in each cell of a table.
+
+    Args:
+        cells: each row's cell, shape [rows], as ``right`` and ``cluster``.
+        size: how many cells there are.
+        right: whether each row is right.
+        cluster: each row's cluster, any integers.
+        number: of totals, shape [resamples, cells]; gives shape [resamples].
+        seed: of the bootstrap.
+
+    Returns:
+        None where the clusters with a right row, or with a wrong one, are too few for a bootstrap,
+        and where the number is the same in all resamples.
+    """
+    if not _count(right, cluster).suit_bootstrap:
+        return None
+    _, local = np.unique(cluster, return_inverse=True)
+    counts = np.zeros((int(local.max()) + 1, size), dtype=np.int64)
+    np.add.at(counts, (local, cells), 1)
+    low, high = np.quantile(number(resampled_totals(counts, seed)), _TAILS)
+    return (float(low), float(high)) if high - low > 1e-12 else None
+
+
 def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Floats:
     """Draw clusters with replacement, as many as there are, and total their columns.
 

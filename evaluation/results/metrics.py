@@ -12,7 +12,13 @@ from evaluation.items.types import ProbeSplit, choice_starts
 from evaluation.results import breakdown, intervals
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.scores import Scores, compared, lengths, softmax
-from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
+from evaluation.results.types import (
+    FURTHER_COLUMNS,
+    METRIC_OF,
+    Metrics,
+    Normalization,
+    predictions_schema,
+)
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
@@ -117,7 +123,13 @@ def predictions_table(
         "set_aside": [scores.set_aside.get(row) for row in range(kept.size)],
         "arguments": pa.nulls(len(ids)) if split.arguments is None else split.arguments,
     }
-    return pa.table(columns, schema=predictions_schema())
+    columns["premise"] = pa.array([item.premise or None for item in split.items], pa.string())
+    further = [
+        (name, pa.type_for_alias(kind))
+        for name, kind in FURTHER_COLUMNS.items()
+        if name in columns and columns[name].null_count < len(ids)
+    ]
+    return pa.table(columns, schema=pa.schema([*predictions_schema(), *further]))
 
 
 def measure(

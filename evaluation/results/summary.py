@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluation.results.analyses.facts import Facts, facts_of
+from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.types import Estimate, Results, remarks
 from evaluation.results.words import last_name
 
@@ -100,6 +101,8 @@ def cautions(result: Results) -> list[str]:
     if metrics.baselines:
         best = max(metrics.baselines, key=metrics.baselines.__getitem__)
         lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")
+    if (labels := labels_of(result)) is not None:
+        lines.append(", ".join(sentences(labels)))
     if (facts := facts_of(result)) is not None:
         lines.append(_on_facts(facts))
     if metrics.ties:

@@ -183,9 +183,9 @@ class ModelInfo(Model):
 class Scoring(Model):
     """How it was scored."""
 
-    scorer: str = Field(description="masked_lm, causal_lm or multiple_choice.")
+    scorer: str = Field(description="masked_lm, causal_lm, multiple_choice, classifier, ...")
     version: int = Field(description="Version of the scorer; raised whenever scores may change.")
-    score: str = Field(description="What a score is: logit, or log-likelihood in nats.")
+    score: str = Field(description="What a score is: logit, or log-likelihood in nats, ...")
     options: dict[str, Any] = Field(description="Options that scores may depend on.")
     notes: dict[str, int] = Field(description="Counts worth knowing, such as prompts cut to fit.")
     key: str = Field(description="Key of the cached scores: hash of all that they depend on.")
@@ -252,7 +252,8 @@ def predictions_schema() -> pa.Schema:
     index of the best score after normalization (the first of equals), ``margin`` its lead over
     the runner-up, ``probability`` its softmax share among the choices, ``tie`` whether the margin
     is within numerical noise. An item that was set aside has empty lists, a null prediction and
-    the reason. Columns of analyses may follow (:mod:`evaluation.results.analyses`).
+    the reason. :data:`FURTHER_COLUMNS` and those of analyses may follow
+    (:mod:`evaluation.results.analyses`).
     """
     import pyarrow as pa
 
@@ -281,6 +282,10 @@ def predictions_schema() -> pa.Schema:
             ("arguments", arguments_type()),
         ]
     )
+
+
+FURTHER_COLUMNS = {"premise": "string", "fold": "int32"}
+"""Columns that follow where any row has a value: Arrow types by name."""
 
 
 def write_results(results: Results, folder: Path) -> None:

@@ -13,7 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from evaluation.items.types import choice_starts
+from evaluation.items.wordings import wordings
 from evaluation.progress import Progress, silent
+from evaluation.results.analyses import labels
+from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
 from evaluation.results.scores import Scores
 from evaluation.results.types import (
@@ -79,7 +82,7 @@ def evaluate_run(
         if scores is None or run.must_fit:
             scorer, parameters = ready(run)
             scores, effort = score_items(
-                run.rows.items, scorer, cache, model.batch_tokens, parameters, workers, progress
+                run.items, scorer, cache, model.batch_tokens, parameters, workers, progress
             )
     normalization = cast(Normalization, run.normalization)
     tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
@@ -105,7 +108,14 @@ def evaluate_run(
         scored_sequences=effort.sequences,
         rows_per_second=effort.rows / effort.score if effort.rows else None,
     )
-    return Evaluation(_results(run, scores, effort.halvings, metrics, timings), predictions)
+    results = _results(run, scores, effort.halvings, metrics, timings)
+    if (setup := labels.setup_of(predictions)) is not None:
+        asked, wording = None, run.scorer.wording
+        if wording is not None and setup not in run.scorer.setups:
+            asked = wordings()[setup], wording
+        block = measure_labels(predictions, setup, options.seed, asked)
+        results = results.with_analysis(labels.NAME, block)
+    return Evaluation(results, predictions)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -10,7 +10,13 @@ from importlib.metadata import version
 from typing import Any
 
 from evaluation.items.sources import open_probe
-from evaluation.items.types import Item, ProbeSplit, sample_clusters
+from evaluation.items.types import (
+    LABELLED_SETUPS,
+    Item,
+    ProbeSplit,
+    fingerprint,
+    sample_clusters,
+)
 from evaluation.learners.base import LearnerEntry, Training, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import head_that_gives
@@ -22,6 +28,7 @@ from evaluation.scorers.base import ReadyScorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.registry import choose_scorer
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import UsageError
+from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.options import Options, option_name
 
 
@@ -50,10 +57,15 @@ class Run:
         """The learner's own options; None where nothing is learnt."""
         return None if self.learner is None else self.spec.plugin_options(self.learner.options)
 
-    @property
-    def train_items(self) -> tuple[Item, ...]:
-        """The rows that may be learnt from; none where nothing needs them."""
-        return () if self.train is None else self.train.items
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """The rows as the scorer takes them: those of labels may be put into words."""
+        return self.scorer.asked(self.rows.items)
+
+    @cached_property
+    def train_items(self) -> Sequence[Item]:
+        """The rows that may be learnt from, likewise; none where nothing needs them."""
+        return () if self.train is None else self.scorer.asked(self.train.items)
 
     @property
     def overlap(self) -> int:
@@ -91,7 +103,7 @@ class Run:
         Names are not among it: a checkpoint that was moved finds its scores, and one that was
         replaced under the same name does not.
         """
-        checkpoint = self.model.checkpoint
+        checkpoint, rows = self.model.checkpoint, self.rows.items
 
         def named(entry: ScorerEntry | LearnerEntry, options: Options) -> dict[str, Any]:
             own = options.model_dump(mode="json")
@@ -109,7 +121,7 @@ class Run:
                 "device": self.model.device.type,
                 "batch_tokens": self.model.batch_tokens,
             },
-            "rows": self.rows.fingerprint,
+            "rows": self.rows.fingerprint if self.items is rows else fingerprint(self.items),
             "scorer": named(self.scorer, self.scorer_options),
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
@@ -140,20 +152,18 @@ def open_run(spec: RunSpec, model: ModelHandle) -> Run:
     rows = open_probe(spec.probe, split=options.split, config=options.config)
     if options.limit is not None:
         rows = sample_clusters(rows, options.limit, options.seed)
-    for entry in (scorer, learner):
-        if entry is not None and (others := {i.setup for i in rows.items} - {*entry.setups}):
-            raise UsageError(
-                f"{spec.probe_name} has rows of the set-up {min(others)}, and {entry.name} takes "
-                f"{', '.join(entry.setups)} alone. Name another --scorer, or another --config."
-            )
+    for setup in sorted({item.setup for item in rows.items}):
+        for entry in (scorer, learner):
+            if entry is not None and not entry.takes(setup):
+                raise UsageError(_other_setup(rows, setup, spec, entry))
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
     train = _open_train(spec, rows) if uses_train else None
     run = Run(spec, model, scorer, learner, rows, train)
     if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
             f"--normalization {options.normalization} divides log-likelihoods of answers by their "
-            f"length; the scores of {scorer.name} are of another kind here (logits, letters or "
-            "clozes). Leave it out."
+            f"length; the scores of {scorer.name} are of another kind here (logits, letters, "
+            "labels or clozes). Leave it out."
         )
     return run
 
@@ -192,6 +202,27 @@ def ready_scorers(
 
         seed = run.spec.run.seed
         yield ready
+
+
+def _other_setup(
+    rows: ProbeSplit, setup: str, spec: RunSpec, entry: ScorerEntry | LearnerEntry
+) -> str:
+    """Word the refusal of rows of a set-up that a scorer or learner does not take."""
+    said = (
+        f"{spec.probe_name} has rows of the set-up {setup}, and {entry.name} takes "
+        f"{', '.join(entry.setups)} alone."
+    )
+    if setup not in LABELLED_SETUPS:
+        return f"{said} Name another --model or --scorer, or another --config."
+    files = (rows.manifest or {}).get("files") or ()
+    configs = sorted({entry["config"] for entry in files if "config" in entry} - {DEFAULT_CONFIG})
+    named = f" ({', '.join(configs)})" if configs else ""
+    remedy = "name such a --model" if spec.run.train is None else "leave --train out"
+    return (
+        f"{said} Labels are given by a sequence classifier, or by a causal or masked LM that is "
+        f"asked for them: {remedy}. Or name a --config{named} whose rows are questions with "
+        "choices, such as pairs of sentences."
+    )
 
 
 def _open_train(spec: RunSpec, rows: ProbeSplit) -> ProbeSplit:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.items.types import SCORED_SETUPS, Item
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
+from evaluation.items.wordings import worded
 from evaluation.models.capabilities import Capability
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
 from kbprobe.options import Options
@@ -166,6 +167,9 @@ class ScorerEntry:
             so that ``evaluate-probe --help`` stays fast.
         options: its options. A field declared with ``exclude=True`` has no influence on scores.
         setups: the set-ups of items that it scores.
+        wording: the one of these that rows of labels (``acceptability``, ``nli``) are put as by
+            :func:`evaluation.items.wordings.worded`; None: it does not score such rows unless
+            they are among ``setups``.
         uses_train: whether, with these options, it takes examples from the train split.
         normalization: what log-likelihoods of answers are divided by unless the user says
             otherwise; None: its scores are of another kind, and are never divided.
@@ -178,5 +182,16 @@ class ScorerEntry:
     make: Callable[[ScorerInputs], Scorer]
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
+    wording: str | None = None
     uses_train: Callable[[Any], bool] = lambda _options: False
     normalization: Callable[[Any], str | None] = lambda _options: None
+
+    def takes(self, setup: str) -> bool:
+        """Tell whether it scores rows of a set-up, as they are or put into words."""
+        return setup in self.setups or (self.wording is not None and setup in LABELLED_SETUPS)
+
+    def asked(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return some items as it takes them: rows of labels may be put into words."""
+        if self.wording is None or all(item.setup in self.setups for item in items):
+            return items
+        return worded(items, self.wording)

@@ -16,6 +16,7 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.masked:MASKED_LM",
         "evaluation.scorers.causal:CAUSAL_LM",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
+        "evaluation.scorers.classifier:CLASSIFIER",
     ],
 )
 """All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""

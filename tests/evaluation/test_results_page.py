@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import evaluation.results.analyses.facts as facts
+import evaluation.results.analyses.labels as labels
 import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 MODELS = ["Results", "ProbeInfo", "ModelInfo", "Scoring", "Metrics", "Estimate", "Cell", "Group"]
-MODELS += ["ClusterSize", "Bin", "Timings", "Facts", "Composition", "KnownPart"]
+MODELS += ["ClusterSize", "Bin", "Timings", "Labels", "LabelScores", "Statistic"]
+MODELS += ["Facts", "Composition", "KnownPart"]
+PAGES = (results, facts, labels)
 BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}
 
 
@@ -21,7 +24,7 @@ def test_every_analysis_with_numbers_of_its_own_is_on_the_page() -> None:
 def tables() -> str:
     lines = []
     for name in MODELS:
-        model = getattr(results, name, None) or getattr(facts, name)
+        model = next(getattr(page, name) for page in PAGES if hasattr(page, name))
         lines += [
             f"## {name}",
             "",
@@ -43,5 +46,9 @@ def test_every_field_is_explained_as_the_schema_says():
 
 def test_every_column_of_the_predictions_is_explained():
     text = PAGE.read_text(encoding="utf-8")
-    for column in [*results.predictions_schema().names, *facts.COLUMNS]:
+    for column in [
+        *results.predictions_schema().names,
+        *results.FURTHER_COLUMNS,
+        *facts.COLUMNS,
+    ]:
         assert f"| `{column}` |" in text.split("## Predictions")[1], column

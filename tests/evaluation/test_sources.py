@@ -119,7 +119,7 @@ def test_a_built_probe_says_what_its_files_say(built: Mapping[str, Path]) -> Non
         assert (item.id, item.setup, item.question) == (told["id"], told["setup"], told["question"])
         assert item.choices == tuple(told["choices"]["text"])
         assert item.answer == told["answer"]
-        assert about == {name: told[name] for name in ABOUT}
+        assert about == {name: told.get(name) for name in ABOUT}
 
 
 def test_built_parquet_is_taken_as_columns(built: Mapping[str, Path]) -> None:
@@ -251,6 +251,7 @@ def test_wordnet_qa_tells_clusters_hops_and_families() -> None:
         "pos": ["noun", "noun", "verb"],
         "template": [None, None, None],
         "concept": ["dog.n.01", "dog.n.01", "whisper.v.01"],
+        "fold": [None, None, None],
     }
     assert {f.name: str(f.type) for f in opened.about.schema} == ABOUT
     dev = open_probe(str(DATA / "wordnet_qa" / "hypernymy"), split="validation")
@@ -464,8 +465,10 @@ BAD: list[tuple[Any, str]] = [
     (row(id=1.5), "id is the number 1.5, not text"),
     (row(question="[MASK] or [MASK]?"), "question holds 2 [MASK]; a cloze has exactly one"),
     (own_row(setup="mc_mlm"), "question holds no [MASK]; a cloze has exactly one"),
-    (own_row(setup="nli"), "setup is 'nli'; choices are scored in mc_mlm and mc_qa rows"),
-    (own_row(setup="acceptability"), "setup is 'acceptability'"),
+    (own_row(setup="rank"), "setup is 'rank'; the set-ups that are scored are mc_mlm, mc_qa"),
+    (own_row(setup="nli"), "premise is missing"),
+    (own_row(setup="nli", premise="It rains."), "hypothesis is missing"),
+    (own_row(setup="acceptability"), "those of acceptability rows are unacceptable, acceptable"),
     (own_row(setup=["mc_qa"]), "setup is ['mc_qa']"),
     (own_row(answer=3), "answer is 3; the 3 choices are 0 to 2"),
     (own_row(answer="1"), "answer is the text '1', not the index of a choice"),

@@ -20,7 +20,8 @@ from evaluation.learners.finetune import FinetuneOptions
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
 from evaluation.scorers.batching import free_memory, out_of_memory
-from evaluation.scorers.multiple_choice.scorer import EncodedPairs, MultipleChoiceScorer
+from evaluation.scorers.encoder import EncodedTexts
+from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError
 
@@ -116,7 +117,7 @@ class _Training:
     def __init__(
         self,
         scorer: MultipleChoiceScorer,
-        encoded: EncodedPairs,
+        encoded: EncodedTexts,
         items: Sequence[Item],
         options: FinetuneOptions,
         seed: int,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
+from kbprobe.format.setups import QUESTION
 
 
 def _make(inputs: ScorerInputs) -> Scorer:
@@ -20,6 +21,7 @@ CAUSAL_LM = ScorerEntry(
     needs=Capability.CAUSAL_SCORES,
     make=_make,
     options=CausalOptions,
+    wording=QUESTION,
     uses_train=lambda options: options.shots > 0,
     # Longer answers are less likely, right or wrong; letters are all as long.
     normalization=lambda options: None if options.letters else "char",

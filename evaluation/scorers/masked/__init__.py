@@ -8,6 +8,7 @@ from pydantic import Field
 
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from kbprobe.format.setups import CLOZE
 from kbprobe.options import Options
 
 MultiPiece = Literal["pll", "skip", "error"]
@@ -39,5 +40,6 @@ MASKED_LM = ScorerEntry(
     needs=Capability.MASKED_SCORES,
     make=_make,
     options=MaskedOptions,
+    wording=CLOZE,
     normalization=lambda _options: "sum",
 )

@@ -8,48 +8,23 @@ Richardson and Sabharwal 2020 (WordNetQA).
 
 from __future__ import annotations
 
-import inspect
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.models.loading import longest_input
-from evaluation.scorers.base import EncodedTokens, Scorer, Tokens
+from evaluation.scorers.base import Scorer, Tokens
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-PADDING_CHANGES_SCORES = frozenset(
-    {"convbert", "fnet", "nystromformer", "roformer", "xlnet", "yoso"}
-)
-"""Architectures (``model_type``) whose logits depend on padding though it is masked.
-
-Measured with random weights, padded on the right: ConvBERT's and YOSO's convolutions, FNet's
-Fourier transform and Nystromformer's landmarks mix padding in, and XLNet and RoFormer read the
-last position. They run without any padding: pairs of one length at a time.
-"""
-
 _PAIRS_AT_A_TIME = 8192
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncodedPairs(EncodedTokens):
-    """Pairs of question and choice as tokens, one sequence a distinct pair.
-
-    ``choice_tokens`` counts the choice's own tokens.
-
-    Attributes:
-        token_types: the segment of each token, or None where the model takes none.
-    """
-
-    token_types: Tokens | None
 
 
 class MultipleChoiceScorer(Scorer):
@@ -66,17 +41,12 @@ class MultipleChoiceScorer(Scorer):
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model = model.eval()
         self._tokenizer = tokenizer
-        self._limit = longest_input(model, tokenizer)
-        self._pad_freely = model.config.model_type not in PADDING_CHANGES_SCORES
-        takes = inspect.signature(model.forward).parameters
-        self._takes_mask = "attention_mask" in takes
-        # Decided by what the model takes: some tokenizers leave segments out by default.
-        # RoBERTa knows one only, DeBERTa-v2 none.
-        segments = getattr(model.config, "type_vocab_size", None)
-        self._takes_types = "token_type_ids" in takes and (segments is None or segments > 1)
+        self._runner = EncoderRunner(model, tokenizer)
 
-    def encode(self, items: Sequence[Item]) -> EncodedPairs:
+    def encode(self, items: Sequence[Item]) -> EncodedTexts:
         """Tokenize each distinct pair of question and choice, in the order of the items.
+
+        ``choice_tokens`` counts the choices' own tokens.
 
         Raises:
             UsageError: a choice leaves no room for its question, or an item has a mask and the
@@ -95,7 +65,7 @@ class MultipleChoiceScorer(Scorer):
         ]
         tokens, types, lengths, own, cut = self._tokenized(pairs, items, first_item)
         items_cut = len(np.unique(item_of_choice[cut[sequence_of_choice]]))
-        return EncodedPairs(
+        return EncodedTexts(
             lengths=lengths,
             item=first_item,
             slot_starts=run_starts(np.bincount(sequence_of_choice, minlength=len(pairs))),
@@ -117,40 +87,20 @@ class MultipleChoiceScorer(Scorer):
         logits = self.logits(encoded, sequences).cpu().numpy().astype(np.float64)
         return np.repeat(logits, encoded.slots(sequences)[0])
 
-    def logits(self, encoded: EncodedPairs, sequences: Ints) -> torch.Tensor:
+    def logits(self, encoded: EncodedTexts, sequences: Ints) -> torch.Tensor:
         """Return the logit of each pair: float32, shape [n], on the model's device.
 
         Each pair goes in as a question with one choice: the head is applied to each choice alone,
         so that pairs of several questions can share a batch.
         """
-        if self._pad_freely:
-            return self._forward(encoded, sequences)
-        lengths = encoded.lengths[sequences]
-        groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
-        logits = torch.cat([self._forward(encoded, sequences[group]) for group in groups])
-        back = np.argsort(np.concatenate(groups), kind="stable")
-        return logits[torch.from_numpy(back).to(logits.device)]
+        return self._runner.run(encoded, sequences, self._forward)
 
     def score_name(self, items: Sequence[Item]) -> str:
         """Return ``logit``: comparable within an item only."""
         return "logit"
 
-    def _forward(self, encoded: EncodedPairs, sequences: Ints) -> torch.Tensor:
-        # Always on the right: positions are counted from the left.
-        inputs = {
-            "input_ids": encoded.padded(
-                sequences, encoded.tokens, self._tokenizer.pad_token_id or 0
-            )
-        }
-        if self._takes_mask:
-            inputs["attention_mask"] = encoded.shown(sequences).astype(np.int64)
-        if encoded.token_types is not None:
-            filling = self._tokenizer.pad_token_type_id
-            inputs["token_type_ids"] = encoded.padded(sequences, encoded.token_types, filling)
-        device = self.model.device
-        tensors = {
-            name: torch.from_numpy(batch).unsqueeze(1).to(device) for name, batch in inputs.items()
-        }
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        tensors = {name: tensor.unsqueeze(1) for name, tensor in inputs.items()}
         logits: torch.Tensor = self.model(**tensors).logits
         return logits.float().squeeze(1)
 
@@ -177,31 +127,31 @@ class MultipleChoiceScorer(Scorer):
                 list(questions),
                 list(choices),
                 truncation=False,
-                return_token_type_ids=self._takes_types,
+                return_token_type_ids=self._runner.takes_types,
                 return_attention_mask=False,
                 verbose=False,
             )
             for row, ids in enumerate(encoding["input_ids"]):
                 at, parts = start + row, encoding.sequence_ids(row)
-                own[at], cut[at] = parts.count(1), len(ids) > self._limit
+                own[at], cut[at] = parts.count(1), len(ids) > self._runner.limit
                 kept = self._kept(parts, items[first_item[at]]) if cut[at] else range(len(ids))
                 lengths[at] = len(kept)
                 tokens.extend(ids[place] for place in kept)
-                if self._takes_types:
+                if self._runner.takes_types:
                     segments = encoding["token_type_ids"][row]
                     types.extend(segments[place] for place in kept)
-        segments_of = np.array(types, dtype=np.int32) if self._takes_types else None
+        segments_of = np.array(types, dtype=np.int32) if self._runner.takes_types else None
         return np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut
 
     def _kept(self, parts: Sequence[int | None], item: Item) -> list[int]:
         """Say which tokens of an over-long pair stay: all but the first ones of the question."""
-        excess = len(parts) - self._limit
+        excess = len(parts) - self._runner.limit
         question = [position for position, part in enumerate(parts) if part == 0]
         if excess >= len(question):
             raise UsageError(
                 f"item {item.id}: a choice of {parts.count(1):,} tokens leaves no room for its "
-                f"question; this model reads {self._limit:,} tokens. Leave the item out, or use "
-                "a model that reads more."
+                f"question; this model reads {self._runner.limit:,} tokens. Leave the item out, or "
+                "use a model that reads more."
             )
         dropped = set(question[:excess])
         return [position for position in range(len(parts)) if position not in dropped]

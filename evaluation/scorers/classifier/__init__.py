@@ -1,0 +1,37 @@
+"""The scorer of sequence classifiers: its options, and what it needs."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from evaluation.items.types import LABELLED_SETUPS
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from kbprobe.options import Options
+
+
+class ClassifierOptions(Options):
+    """What the classes of a checkpoint mean."""
+
+    class_labels: tuple[str, ...] = Field(
+        (),
+        description="What each class of the checkpoint means, from the first, such as "
+        "unacceptable,acceptable; none: as its configuration names them (id2label).",
+    )
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    from evaluation.scorers.classifier.scorer import ClassifierScorer
+
+    return ClassifierScorer(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
+
+
+CLASSIFIER = ScorerEntry(
+    name="classifier",
+    label="sequence classifier",
+    version=1,
+    needs=Capability.CLASS_SCORES,
+    make=_make,
+    options=ClassifierOptions,
+    setups=LABELLED_SETUPS,
+)

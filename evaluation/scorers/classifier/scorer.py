@@ -1,0 +1,175 @@
+"""Sequence classifiers: the head's classes are the choices, a text or a pair of texts is read.
+
+An acceptability row is read as one text, an NLI row as premise and hypothesis, in whatever form
+the model's own tokenizer gives a pair. This is how Kim et al. (2019, section 4) apply a model that
+was trained on MNLI, and how CoLA's classifiers are applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Scorer, Tokens
+from evaluation.scorers.classifier.labels import classes_of
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_TEXTS_AT_A_TIME = 8192
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierEncoded(EncodedTexts):
+    """Texts and pairs, each once.
+
+    Attributes:
+        slot_class: the class that each slot asks for, shape [slots].
+    """
+
+    slot_class: Ints
+
+
+class ClassifierScorer(Scorer):
+    """Scores the labels of a text with the head of an ``AutoModelForSequenceClassification``.
+
+    A choice's score is the log-probability (nats) of its class. Items that show the same text, or
+    the same pair, share its one sequence.
+
+    A text that is too long is cut as the tokenizer cuts it (the longer text of a pair loses tokens
+    first), and its items are counted in the notes as ``truncated``.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        class_labels: Sequence[str] = (),
+    ) -> None:
+        """Take a loaded model, on its device and in any dtype, and its tokenizer.
+
+        ``class_labels`` is that of :class:`~evaluation.scorers.classifier.ClassifierOptions`.
+        """
+        self._model = model
+        self._tokenizer = tokenizer
+        self._stated = class_labels
+        self._runner = EncoderRunner(model, tokenizer)
+        # A decoder's head reads the last token that is not padding, which it finds by its id.
+        config = model.config
+        self._batches = getattr(config, "pad_token_id", None) is not None or (
+            config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        )
+
+    def encode(self, items: Sequence[Item]) -> ClassifierEncoded:
+        """Tokenize each distinct text or pair, in the order of the items.
+
+        Raises:
+            UsageError: the classes are not the labels of the items, or do not say which is which.
+        """
+        classes = {setup: self._classes(setup) for setup in sorted({i.setup for i in items})}
+        texts = [(item.premise, item.question) for item in items]
+        number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        sequence_of = np.array([number_of[text] for text in texts], dtype=np.int64)
+        tokens, types, lengths, cut = self._tokenized(list(number_of))
+        starts = choice_starts(items)
+        widths = np.diff(starts)
+        order = np.argsort(sequence_of, kind="stable")
+        slot_choice = ragged_ranges(starts[order], widths[order])
+        class_of = [classes[item.setup][label] for item in items for label in item.choices]
+        slots = np.bincount(sequence_of, weights=widths, minlength=len(number_of))
+        items_cut = sum(number in cut for number in sequence_of.tolist())
+        return ClassifierEncoded(
+            lengths=lengths,
+            item=np.unique(sequence_of, return_index=True)[1],
+            slot_starts=run_starts(slots.astype(np.int64)),
+            slot_choice=slot_choice,
+            choice_tokens=np.ones(int(starts[-1]), dtype=np.int64),
+            notes={"truncated": items_cut} if items_cut else {},
+            tokens=tokens,
+            token_types=types,
+            token_starts=run_starts(lengths),
+            slot_class=np.array(class_of, dtype=np.int64)[slot_choice],
+        )
+
+    @torch.inference_mode()
+    def score(self, encoded: Any, sequences: Ints) -> Floats:
+        """Run some texts as one batch; see :meth:`Scorer.score`."""
+        logits = self._runner.run(encoded, sequences, self._forward)
+        log_probs = torch.log_softmax(logits, dim=-1).cpu().numpy().astype(np.float64)
+        counts, slots = encoded.slots(sequences)
+        rows = np.repeat(np.arange(len(sequences)), counts)
+        scores: Floats = log_probs[rows, encoded.slot_class[slots]]
+        return scores
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Return what a choice's score is."""
+        return "log-probability of the class"
+
+    def _classes(self, setup: str) -> dict[str, int]:
+        config = self._model.config
+        names = {int(number): str(name) for number, name in (config.id2label or {}).items()}
+        return classes_of(setup, names, self._stated, str(config.name_or_path))
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        if self._batches:
+            return self._logits(inputs)
+        shown = inputs["attention_mask"].sum(-1).tolist()
+        return torch.cat(
+            [
+                self._logits({name: rows[at : at + 1, :length] for name, rows in inputs.items()})
+                for at, length in enumerate(shown)
+            ]
+        )
+
+    def _logits(self, inputs: Inputs) -> torch.Tensor:
+        logits: torch.Tensor = self._model(**inputs).logits
+        return logits.float()
+
+    def _tokenized(
+        self, texts: Sequence[tuple[str, str]]
+    ) -> tuple[Tokens, Tokens | None, Ints, set[int]]:
+        """Return tokens and segments of all texts, the length of each, and those that were cut."""
+        ids: list[Sequence[int]] = [()] * len(texts)
+        types: list[Sequence[int]] = [()] * len(texts)
+        cut: set[int] = set()
+        for paired in (False, True):
+            numbers = [number for number, text in enumerate(texts) if bool(text[0]) is paired]
+            for start in range(0, len(numbers), _TEXTS_AT_A_TIME):
+                part = numbers[start : start + _TEXTS_AT_A_TIME]
+                encoding = self._encoding([texts[number] for number in part], paired)
+                for row, number in enumerate(part):
+                    found, at = encoding, row
+                    if len(encoding["input_ids"][row]) > self._runner.limit:
+                        cut.add(number)
+                        found, at = self._encoding([texts[number]], paired, cut=True), 0
+                    ids[number] = found["input_ids"][at]
+                    if self._runner.takes_types:
+                        types[number] = found["token_type_ids"][at]
+        lengths = np.fromiter(map(len, ids), dtype=np.int64)
+        segments = _flat(types) if self._runner.takes_types else None
+        return _flat(ids), segments, lengths, cut
+
+    def _encoding(self, texts: Sequence[tuple[str, str]], paired: bool, cut: bool = False) -> Any:
+        first, second = zip(*texts, strict=True)
+        return self._tokenizer(
+            *((list(first), list(second)) if paired else (list(second),)),
+            truncation=cut,
+            max_length=self._runner.limit if cut else None,
+            return_token_type_ids=self._runner.takes_types,
+            return_attention_mask=False,
+            verbose=False,
+        )
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int32)

@@ -1,0 +1,99 @@
+"""What scorers of encoders with a head share: texts as tokens and segments, run in batches."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from evaluation.models.loading import longest_input
+from evaluation.scorers.base import EncodedTokens, Tokens
+from kbprobe.arrays import Ints
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+PADDING_CHANGES_SCORES = frozenset(
+    {"convbert", "fnet", "nystromformer", "roformer", "xlnet", "yoso"}
+)
+"""Architectures (``model_type``) whose logits depend on padding though it is masked.
+
+Measured with random weights, padded on the right: ConvBERT's and YOSO's convolutions, FNet's
+Fourier transform and Nystromformer's landmarks mix padding in, and XLNet and RoFormer read the
+last position. They run without any padding: texts of one length at a time.
+"""
+
+Inputs = Mapping[str, torch.Tensor]
+"""What a model's ``forward`` takes, by name: shape [n, longest]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedTexts(EncodedTokens):
+    """Texts, or pairs of texts, as tokens.
+
+    Attributes:
+        token_types: the segment of each token, or None where the model takes none.
+    """
+
+    token_types: Tokens | None
+
+
+class EncoderRunner:
+    """Runs an encoder with a head over texts: padded where that changes nothing.
+
+    Attributes:
+        limit: the most tokens that the model reads.
+        takes_types: whether it takes segments of tokens.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.model = model.eval()
+        self.limit = longest_input(model, tokenizer)
+        self._segment = tokenizer.pad_token_type_id
+        padding = getattr(model.config, "pad_token_id", None)
+        # The model's own: some heads look for the last token that is not padding.
+        self._padding = (tokenizer.pad_token_id or 0) if padding is None else padding
+        self._pads = model.config.model_type not in PADDING_CHANGES_SCORES
+        takes = inspect.signature(model.forward).parameters
+        self._takes_mask = "attention_mask" in takes
+        # Decided by what the model takes: some tokenizers leave segments out by default.
+        # RoBERTa knows one only, DeBERTa-v2 none.
+        segments = getattr(model.config, "type_vocab_size", None)
+        if segments is None:
+            # XLNet does not say how many it knows. GPT-2 would read them as words.
+            pair = tokenizer("a", "b", return_token_type_ids=True)
+            segments = max(pair["token_type_ids"], default=0) + 1
+        self.takes_types = "token_type_ids" in takes and segments > 1
+
+    def run(
+        self,
+        encoded: EncodedTexts,
+        sequences: Ints,
+        forward: Callable[[Inputs], torch.Tensor],
+    ) -> torch.Tensor:
+        """Return what ``forward`` makes of some sequences, on the model's device, in their order.
+
+        ``forward`` takes a batch and gives a tensor whose first axis is its sequences.
+        """
+        if self._pads:
+            return forward(self._batch(encoded, sequences))
+        lengths = encoded.lengths[sequences]
+        groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]
+        found = torch.cat([forward(self._batch(encoded, sequences[group])) for group in groups])
+        back = np.argsort(np.concatenate(groups), kind="stable")
+        return found[torch.from_numpy(back).to(found.device)]
+
+    def _batch(self, encoded: EncodedTexts, sequences: Ints) -> dict[str, torch.Tensor]:
+        # Always on the right: positions are counted from the left.
+        inputs = {"input_ids": encoded.padded(sequences, encoded.tokens, self._padding)}
+        if self._takes_mask:
+            inputs["attention_mask"] = encoded.shown(sequences).astype(np.int64)
+        if encoded.token_types is not None:
+            inputs["token_type_ids"] = encoded.padded(sequences, encoded.token_types, self._segment)
+        return {
+            name: torch.from_numpy(batch).to(self.model.device) for name, batch in inputs.items()
+        }

@@ -111,7 +111,7 @@ SETUPS: Mapping[str, Setup] = {
             ("entailment", "neutral", "contradiction"),
             ("text-classification",),
             ("natural-language-inference",),
-            ("accuracy",),
+            ("accuracy", "f1"),
             _two_sentences,
         ),
     )

@@ -22,7 +22,7 @@ from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
 from builders.properties.contrast import EVENTS, Edges, Support, mostly_verbs
-from builders.properties.kinds import members, review, reviewed_kinds
+from builders.properties.kinds import PLACE, members, review, reviewed_kinds
 from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
@@ -32,9 +32,6 @@ from kbprobe.columns import mask, single_chunk, to_numpy
 
 LOOSE = ("HasProperty", "IsA")
 """Relations whose edges are the noisiest: they need more weight."""
-
-PLACE = "AtLocation"
-"""The relation of most edges, and of the oddest: a pilot in a shower."""
 
 MIN_ZIPF = 2.5
 """Least frequency (Zipf) of a term: oboe, sailboat and gecko are known to all."""
@@ -165,7 +162,10 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     agreed = agreements.ravel()[cell]
     spoken_for = support.said | support.inherited() | support.classified()
     mentioned = support.mentioned() | support.by_kindred_object()
-    impossible = ~(spoken_for | mentioned | known.possible | known.doubtful)
+    # What one does, one may do anywhere.
+    verb = mostly_verbs(conceptnet, wordnet)[concepts]
+    anywhere = known.open | (verb[:, None] & (relation == PLACE))
+    impossible = ~(spoken_for | mentioned | known.possible | anywhere | known.doubtful)
     impossible[known.unknown] = False
     spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
     alike = np.zeros_like(spoken_for)
@@ -174,7 +174,9 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
         spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
         spoken_for |= support.usual_in_field()
     # Of a reviewed property, what some deny and others say is left open: grass is not green, dry.
-    disputed = support.denied & support.said & known.reviewed
+    # Of a place, so is what some deny and is of a kind that is found there: bees in a tree.
+    likely = (known.possible | anywhere) & (relation == PLACE)
+    disputed = support.denied & known.reviewed & (support.said | likely)
     lacks = (support.denied & ~disputed) | np.where(known.reviewed, impossible, ~spoken_for)
     tests = {
         "weight below --min-weight": (weight < rules.min_weight)
@@ -212,7 +214,6 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     # To drink is an event, and a drink is none: of verbs, what is said of things is left out.
     event = np.isin(np.array(rules.relations)[code // 2], EVENTS)
     doing = kinds & np.isin(objects, DOINGS)
-    verb = mostly_verbs(conceptnet, wordnet)[concepts]
     verb[np.setdiff1d(held.concept, held.concept[event[held.property]])] = False
     held = lines_of(held, event[held.property] | ~verb[held.concept])
     plausible = support.said & ~support.denied & ~known.doubtful & (event | ~verb[:, None])

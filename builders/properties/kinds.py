@@ -2,7 +2,8 @@
 
 ConceptNet does not say what is false. For the properties that most is said of, a person has listed
 the kinds of things (synsets of WordNet) that may have them, generously. What is of none of these
-kinds lacks the property.
+kinds lacks the property. Nearly anything is found nearly anywhere at times: ``places.yaml`` lists
+further kinds of things that cannot be said to be absent from a place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ _FILE = resources.files("builders.properties") / "data" / "kinds.yaml"
 
 _INHERITED = resources.files("builders.properties") / "data" / "inherited.yaml"
 
+_PLACES = resources.files("builders.properties") / "data" / "places.yaml"
+
 GROUPS = "groups"
+
+PLACE = "AtLocation"
+"""The relation of most edges, and of the oddest: a pilot in a shower."""
 
 MAIN = 0.5
 """A noun's first sense is its main one if it has this share of its uses in tagged texts."""
@@ -63,6 +69,19 @@ def reviewed_kinds() -> Mapping[tuple[str, str], Kinds]:
     }
 
 
+@cache
+def found_at_places() -> Mapping[str, tuple[Kinds, ...]]:
+    """Return what may be found at each reviewed place though nobody says so: one for each class."""
+    groups: dict[str, str] = yaml.safe_load(_FILE.read_text("utf-8"))[GROUPS]
+    table: dict[str, dict[str, str]] = yaml.safe_load(_PLACES.read_text("utf-8"))
+    found: dict[str, tuple[Kinds, ...]] = {}
+    for name, places in table["places"].items():
+        kinds = _kinds(table["kinds"][name], groups)
+        for place in places.split(","):
+            found[place.strip()] = (*found.get(place.strip(), ()), kinds)
+    return found
+
+
 def _kinds(listed: str, groups: Mapping[str, str]) -> Kinds:
     allowed, _, doubtful = listed.partition("|")
     kinds = Kinds(doubtful={term.replace("_", " ") for term in doubtful.split()})
@@ -94,12 +113,15 @@ class Review(NamedTuple):
         reviewed: (properties,) marks properties that are listed.
         possible: (concepts, properties) marks what may have a reviewed property, by a common sense
             of the word.
+        open: (concepts, properties) marks what may be found at a reviewed place though nobody says
+            so, by a common sense of the word.
         doubtful: (concepts, properties) marks what an edge says, and a reader would not.
         unknown: (concepts,) marks concepts that WordNet does not have.
     """
 
     reviewed: Bools
     possible: Bools
+    open: Bools
     doubtful: Bools
     unknown: Bools
 
@@ -120,36 +142,45 @@ def review(
         concepts: ids in ConceptNet.
         properties: relation and object of each property; negations are never listed.
     """
-    listed = reviewed_kinds()
+    listed, places = reviewed_kinds(), found_at_places()
     number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
-    below = {
-        name: _with_all_below(wordnet, number[name])
-        for kinds in listed.values()
-        for name in kinds.below | kinds.except_below
-        if name in number
-    }
     texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(concepts)).to_pylist()
     place = {text: at for at, text in enumerate(texts)}
-    place_of, synset = _nouns(wordnet, concepts, *senses_of(conceptnet, wordnet))
+    common = _nouns(wordnet, concepts, *senses_of(conceptnet, wordnet))
     unknown = ~np.isin(concepts, senses_of(conceptnet, wordnet, every=True)[0])
     reviewed = np.zeros(len(properties), dtype=np.bool_)
-    possible, dubious = np.zeros((2, concepts.size, len(properties)), dtype=np.bool_)
+    possible, undecided, dubious = np.zeros((3, concepts.size, len(properties)), dtype=np.bool_)
+    of_class: dict[int, Ints] = {}
     for column, name in enumerate(properties):
         kinds = listed.get(name)
-        if kinds is None or not (kinds.below | kinds.except_below) <= below.keys():
+        if kinds is None or not (kinds.below | kinds.except_below) <= number.keys():
             continue
         reviewed[column] = True
-        fits = np.zeros(len(wordnet), dtype=np.bool_)
-        for one in kinds.below:
-            fits |= below[one]
-        for one in kinds.except_below:
-            fits &= ~below[one]
-        named = [place[term] for term in kinds.concepts if term in place]
-        doubtful = [place[term] for term in kinds.doubtful if term in place]
-        possible[place_of[fits[synset]], column] = True
-        possible[named, column] = True
-        dubious[doubtful, column] = True
-    return Review(reviewed, possible, dubious, unknown)
+        possible[_of_kinds(wordnet, number, kinds, place, *common), column] = True
+        dubious[[place[term] for term in kinds.doubtful if term in place], column] = True
+        for shared in places.get(name[1], ()) if name[0] == PLACE else ():
+            if id(shared) not in of_class:
+                of_class[id(shared)] = _of_kinds(wordnet, number, shared, place, *common)
+            undecided[of_class[id(shared)], column] = True
+    return Review(reviewed, possible, undecided, dubious, unknown)
+
+
+def _of_kinds(
+    wordnet: WordNet,
+    number: Mapping[str, int],
+    kinds: Kinds,
+    place: Mapping[str, int],
+    place_of: Ints,
+    synset: Ints,
+) -> Ints:
+    """Return the places of the concepts of some kinds; ``place_of`` names ``synset``, pairwise."""
+    fits = np.zeros(len(wordnet), dtype=np.bool_)
+    for name in kinds.below & number.keys():
+        fits |= _with_all_below(wordnet, number[name])
+    for name in kinds.except_below & number.keys():
+        fits &= ~_with_all_below(wordnet, number[name])
+    named = [place[term] for term in sorted(kinds.concepts) if term in place]
+    return np.concatenate([place_of[fits[synset]], np.array(named, dtype=np.int64)])
 
 
 def _with_all_below(wordnet: WordNet, synset: int) -> Bools:

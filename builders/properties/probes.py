@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from builders.engine.audit.kin import holds_kin
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
@@ -21,6 +23,7 @@ from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.options import WORDED, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, joined, lines_of
+from kbprobe.columns import single_chunk
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -38,6 +41,8 @@ def open_sources(options: PropertyOptions) -> ConceptNetFirst:
 
 UNREVIEWED, TWO_PLACES = "unreviewed_property", "two_places"
 
+ALIKE = "similar_properties"
+
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
     "question_fields": ("properties", "relation_1", "object_1", "relation_2", "object_2"),
@@ -49,6 +54,8 @@ _DECLARED: dict[str, Any] = {
         "statistics decide what lacks it",
         TWO_PLACES: "what is found at two places is asked for, and nearly anything is found nearly "
         "anywhere at times",
+        ALIKE: "the objects of both properties share a word or a stem (relaxing and relaxation), "
+        "or the gold shares one with what it lacks",
     },
 }
 
@@ -107,7 +114,7 @@ def _plan(
     from builders.properties.rows import PropertyPairs
 
     dropped = DropLog(evidence.dropped)
-    flags = _flags(evidence, askable, both)
+    flags = _flags(sources.conceptnet, evidence, askable, both)
     rows, split = _drawn(sources.conceptnet, options, evidence, askable, flags, dropped, both, rng)
     dropped.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
     lines, fact = np.unique(rows.line, return_inverse=True)
@@ -139,14 +146,17 @@ def _plan(
     )
 
 
-def _flags(evidence: Evidence, askable: Askable, both: bool) -> Flags:
-    from builders.properties.facts import PLACE
+def _flags(conceptnet: ConceptNet, evidence: Evidence, askable: Askable, both: bool) -> Flags:
+    from builders.properties.kinds import PLACE
 
     pairs, _ = askable
     reviewed = evidence.reviewed[pairs.first] & evidence.reviewed[pairs.second]
-    flags = Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed)
+    texts = single_chunk(conceptnet.concepts["text"])
+    objects, concepts = (texts.take(pa.array(ids)) for ids in (evidence.object, evidence.concept))
+    alike = holds_kin(objects, pairs.first, objects, pairs.second)
+    flags = Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed).mark(ALIKE, alike)
     if not both:
-        return flags
+        return flags.mark(ALIKE, holds_kin(objects, pairs.second, concepts, pairs.gold))
     place = np.array([name.endswith(PLACE) for name in evidence.relation_names])[evidence.relation]
     return flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
 

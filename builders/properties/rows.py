@@ -27,8 +27,11 @@ EXCESS, RARE_EXCESS = 1.5, 1.5
 """A label may be gold this many times as often as its uses as a distractor allow; where every
 concept is a label of its own, numbers are small."""
 
-NEITHER = 24
-"""Concepts without either property that are looked at for a row."""
+NEITHER = 120
+"""Concepts without either property: twice as many are looked at for a row."""
+
+PART = 20_000
+"""Pairs for which candidates are looked up at once: this bounds memory."""
 
 FEW = 60
 """Up to this many properties asked about, no relation is held to its share."""
@@ -115,20 +118,35 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     line, gold = line[fits], gold[fits]
     pairs = PropertyPairs(gold, asked[line] // size, asked[line] % size)
 
+    # In parts: there are many pairs, and few of what is looked at has neither property.
+    parts = [(np.empty(0, dtype=np.int64),) * 2]
+    for start in range(0, gold.size, PART):
+        part = np.arange(start, min(start + PART, gold.size))
+        row, node = _neither(evidence, lines_of(pairs, part), rng)
+        parts.append((row + start, node))
+    return pairs, Sides.of(both.expand(line), joined(parts))
+
+
+def _neither(evidence: Evidence, pairs: PropertyPairs, rng: RandomGenerator) -> tuple[Ints, Ints]:
+    """Look for concepts without either property: pairs (row, concept), `NEITHER` tries each.
+
+    Half of the tries share something else with the gold, and are not as easily told from it.
+    """
+    gold, sure = pairs.gold, evidence.sure
     row = np.repeat(np.arange(gold.size, dtype=np.int64), 2 * NEITHER)
     nth = np.tile(np.arange(2 * NEITHER, dtype=np.int64), gold.size)
     chance = rng.uniform(gold[row], pairs.first[row], pairs.second[row], nth)
     able = sorted_unique(sure.concept)
     node = able[(chance * able.size).astype(np.int64)]
-    # Half of them share something else with the gold, and are not as easily told from it.
     own = _ragged(sure.concept, sure.property, evidence.concept.size)
     near = np.flatnonzero(nth < NEITHER)
     shared = _one_of(own, gold[row[near]], chance[near])
     again = rng.child("akin").uniform(gold[row[near]], shared, pairs.second[row[near]], nth[near])
-    node[near] = _one_of(_ragged(sure.property, sure.concept, size), shared, again)
+    holders = _ragged(sure.property, sure.concept, evidence.relation.size)
+    node[near] = _one_of(holders, shared, again)
     row, node = np.divmod(sorted_unique(row * evidence.concept.size + node), evidence.concept.size)
     fits = evidence.lacks[node, pairs.first[row]] & evidence.lacks[node, pairs.second[row]]
-    return pairs, Sides.of(both.expand(line), (row[fits], node[fits]))
+    return row[fits], node[fits]
 
 
 def _pairs(evidence: Evidence) -> PropertyPairs:

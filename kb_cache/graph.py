@@ -114,7 +114,8 @@ class Graph:
             position, node = self.expand(frontier % size)
             keys = sorted_unique(frontier[position] // size * size + node)
             frontier = keys[~contains(seen, keys)]
-            seen = np.sort(np.concatenate([seen, frontier]))
+            # A stable sort merges the two, which are in order, in linear time.
+            seen = np.sort(np.concatenate([seen, frontier]), kind="stable")
             found.append((frontier, hops))
         if not found:
             empty = np.empty(0, dtype=np.int64)

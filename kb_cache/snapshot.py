@@ -28,7 +28,7 @@ FORMAT = 2
 """2: with attribution, citation, language and the options of fetching. Format 1 is still read."""
 _READ = (1, FORMAT)
 #: How hard zstd tries, below and above a table's size in bytes: the higher level writes 3 MB/s.
-_LEVEL, _LARGE_LEVEL, _LARGE = 19, 6, 1 << 26
+_LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
 INFO_FILE = "snapshot.json"
 
 

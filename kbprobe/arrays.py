@@ -75,12 +75,13 @@ def contains(sorted_keys: Ints, keys: Ints) -> Bools:
 def sorted_unique(keys: Ints) -> Ints:
     """Return the distinct keys, ascending.
 
-    Several times faster here than ``numpy.unique``, which hashes integers before it sorts them.
+    Several times faster here than ``numpy.unique``, which hashes integers before it sorts them. The
+    stable sort merges stretches that are in order already, of which most keys consist.
 
     >>> sorted_unique(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
-    ordered = np.sort(keys, axis=None)
+    ordered = np.sort(keys, axis=None, kind="stable")
     if ordered.size == 0:
         return ordered
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])

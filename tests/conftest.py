@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,32 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = Path(given) / worker if given else tmp_path_factory.mktemp("cache")
         patch.setenv("KBPROBE_CACHE", str(folder))
         yield
+
+
+@pytest.fixture(scope="session")
+def open_gcide(session_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    """Return a function that compiles the installed GCIDE and returns its name.
+
+    It takes 20 seconds, so that all processes of a test run share what the first of them makes.
+    """
+    from kb_cache import store
+    from kb_cache.fetching import fetch
+    from kb_cache.gcide.source import installed_package, package_entry
+    from kbprobe.files import locked
+
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled-gcide"
+
+    @cache
+    def compiled() -> str:
+        source, name = installed_package(), package_entry()
+        with locked(shared.with_suffix(".lock"), "compiling GCIDE", timeout=300):
+            if not shared.is_dir():
+                fetch("gcide", source=source, name=name, output=shared)
+        shutil.copytree(shared, store.entry_path(name))
+        return name
+
+    return compiled
 
 
 @pytest.fixture(scope="session", params=extents())

@@ -7,6 +7,7 @@ and why: docs/probes/antonym_negation.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,12 +54,10 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
     """Is it "not" or "really" hot, if it is cold?"""
-    from builders.antonyms.pairs import find_pairs
-
-    dropped = DropLog()
-    found = find_pairs(lexicon.wordnet, lexicon.conceptnet, options, dropped)
+    found, left_out = _pairs(lexicon, AntonymOptions(**options.model_dump(include=_RULES)))
+    dropped = DropLog(left_out)
     kept = _flags(found).of_tier(options.tier, dropped)
-    found = [pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep]
+    found = tuple(pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep)
     pairs, split = match(found, options, rng.child("match"), dropped)
     antonyms = sum(pair.antonym for pair in found)
     dropped.require(
@@ -69,6 +68,19 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     swapped = _swapped(pairs, split, rng.child("order"))
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
     return _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
+
+
+_RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenizer", "screen"}
+"""The options that pairs are found by."""
+
+
+@lru_cache(maxsize=4)
+def _pairs(lexicon: WordNetFirst, rules: AntonymOptions) -> tuple[tuple[Pair, ...], DropLog]:
+    """Find pairs, and count what is left out, once for all options that have the same rules."""
+    from builders.antonyms.pairs import find_pairs
+
+    dropped = DropLog()
+    return tuple(find_pairs(lexicon.wordnet, lexicon.conceptnet, rules, dropped)), dropped
 
 
 def _flags(pairs: Sequence[Pair]) -> Flags:

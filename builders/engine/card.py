@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import yaml
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from builders.engine.audit.report import missing_baselines
 from builders.engine.flags import left_out
@@ -47,24 +48,11 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
     """
     terms = terms_of(manifest["knowledge_base"]["licence"])
     front = front_matter(manifest, request.probe.setup, terms.front_matter, configs)
-    environment = Environment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "cell": cell,
-        "count": "{:,}".format,
-        "missing_baselines": missing_baselines,
-    }
-    source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     rows = {name: first_row(splits) for name, splits in configs.items()}
     sample = rows.pop(DEFAULT_CONFIG)
     cells = manifest["counts"]["cells"]
     sources = sources_of(manifest["knowledge_base"])
-    return environment.from_string(source).render(
+    return _template().render(
         front_matter=yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000),
         m=manifest,
         sample=sample,
@@ -101,6 +89,25 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         software=software_entry(manifest["kbprobe_version"]),
         canary=canary_of(manifest["probe"], manifest["request"]["seed"]),
     )
+
+
+@cache
+def _template() -> Template:
+    """Compile the card's template, once in a process."""
+    environment = Environment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "cell": cell,
+        "count": "{:,}".format,
+        "missing_baselines": missing_baselines,
+    }
+    source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
+    return environment.from_string(source)
 
 
 def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:

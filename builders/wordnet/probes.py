@@ -21,7 +21,7 @@ from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
 from builders.english.screen import offensive_synsets
-from builders.relations import NONE, QUESTION_FIELDS, Edges, closure, relation_plan, then, union
+from builders.relations import NONE, QUESTION_FIELDS, Edges, relation_plan, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import (
     HYPERNYMY_FLAGS,
@@ -45,7 +45,6 @@ from builders.wordnet.options import (
     WordNetOptions,
 )
 from builders.wordnet.parts import (
-    MERONYMS,
     OPPOSITE_FLAGS,
     PART_FLAGS,
     opposite_flags,
@@ -70,7 +69,13 @@ from builders.wordnet.synsets import (
     text_facts,
     zipf_of,
 )
-from builders.wordnet.truths import fields_of_meaning, true_by_definition, true_of_namesakes
+from builders.wordnet.truths import (
+    fields_of_meaning,
+    possible_opposites,
+    possible_parts,
+    true_by_definition,
+    true_of_namesakes,
+)
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
@@ -149,10 +154,7 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     edges: dict[str, Edges] = {
         name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
     }
-    parts, isa = closure(wordnet.graph(*MERONYMS)), closure(wordnet.isa)
-    # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.
-    whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
-    true = union(whole, then(whole, wordnet.isa.reversed))
+    true = possible_parts(wordnet)
     source, stop = synset_source(wordnet, options), known_synsets(wordnet, options.stop_concepts)
     more: dict[str, Any] = {"maybe": partial(unlisted_parts, wordnet), "stop": stop}
     more |= {"flags": partial(part_flags, wordnet), "most_golds": options.golds_per_concept}
@@ -163,10 +165,7 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
 def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five words means the opposite of another, in a given sense?"""
     source = synset_source(wordnet, options)
-    opposite = wordnet.graph("antonym")
-    # What is opposed to something alike or near may be taken for an opposite; so may what is near.
-    related = union(source.alike, source.near)
-    true = union(opposite, related, then(related, opposite), then(then(related, related), opposite))
+    true = possible_opposites(wordnet)
     edges = {"antonym": named_first(wordnet, options, "antonym")}
     more: dict[str, Any] = {"flags": partial(opposite_flags, wordnet)}
     return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from builders.relations import then, union
+from builders.relations import closure, then, union
 from builders.wordnet.glosses import Glosses
-from builders.wordnet.synsets import alike
+from builders.wordnet.parts import MERONYMS
+from builders.wordnet.synsets import alike, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
@@ -57,3 +60,22 @@ def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints)
     reached = Graph.from_edges(len(wordnet), others[walk.source[kept]], walk.node[kept])
     at, node = reached.expand(namesake)
     return Graph.from_edges(len(wordnet), concepts[position][at], node)
+
+
+@lru_cache(maxsize=2)
+def possible_parts(wordnet: WordNet) -> Graph:
+    """Lead from each synset to what may be a part of it, and to what it may be a part of."""
+    parts, isa = closure(wordnet.graph(*MERONYMS)), closure(wordnet.isa)
+    # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.
+    whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
+    return union(whole, then(whole, wordnet.isa.reversed))
+
+
+@lru_cache(maxsize=2)
+def possible_opposites(wordnet: WordNet) -> Graph:
+    """Lead from each synset to what may be taken for its opposite, and to what is near it.
+
+    What is opposed to something alike or near may be taken for one.
+    """
+    opposite, related = wordnet.graph("antonym"), union(alike(wordnet), near(wordnet))
+    return union(opposite, related, then(related, opposite), then(then(related, related), opposite))

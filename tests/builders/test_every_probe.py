@@ -62,7 +62,9 @@ Write = Callable[[str, str, int, Path], None]
 
 @pytest.fixture(scope="session")
 def write_limited(
-    open_conceptnet: Callable[[str], str], open_wikidata: Callable[[str], str]
+    open_conceptnet: Callable[[str], str],
+    open_wikidata: Callable[[str], str],
+    open_gcide: Callable[[], str],
 ) -> Write:
     """Build a probe from real data of some extent, cut to some rows, and write it to a folder."""
     opened = {"conceptnet": open_conceptnet, "dump": open_wikidata}
@@ -74,6 +76,8 @@ def write_limited(
             options[option] = opened[option](extent)
         parsed = probe.options.parse(options, name)
         try:
+            if "gcide" in probe.options.model_fields:
+                open_gcide()
             probe.open(parsed)
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")

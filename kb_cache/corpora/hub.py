@@ -61,14 +61,14 @@ def read_hub(address: str) -> list[HubTable]:
         SourceError: it cannot be had; the message says what to do without a network.
     """
     from datasets import Dataset, DatasetDict, load_dataset
-    from httpx import HTTPError
+    from huggingface_hub.errors import HfHubHTTPError
 
     id_, _, rest = address.removeprefix(PREFIX).partition(":")
     config, _, split = rest.partition(":")
     try:
         loaded = load_dataset(id_, config or None, split=split or None)
     # What the libraries below raise for a missing network, id, configuration or data file.
-    except (OSError, ValueError, HTTPError, RuntimeError) as error:
+    except (OSError, ValueError, HfHubHTTPError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0] or repr(error)
         raise SourceError(
             f"the dataset {id_!r} cannot be loaded: {said}. It is looked for on the Hub and in the "

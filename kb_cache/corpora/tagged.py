@@ -99,7 +99,9 @@ def _paragraphs(lines: list[_Line], name: str, skipped: Skipped) -> Iterator[lis
             sentences = []
             continue
         ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
-        sentences.append(RawText(text, starts, ends, universal_tags(words, tags), tags))
+        # Tuples of numbers and strings, unlike lists, are no work for the garbage collector.
+        upos = tuple(universal_tags(words, tags))
+        sentences.append(RawText(text, tuple(starts), tuple(ends), upos, tuple(tags)))
     if sentences:
         yield sentences
 

@@ -19,6 +19,7 @@ NAME = "adversaries"
 REMEDIES = {
     "surface": "Draw distractors that are like golds in form: --sampling balanced, --families.",
     "meaning": "Draw distractors from where golds come from: --sampling balanced, --families.",
+    "tuned": "Draw distractors from where golds come from: --sampling balanced, --families.",
     "argument": "Ask about each argument with each answer equally often, in every split.",
     "recurrence": "Ask each concept once (--max-contexts 1, one of --families), build without "
     "--limit, or show no model several of its rows.",
@@ -136,7 +137,7 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
 
     Args:
         folder: the probe, as ``build-probe`` wrote it.
-        encoder: a model of transformers, folder or id, for vectors of the choices; "": none.
+        encoder: a model of transformers, folder or id, that reads the choices; "": none.
         seed: chooses the rows where there are more than are trained on or scored.
 
     Raises:
@@ -219,6 +220,10 @@ def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
     if rows.train.size:
         yield surface(rows)
         yield meaning(rows, encoder)
+        if encoder:
+            from release.adversaries.encoder import tuned
+
+            yield tuned(rows, encoder)
         yield from arguments(rows)
     yield from recurrence(rows)
     if rows.train.size:

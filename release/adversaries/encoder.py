@@ -1,15 +1,26 @@
-"""Vectors of texts from an encoder of transformers."""
+"""What an encoder of transformers makes of the choices: as it is, and fine-tuned on them."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError, require
+from release.adversaries.models import SEED
+from release.adversaries.types import Guesses, Rows
+
+if TYPE_CHECKING:
+    import torch
 
 BATCH = 64
 LONGEST = 256
 """Tokens of a text that are read."""
+
+EPOCHS, ROWS, LEARNING_RATE = 2, 16, 5e-5
+"""Of fine-tuning; ``ROWS`` are those of a batch."""
 
 
 def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
@@ -23,6 +34,66 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
         MissingDependencyError: torch or transformers is not installed.
         UsageError: the model cannot be loaded.
     """
+    import torch
+
+    tokenizer, model = _loaded(name)
+    model.eval()
+    vectors = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
+    # Texts of like length together: little padding.
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    with torch.inference_mode():
+        for batch in np.split(order, np.arange(BATCH, order.size, BATCH)):
+            some = _pooled(tokenizer, model, [texts[at] for at in batch])
+            vectors[batch] = some.cpu().numpy()
+    return vectors
+
+
+def tuned(rows: Rows, name: str) -> Guesses:
+    """Fine-tune a whole encoder to tell the gold from the row's other choices, without questions.
+
+    A new linear head scores the mean-pooled vector of each choice; the loss is the cross-entropy
+    over the choices of a row.
+
+    Args:
+        rows: what to train on and what to score.
+        name: see :func:`encode`.
+
+    Raises:
+        MissingDependencyError, UsageError: see :func:`encode`.
+    """
+    import torch
+
+    tokenizer, model = _loaded(name)
+    texts, codes = rows.used_choices
+    train, scored = codes[: rows.train.size], codes[rows.train.size :]
+    answers = torch.from_numpy(rows.answer[rows.train]).to(model.device)
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        head = torch.nn.Linear(model.config.hidden_size, 1).to(model.device)
+        weights = [*model.parameters(), *head.parameters()]
+        optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE, weight_decay=0.01)
+        steps = EPOCHS * -(-len(train) // ROWS)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
+        model.train()
+        for epoch in range(EPOCHS):
+            order = np.random.default_rng(epoch).permutation(len(train))
+            for batch in np.split(order, np.arange(ROWS, order.size, ROWS)):
+                scores = _scores(tokenizer, model, head, texts, train[batch])
+                loss = torch.nn.functional.cross_entropy(scores, answers[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+    model.eval()
+    with torch.inference_mode():
+        of_rows = [
+            _scores(tokenizer, model, head, texts, some).cpu().numpy()
+            for some in np.split(scored, np.arange(BATCH, len(scored), BATCH))
+        ]
+    return Guesses("tuned", np.concatenate(of_rows).astype(np.float64))
+
+
+def _loaded(name: str) -> tuple[Any, Any]:
     for package in ("torch", "transformers"):
         require(package, "eval", "--encoder")
     import torch
@@ -32,28 +103,35 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
     disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModel.from_pretrained(name).eval()
+        model = AutoModel.from_pretrained(name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"--encoder {name} cannot be loaded: {reason}") from None
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model.to(device)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.padding_side = "right"
-    vectors = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
-    # Texts of like length together: little padding.
-    order = np.argsort([len(text) for text in texts], kind="stable")
-    with torch.inference_mode():
-        for batch in np.split(order, np.arange(BATCH, order.size, BATCH)):
-            given = tokenizer(
-                [texts[at] for at in batch],
-                padding=True,
-                truncation=True,
-                max_length=LONGEST,
-                return_tensors="pt",
-            ).to(device)
-            states = model(**given).last_hidden_state.float()
-            mask = given["attention_mask"][:, :, None]
-            pooled = (states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-            vectors[batch] = pooled.cpu().numpy()
-    return vectors
+    return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _pooled(tokenizer: Any, model: Any, texts: list[str]) -> torch.Tensor:
+    """Return the mean of the last hidden states of each text's tokens, (texts, dimensions)."""
+    given = tokenizer(
+        texts, padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+    ).to(model.device)
+    states = model(**given).last_hidden_state.float()
+    mask = given["attention_mask"][:, :, None]
+    pooled: torch.Tensor = (states * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
+    return pooled
+
+
+def _scores(tokenizer: Any, model: Any, head: Any, texts: list[str], codes: Ints) -> torch.Tensor:
+    """Score the choices of some rows, (rows, K); minus infinity where a row has none.
+
+    Each distinct text is read once.
+    """
+    import torch
+
+    used, local = np.unique(codes[codes >= 0], return_inverse=True)
+    of_text = head(_pooled(tokenizer, model, [texts[code] for code in used])).squeeze(1)
+    scores = torch.full(codes.shape, -torch.inf, device=of_text.device)
+    scores[torch.from_numpy(codes >= 0)] = of_text[torch.from_numpy(local).to(of_text.device)]
+    return scores

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from kbprobe.format.dataset import write_configs
-from kbprobe.format.items import COLUMNS, LABELS, Items, arrow_schema
+from kbprobe.format.items import LABELS, Items, arrow_schema
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.sheet_key import read_key
 from release.annotation.gold import items_of
+from tests.rows import empty_row
 
 CARD = """---
 language: [en]
@@ -44,9 +45,6 @@ NLI = ("entailment", "neutral", "contradiction")
 
 def make_row(split: str, at: int, setup: str, labelled: bool) -> dict[str, Any]:
     """A row of the item schema, as plain Python."""
-    empty: dict[str, Any] = {
-        name: [] if pa.types.is_list(arrow_schema().field(name).type) else "" for name in COLUMNS
-    }
     texts = {
         "mc_qa": [f"=thing {at}-{n}" for n in range(4)],
         "mc_mlm": ["always", "sometimes", "never"],
@@ -55,7 +53,7 @@ def make_row(split: str, at: int, setup: str, labelled: bool) -> dict[str, Any]:
     }[setup]
     answer = (at * 7 + len(split)) % len(texts)
     question = {"mc_mlm": f"A cat [MASK] has {at} lives."}.get(setup, f"+What is thing {at} of")
-    return empty | {
+    return empty_row() | {
         "id": f"{split}-{at:04d}",
         "question": question if setup != "nli" else "",
         "premise": f"There are {at} cats." if setup == "nli" else "",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbprobe.format.items import LABELS, arrow_schema
+from tests.rows import empty_row
 
 Row = dict[str, Any]
 ROWS = {"train": 500, "test": 1000}
@@ -84,9 +85,8 @@ def _row(number: int, split: str, generator: random.Random) -> Row:
 def _item(row: Row) -> Row:
     texts = list(row["distractors"])
     texts.insert(row["position"], row["gold"])
-    empty = {name: [] if "list" in str(kind.type) else "" for name, kind in _columns().items()}
     return {
-        **empty,
+        **empty_row(),
         **{name: row[name] for name in ("id", "question", "cluster")},
         "setup": "mc_qa",
         "choices": {"text": texts, "label": list(LABELS[: len(texts)])},
@@ -96,7 +96,3 @@ def _item(row: Row) -> Row:
         "hops": 0,
         "distractor_hops": 0,
     }
-
-
-def _columns() -> dict[str, pa.Field]:
-    return {field.name: field for field in arrow_schema()}

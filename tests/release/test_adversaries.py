@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ import builders
 import release
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.load import load_wordnet
-from kbprobe.format.dataset import CARD
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import read_manifest, write_manifest
 from release.adversaries.auditing import DeepAudit, audit, write_outcomes
-from release.adversaries.types import clustered_mean
+from release.adversaries.encoder import tuned
+from release.adversaries.meaning import meaning
+from release.adversaries.reading import read
+from release.adversaries.types import clustered_mean, outcome
 from release.checks.checking import check
+from release.checks.manifest import read_layout
 from release.cli import main
 from tests.evaluation.real_models import minilm
 from tests.release.planted import Row, plant, word
@@ -166,6 +171,7 @@ def test_the_same_probe_has_the_same_figures(tmp_path: Path) -> None:
     assert audit(folder) == release.audit(folder)
 
 
+@pytest.mark.slow
 def test_an_encoder_finds_topics(tmp_path: Path) -> None:
     folder = minilm()
 
@@ -176,7 +182,11 @@ def test_an_encoder_finds_topics(tmp_path: Path) -> None:
         row["position"] = generator.randrange(4)
 
     probe = plant(tmp_path, animal_golds)
-    assert "meaning" in exceeding(audit(probe, encoder=str(folder)))
+    rows = read(probe, read_layout(read_manifest(probe), probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    rows = replace(rows, train=rows.train[:160], scored=rows.scored[:160])
+    for guesses in (meaning(rows, str(folder)), tuned(rows, str(folder))):
+        assert outcome(DEFAULT_CONFIG, guesses, rows, "").verdict == "exceeds"
 
 
 ANIMALS = [

@@ -185,7 +185,8 @@ def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -
         return (
             f"{source}: {len(problems):,} of {total:,} rows have no answer yet (the first at "
             f"{unit} {problems[0].place}), and nothing is scored on the others alone. Label "
-            "them (answer: the index of the right choice), or name a split that has answers."
+            "them (answer: the index of the right choice; release-probe annotate asks people), "
+            "or name a split that has answers."
         )
     lines = [f"{source}: {len(problems):,} of {total:,} rows cannot be scored:"]
     for place, name, what in problems[:_LISTED]:

@@ -63,6 +63,31 @@ PROBES: dict[str, Entry] = {
         "CompositionOptions",
         "What lies at the end of a path of two or three facts?",
     ),
+    "fw_comparatives": Entry(
+        "function_words.nli.probes",
+        "NliOptions",
+        "Does it follow if a comparative is its opposite, or is denied: more, less, larger?",
+    ),
+    "fw_negation": Entry(
+        "function_words.nli.probes",
+        "NliOptions",
+        'Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?',
+    ),
+    "fw_prepositions": Entry(
+        "function_words.nli.probes",
+        "NliOptions",
+        "Does it follow if a preposition is another: in, behind, before, without?",
+    ),
+    "fw_quantification": Entry(
+        "function_words.nli.probes",
+        "NliOptions",
+        "Does it follow if a quantity is another, or is denied: all, some, half, three?",
+    ),
+    "fw_spatial": Entry(
+        "function_words.nli.probes",
+        "NliOptions",
+        "Does it follow if a place is the opposite, or is denied: left, right, above, behind?",
+    ),
     "fw_wh_words": Entry(
         "function_words.probes",
         "WhWordOptions",

@@ -40,10 +40,10 @@ def word_pairs(name: str) -> dict[str, str]:
 
 
 @cache
-def word_groups(name: str) -> tuple[tuple[str, ...], ...]:
-    """Return the lines of ``data/NAME.txt``, each with its words.
+def word_groups(name: str, package: str = "builders.english") -> tuple[tuple[str, ...], ...]:
+    """Return the lines of a package's ``data/NAME.txt``, each with its words.
 
     >>> ("swept", "sweep") in word_groups("irregular_forms")
     True
     """
-    return tuple(tuple(line.split()) for line in _lines(name))
+    return tuple(tuple(line.split()) for line in _lines(name, package))

@@ -1,0 +1,74 @@
+"""Changing words of a sentence: case, spaces and articles stay right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from builders.english.articles import with_article
+from builders.function_words.nli.clauses import Sentence
+
+
+class Edit(NamedTuple):
+    """What stands for the tokens ``first:last``; an insertion before ``first`` if they are none.
+
+    An empty ``text`` takes the tokens out.
+    """
+
+    first: int
+    last: int
+    text: str
+
+
+def rewritten(sentence: Sentence, edits: Iterable[Edit], first: int = 0, last: int = 0) -> str:
+    """Return a sentence, or its tokens ``first:last`` as one, with edits that do not overlap.
+
+    The text between tokens is kept. The result begins with a capital and ends with a full stop;
+    *a* and *an* suit the word that replaces the one behind them.
+
+    >>> words = ["It", "is", "an", "old", "car", "."]
+    >>> tags = ["PRP", "VBZ", "DT", "JJ", "NN", "."]
+    >>> starts = [0, 3, 6, 9, 13, 16]
+    >>> ends = [2, 5, 8, 12, 16, 17]
+    >>> car = Sentence("It is an old car.", starts, ends, words, tags)
+    >>> rewritten(car, [Edit(2, 2, "not"), Edit(3, 4, "young")])
+    'It is not a young car.'
+    """
+    last = last or len(sentence)
+    changes = sorted((*edits, *_articles(sentence, edits := list(edits))))
+    text, pieces, at = sentence.text, list[str](), sentence.start[first]
+    for change in changes:
+        if change.first == change.last:
+            where = sentence.end[change.first - 1] if change.first > first else at
+            new = f" {change.text}" if change.first > first else f"{change.text} "
+            pieces += [text[at:where], new]
+            at = where
+            continue
+        begin, end = sentence.start[change.first], sentence.end[change.last - 1]
+        before, new = text[at:begin], change.text
+        if not new:
+            before = before.rstrip()
+        elif new[0].isalpha() and change.first > first and begin == sentence.end[change.first - 1]:
+            before += " "  # what stood there was joined to the word before it: "she'll"
+        if change.first == 0 and sentence.words[0][:1].isupper() and new:
+            new = new[0].upper() + new[1:]
+        pieces += [before, new]
+        at = end
+    pieces.append(text[at : sentence.end[last - 1]])
+    made = "".join(pieces).strip().rstrip(",;: ")
+    made = made[:1].upper() + made[1:]
+    return made if made.endswith((".", "!", "?")) else f"{made}."
+
+
+def _articles(sentence: Sentence, edits: Iterable[Edit]) -> list[Edit]:
+    """Return the edits of the articles before words that are replaced or inserted."""
+    more = []
+    for edit in edits:
+        at = edit.first - 1
+        if at < 0 or not edit.text or sentence.words[at].lower() not in ("a", "an"):
+            continue
+        article = with_article(edit.text.lower()).split(" ")[0]
+        if article != sentence.words[at].lower():
+            shown = article.capitalize() if sentence.words[at][0].isupper() else article
+            more.append(Edit(at, at + 1, shown))
+    return more

@@ -1,0 +1,118 @@
+"""What the NLI probes need to know of words: kinds of nouns and verbs, fixed phrases, opposites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow.compute as pc
+
+from builders.function_words.nli.clauses import fixed_words
+from kb_cache.wordnet.types import WordNet
+from kbprobe.columns import mask, single_chunk, to_numpy
+
+LEAST_FIT = 0.5
+"""Least fit of two adjectives that are opposites (:mod:`builders.antonyms.pairs`): both are then
+mostly used in the senses that are opposed."""
+
+LEAST_ZIPF = 3.3
+"""Least frequency of both."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Word knowledge from WordNet."""
+
+    wordnet: WordNet
+
+    @cached_property
+    def _first_kinds(self) -> Mapping[str, Mapping[str, str]]:
+        """Part of speech -> lower-case lemma -> lexicographer file of its first sense."""
+        senses, synsets = self.wordnet.senses, self.wordnet.synsets
+        first = mask(pc.equal(senses["number"], 1))
+        synset = to_numpy(senses["synset"])[first]
+        lemma = pc.utf8_lower(self.wordnet.lemma_texts()).filter(first).to_pylist()
+        kinds = single_chunk(synsets["lexname"]).take(synset).to_pylist()
+        found: dict[str, dict[str, str]] = {"noun": {}, "verb": {}, "adv": {}, "adj": {}}
+        for word, kind in zip(lemma, kinds, strict=True):
+            pos, _, name = kind.partition(".")
+            found[pos].setdefault(word, name)
+        return found
+
+    def noun_kind(self, word: str) -> str:
+        """Return the kind of a noun in its commonest sense ("artifact"); "" where unknown."""
+        nouns = self._first_kinds["noun"]
+        lower = word.lower()
+        return nouns.get(lower) or nouns.get(singular(lower), "")
+
+    def verb_kind(self, lemma: str) -> str:
+        """Return the kind of a verb in its commonest sense ("motion"); "" where unknown."""
+        return self._first_kinds["verb"].get(lemma, "")
+
+    def governs(self, lemma: str, preposition: str) -> bool:
+        """Tell whether verb and preposition are one verb in WordNet ("look after")."""
+        return f"{lemma} {preposition}" in self._first_kinds["verb"]
+
+    def is_compound(self, lower: Sequence[str], at: int) -> bool:
+        """Tell whether an adjective is part of a compound or a fixed expression.
+
+        >>> from kb_cache.wordnet.load import load_wordnet
+        >>> words = lexicon(load_wordnet("3.0"))
+        >>> words.is_compound("she left high school".split(), 2)
+        True
+        """
+        if " ".join(lower[at : at + 2]) in self._first_kinds["noun"]:
+            return True
+        spans = ((1, 1), (1, 2), (0, 2), (0, 3), (2, 1), (2, 2))
+        around = (" ".join(lower[max(at - one, 0) : at + two]) for one, two in spans)
+        return not self.fixed_phrases.isdisjoint(around)
+
+    @cached_property
+    def fixed_phrases(self) -> frozenset[str]:
+        """Adverbs and adjectives of several words ("in fact", "at home"), and listed ones."""
+        adverbs = {word for pos in ("adv", "adj") for word in self._first_kinds[pos] if " " in word}
+        return frozenset(adverbs) | fixed_words("fixed_phrases")
+
+    @cached_property
+    def opposites(self) -> Mapping[str, str]:
+        """Adjective -> the one that WordNet states its antonym, of the best fit."""
+        from builders.antonyms.options import AntonymOptions
+        from builders.antonyms.pairs import find_pairs
+        from builders.engine.drops import DropLog
+
+        options = AntonymOptions(
+            pos=("adjective",), indirect=False, look_alikes=True, min_zipf=LEAST_ZIPF
+        )
+        pairs = [
+            pair
+            for pair in find_pairs(self.wordnet, None, options, DropLog())
+            if pair.antonym and pair.relations == ("antonym",) and pair.fit >= LEAST_FIT
+        ]
+        left_out = fixed_words("opposites_left_out")
+        found: dict[str, str] = {}
+        for pair in sorted(pairs, key=lambda pair: (-pair.fit, pair.words)):
+            one, other = pair.words
+            if left_out.isdisjoint(pair.words) and not pair.doubts:
+                found.setdefault(one, other)
+                found.setdefault(other, one)
+        return found
+
+
+@lru_cache(maxsize=1 << 15)
+def singular(noun: str) -> str:
+    """Return the singular of a noun, itself where no other is known.
+
+    >>> singular("rooms"), singular("room")
+    ('room', 'room')
+    """
+    import lemminflect
+
+    found = lemminflect.getAllLemmas(noun, upos="NOUN").get("NOUN", ())
+    return str(found[0]) if found else noun
+
+
+@lru_cache(maxsize=2)
+def lexicon(wordnet: WordNet) -> Lexicon:
+    """Return the lexicon of a WordNet, made once."""
+    return Lexicon(wordnet)

@@ -1,0 +1,20 @@
+"""The options of the NLI probes of function words."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from builders.function_words.options import FunctionWordOptions
+
+
+class NliOptions(FunctionWordOptions):
+    """Options of the NLI probes."""
+
+    choices: int = Field(3, ge=3, le=3, description="Choices of a question: always three.")
+    wordnet: str = Field("3.0", description="Which WordNet tells kinds of words and antonyms.")
+    min_tokens: int = Field(6, ge=1, description="Fewest tokens of a premise, full stop included.")
+    max_tokens: int = Field(26, ge=1, description="Most tokens of a premise.")
+    per_sentence: int = Field(2, ge=1, description="Most rows made of a sentence, or of a pair.")
+    cap_per_word: int = Field(
+        60, ge=0, description="Most rows in which the same word is changed, or put (0: no cap)."
+    )

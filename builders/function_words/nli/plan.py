@@ -1,0 +1,152 @@
+"""Plans of NLI: rows without answers, and those that people, or a model, have labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from builders.engine.drops import DropLog
+from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.splits import assign_folds, assign_splits
+from builders.engine.strategies import FixedScale, FromAnnotators
+from builders.function_words.labelled import Decided, decide_rows
+from builders.function_words.nli.options import NliOptions
+from builders.function_words.nli.pairs import TextPair
+from builders.function_words.nli.sources import Origin
+from builders.function_words.pairs import document_splits
+from kb_cache.corpora.types import TextCorpus
+from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import NLI, SETUPS
+from kbprobe.rng import RandomGenerator
+
+ANSWERS = SETUPS[NLI].labels
+QUESTION_FIELDS = ("premise", "hypothesis", "change", "old", "new")
+
+CANDIDATES = (
+    "Nobody has labelled these rows yet: they are candidates (answer -1). "
+    "`release-probe annotate` makes sheets for annotators, and `build-probe {name} --labels FILE` "
+    "the probe."
+)
+VOTED = "Votes of annotators: the answer of a row is what most of them said."
+SILVER = "silver:"
+"""How the rule of a labels file begins that a model made: its name follows."""
+
+
+class Row(NamedTuple):
+    """A pair of texts and where it is from."""
+
+    origin: Origin
+    pair: TextPair
+
+
+def candidates_plan(
+    probe: str,
+    rows: Sequence[Row],
+    corpus: TextCorpus,
+    kinds: Sequence[str],
+    options: NliOptions,
+    dropped: DropLog,
+    rng: RandomGenerator,
+) -> Plan:
+    """Lay pairs out as rows without answers.
+
+    A split holds whole documents, a cluster is all that is made of one sentence or pair, and the
+    family of a row is what was done to it.
+    """
+    premises = [row.pair.premise for row in rows]
+    hypotheses = [row.pair.hypothesis for row in rows]
+    documents = [row.origin.document for row in rows]
+    clusters = [row.origin.cluster for row in rows]
+    fields = {
+        "premise": premises,
+        "hypothesis": hypotheses,
+        "change": [row.pair.kind for row in rows],
+        "old": [row.pair.old for row in rows],
+        "new": [row.pair.new for row in rows],
+    }
+    concept = named_clusters(documents)
+    return plan_rows(
+        questions=Questions.from_columns(
+            text_keys(premises, hypotheses), fields, premise="premise", hypothesis="hypothesis"
+        ),
+        choices=Nodes.from_columns(ANSWERS, field="text"),
+        nodes=np.tile(np.arange(len(ANSWERS), dtype=np.int64), (len(rows), 1)),
+        split=_splits([row.origin for row in rows], corpus, options, rng.child("splits")),
+        families=kinds,
+        family=np.array([1 + kinds.index(row.pair.kind) for row in rows], dtype=np.int64),
+        relation="unlabelled",
+        concept=concept.codes,
+        concepts=concept.values,
+        cluster=named_clusters(clusters),
+        facts=Facts.from_triples(
+            [
+                (row.origin.document, "contains", row.pair.premise),
+                (row.pair.old, row.pair.kind, row.pair.new),
+            ]
+            for row in rows
+        ),
+        hops=0,
+        order=FixedScale(),
+        answers=FromAnnotators(
+            np.zeros(len(rows), dtype=np.bool_),
+            {"source": CANDIDATES.format(name=probe)},
+        ),
+        fold=assign_folds(text_keys(clusters), rng.child("folds")),
+        dropped=+dropped,
+    )
+
+
+def _splits(
+    origins: Sequence[Origin], corpus: TextCorpus, options: NliOptions, rng: RandomGenerator
+) -> Ints:
+    """Return the split of each row: that of its document, or of its premise."""
+    row = np.array([origin.row for origin in origins], dtype=np.int64)
+    split = assign_splits(
+        text_keys([origin.document for origin in origins]), options.split_shares, rng
+    )
+    if (of_document := row >= 0).any():
+        splits = document_splits(corpus, options.split_shares, rng)
+        split[of_document] = splits[row[of_document]]
+    return split
+
+
+def labelled_plan(plan: Plan, probe: str, knowledge: str, options: NliOptions) -> Plan:
+    """Give rows the answers of ``options.labels``, and leave the others out.
+
+    Raises:
+        UsageError: a file is at fault, labels of people and of a model are mixed, or none is left.
+    """
+    decided = decide_rows(plan, probe, knowledge, ANSWERS, options, VOTED)
+    kind, about = _about(decided, options)
+    taken = plan.take(decided.rows)
+    order = np.argsort(taken.nodes != decided.answer[:, None], axis=1, kind="stable")
+    return replace(
+        taken,
+        nodes=np.take_along_axis(taken.nodes, order, axis=1),
+        provenance=replace(taken.provenance, relation=kind),
+        answers=FromAnnotators(np.ones(decided.rows.size, dtype=np.bool_), about, decided.lines),
+        dropped={**plan.dropped, **decided.dropped},
+    )
+
+
+def _about(decided: Decided, options: NliOptions) -> tuple[str, dict[str, Any]]:
+    """Tell who labelled the rows: what the relation is called, and what the card says."""
+    rules = {str(line["rule"]) for line in decided.lines}
+    models = sorted(rule.removeprefix(SILVER) for rule in rules if rule.startswith(SILVER))
+    if not models:
+        return "voted", dict(decided.about)
+    if len(models) < len(rules):
+        raise UsageError(
+            f"--labels {', '.join(options.labels)}: labels of people and silver labels "
+            f"({', '.join(models)}) are not mixed; build a probe of each"
+        )
+    source = (
+        f"Silver labels, given by a model and not by people: {', '.join(models)}. They are no gold "
+        "standard, and no measure of the model that gave them."
+    )
+    return "silver", {"source": source, "kind": "silver", "labels": int(decided.rows.size)}

@@ -1,0 +1,178 @@
+"""The NLI probes: does a hypothesis follow in which a function word was changed?
+
+After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
+Comprehension" (*SEM 2019). The builders make candidates; people label them. Where ours differ, and
+why: docs/probes/function_words.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from builders.engine.drops import DropLog
+from builders.engine.plan import Plan
+from builders.engine.probe import probe
+from builders.function_words.nli.choosing import choose
+from builders.function_words.nli.comparatives import comparative_places, comparatives
+from builders.function_words.nli.lexicon import Lexicon, lexicon
+from builders.function_words.nli.opposites import PATTERNS, patterns
+from builders.function_words.nli.options import NliOptions
+from builders.function_words.nli.pairs import (
+    KINDS,
+    SWAPPED,
+    Source,
+    TextPair,
+    swaps,
+    swaps_and_denials,
+)
+from builders.function_words.nli.plan import QUESTION_FIELDS, Row, candidates_plan, labelled_plan
+from builders.function_words.nli.prepositions import changed_words, preposition_places
+from builders.function_words.nli.quantities import quantity_places
+from builders.function_words.nli.sources import Origin, in_corpus, sources
+from builders.function_words.nli.spatial import spatial_opposites, spatial_places
+from builders.function_words.source import open_corpora
+from kb_cache.base import Combined, KnowledgeBase
+from kb_cache.corpora.types import Corpora, TextCorpus
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.format.setups import NLI
+from kbprobe.rng import RandomGenerator
+
+Ways = Callable[[Source, Lexicon], Iterator[TextPair]]
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusAndWordNet(Combined):
+    """Corpora, and the WordNet that tells kinds of words."""
+
+    corpus: TextCorpus
+    wordnet: WordNet
+
+    @property
+    def sources(self) -> Sequence[KnowledgeBase]:
+        """The corpora first."""
+        corpora = self.corpus.sources if isinstance(self.corpus, Corpora) else (self.corpus,)
+        return (*corpora, self.wordnet)
+
+    @property
+    def digest(self) -> str:
+        """The digests of all."""
+        return f"{self.corpus.digest}+{self.wordnet.digest}"
+
+
+def open_texts(options: NliOptions) -> CorpusAndWordNet:
+    """Load the corpora and the WordNet that the options name."""
+    return CorpusAndWordNet(open_corpora(options), load_wordnet(options.wordnet))
+
+
+def _nli(name: str) -> probe:
+    return probe(
+        name,
+        options=NliOptions,
+        open=open_texts,
+        question_fields=QUESTION_FIELDS,
+        choice_fields=("text",),
+        setup=NLI,
+        paper="function_words",
+        labelled=False,
+    )
+
+
+@_nli("fw_prepositions")
+def fw_prepositions(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+    """Does it follow if a preposition is another: in, behind, before, without?"""
+    ways = partial(swaps, preposition_places)
+    return build("fw_prepositions", (SWAPPED,), changed_words(), ways, texts, options, rng)
+
+
+@_nli("fw_comparatives")
+def fw_comparatives(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+    """Does it follow if a comparative is its opposite, or is denied: more, less, larger?"""
+    words = {*comparatives(), "more", "less", "fewer"}
+    ways = partial(swaps_and_denials, comparative_places)
+    return build("fw_comparatives", KINDS, words, ways, texts, options, rng)
+
+
+@_nli("fw_quantification")
+def fw_quantification(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+    """Does it follow if a quantity is another, or is denied: all, some, half, three?"""
+    ways = partial(swaps_and_denials, quantity_places)
+    return build("fw_quantification", KINDS, (), ways, texts, options, rng)
+
+
+@_nli("fw_spatial")
+def fw_spatial(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+    """Does it follow if a place is the opposite, or is denied: left, right, above, behind?"""
+    ways = partial(swaps_and_denials, spatial_places)
+    return build("fw_spatial", KINDS, spatial_opposites(), ways, texts, options, rng)
+
+
+@_nli("fw_negation")
+def fw_negation(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+    """Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?"""
+    words = lexicon(texts.wordnet).opposites
+    return build("fw_negation", PATTERNS, words, patterns, texts, options, rng)
+
+
+def build(
+    name: str,
+    kinds: Sequence[str],
+    words: Collection[str],
+    ways: Ways,
+    texts: CorpusAndWordNet,
+    options: NliOptions,
+    rng: RandomGenerator,
+) -> Plan:
+    """Plan a probe: its candidates, or with ``options.labels`` its labelled rows.
+
+    Args:
+        name: the probe's.
+        kinds: what may be done to a sentence.
+        words: words, or phrases, of which a sentence has one; empty: no matter which.
+        ways: yields the pairs that can be made of a source.
+        texts: the corpora, and WordNet.
+        options: the build's.
+        rng: for splits, folds and choices.
+
+    Raises:
+        UsageError: no pair can be made, or the labels are at fault.
+    """
+    dropped, known = DropLog(), lexicon(texts.wordnet)
+    found = [
+        (origin, list(ways(source, known)))
+        for origin, source in sources(texts.corpus, _firsts(words), options, dropped)
+    ]
+    dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
+    found = _new([(origin, way) for origin, way in found if way], texts.corpus, dropped)
+    chosen = choose(
+        [way for _, way in found], options.per_sentence, options.cap_per_word, rng.child("choice")
+    )
+    dropped["texts left out by --cap-per-word"] += len(found) - len({at for at, _ in chosen})
+    rows = [Row(found[at][0], pair) for at, pair in chosen]
+    dropped.require(
+        len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
+    )
+    plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
+    return labelled_plan(plan, name, texts.name, options) if options.labels else plan
+
+
+def _firsts(words: Collection[str]) -> list[str]:
+    """Return the first words of phrases."""
+    return sorted({word.split(" ")[0] for word in words})
+
+
+def _new(
+    found: Sequence[tuple[Origin, list[TextPair]]], corpus: TextCorpus, dropped: DropLog
+) -> list[tuple[Origin, list[TextPair]]]:
+    """Leave out the pairs of two equal texts, and those whose changed text is in the corpus."""
+    flat = [(at, pair) for at, (_, pairs) in enumerate(found) for pair in pairs]
+    real = in_corpus(corpus, [pair.hypothesis for _, pair in flat])
+    left: list[list[TextPair]] = [[] for _ in found]
+    for (at, pair), is_real in zip(flat, real.tolist(), strict=True):
+        if is_real or pair.hypothesis.lower() == pair.premise.lower():
+            dropped["ways: the hypothesis is a sentence of the corpus"] += 1
+        else:
+            left[at].append(pair)
+    return [(origin, pairs) for (origin, _), pairs in zip(found, left, strict=True) if pairs]

@@ -1,0 +1,229 @@
+"""The sentences and pairs of a corpus that hypotheses are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.drops import DropLog
+from builders.english.screen import OFFENSIVE, offensive_texts
+from builders.function_words.natural import unnatural
+from builders.function_words.nli.clauses import FINITE, Sentence, fixed_words
+from builders.function_words.nli.options import NliOptions
+from builders.function_words.nli.pairs import Source
+from builders.function_words.source import tagged_sentences
+from builders.function_words.tokens import TaggedTexts
+from kb_cache.corpora.types import TextCorpus
+from kbprobe.arrays import Bools
+from kbprobe.columns import mask
+
+_NOT_PLAIN = (
+    "(",
+    ")",
+    "[",
+    "]",
+    ":",
+    ";",
+    "-",
+    "--",
+    "–",
+    "—",
+    "?",
+    "!",
+    "...",
+    "…",
+    '"',
+    "'",
+    "“",
+)
+_NAMES = ("NNP", "NNPS")
+_CLOSED = (
+    "DT",
+    "IN",
+    "PRP",
+    "PRP$",
+    "CC",
+    "WRB",
+    "WP",
+    "VBZ",
+    "VBP",
+    "VBD",
+    "MD",
+    "TO",
+    "EX",
+    "RB",
+)
+
+LEAST_HYPOTHESIS = 4
+"""Fewest tokens of the hypothesis of a pair."""
+
+
+class Origin(NamedTuple):
+    """Where a source is from.
+
+    Attributes:
+        document: what is never divided between splits: a document, or the premise of pairs.
+        cluster: the sentence, or the pair.
+        row: the document's row in the corpus; -1 for pairs.
+    """
+
+    document: str
+    cluster: str
+    row: int = -1
+
+
+def sources(
+    corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
+) -> Iterator[tuple[Origin, Source]]:
+    """Yield the sentences, then the pairs, that may hold one of some words.
+
+    Args:
+        corpus: documents, pairs, or both.
+        words: lower-case first words of what is looked for; empty: no matter which.
+        options: how long texts are, and whether they are screened.
+        dropped: counts the others, by reason.
+    """
+    if len(corpus.sentences):
+        yield from _sentences(corpus, words, options, dropped)
+    if len(corpus.pairs):
+        yield from _pairs(corpus, words, options, dropped)
+
+
+def _sentences(
+    corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
+) -> Iterator[tuple[Origin, Source]]:
+    tagged = tagged_sentences(corpus)
+    fit = _natural(tagged, options.min_tokens, options.max_tokens, options, dropped)
+    fit &= dropped.drop("sentences: not plain statements", fit & ~_plain(tagged)) | ~fit
+    rows = np.flatnonzero(fit & _holding(tagged, words))
+    document = corpus.sentence_document
+    first = np.searchsorted(document, np.arange(len(corpus.document_ids)))
+    names = corpus.document_source
+    seen: set[str] = set()
+    for row in rows.tolist():
+        sentence = _sentence(tagged, row)
+        if sentence.text in seen:
+            dropped["sentences: the same text occurs before"] += 1
+            continue
+        seen.add(sentence.text)
+        of = int(document[row])
+        name = f"{names[of]}:{corpus.document_ids[of]}"
+        yield Origin(name, f"{name}#{row - int(first[of])}", of), Source(sentence, sentence)
+
+
+def _pairs(
+    corpus: TextCorpus, words: Sequence[str], options: NliOptions, dropped: DropLog
+) -> Iterator[tuple[Origin, Source]]:
+    pairs = corpus.pairs
+    if not pairs.passages.xpos.known:
+        dropped["pairs: no part-of-speech tags"] += len(pairs)
+        return
+    tagged = TaggedTexts.of(pairs.passages, corpus.name)
+    fewest = min(LEAST_HYPOTHESIS, options.min_tokens)
+    fit = _natural(tagged, fewest, options.max_tokens, options, dropped)
+    plain = fit & _plain(tagged) & _holding(tagged, words)
+    rows = np.flatnonzero(fit[pairs.premise] & plain[pairs.hypothesis])
+    seen: set[tuple[str, str]] = set()
+    for row in rows.tolist():
+        premise = _sentence(tagged, int(pairs.premise[row]))
+        hypothesis = _sentence(tagged, int(pairs.hypothesis[row]))
+        if (premise.text, hypothesis.text) in seen:
+            dropped["pairs: the same texts occur before"] += 1
+            continue
+        seen.add((premise.text, hypothesis.text))
+        name = f"{pairs.source[row]}:{pairs.id[row].as_py()}"
+        yield Origin(f"premise: {premise.text}", name), Source(premise, hypothesis)
+
+
+def _natural(
+    tagged: TaggedTexts, fewest: int, most: int, options: NliOptions, dropped: DropLog
+) -> Bools:
+    kept = np.ones(len(tagged.texts), dtype=np.bool_)
+    for reason, wrong in unnatural(tagged, fewest, most).items():
+        dropped[f"sentences: {reason}"] += int((kept & wrong).sum())
+        kept &= ~wrong
+    if options.screen:
+        offensive = offensive_texts(tagged.texts.text.cast(pa.string()))
+        dropped[OFFENSIVE] += int((kept & offensive).sum())
+        kept &= ~offensive
+    return kept
+
+
+def _plain(tagged: TaggedTexts) -> Bools:
+    """Mark the texts that are a statement and nothing else.
+
+    They have no quotation, bracket, dash, colon or question, begin with no conjunction or bare
+    verb, do not end with an abbreviation, and hold no capital that tells of a heading before them.
+    """
+    first = tagged.first
+    last = _last(tagged)
+    wrong = tagged.is_one_of(_NOT_PLAIN) | tagged.is_one_of(fixed_words("vocatives"))
+    wrong |= first & tagged.has_tag("CC", "VB", "VBZ", "VBP", "VBD", "MD", "VBN")
+    names = tagged.texts.forms.names
+    capital = tagged.texts.forms.where([name[:1].isupper() and name != "I" for name in names])
+    lower_i = tagged.texts.forms.where([name == "i" for name in names])
+    # "Very Finny Two fish are in a tank.": a heading that was joined to the sentence.
+    heading = capital & ~first & tagged.has_tag(*_CLOSED) & ~tagged.near(tagged.has_tag(*_NAMES), 1)
+    number = tagged.is_one_of(fixed_words("number_words")) & capital & ~first
+    noted = tagged.is_one_of(fixed_words("abbreviated_titles")) & (
+        last | tagged.near(last, 1) | tagged.near(last, 2)
+    )
+    whole = ~_fragments(tagged) & ~_subordinate(tagged)
+    return whole & ~tagged.in_text(wrong | lower_i | heading | number | noted)
+
+
+def _subordinate(tagged: TaggedTexts) -> Bools:
+    """Mark the texts that are a subordinate clause alone, or a noun with its relative clause."""
+    begins = tagged.first & tagged.is_one_of(fixed_words("subordinators"))
+    alone = tagged.in_text(begins) & ~tagged.in_text(tagged.is_word(","))
+    finite = tagged.has_tag(*FINITE)
+    relative = tagged.has_tag("WDT", "WP") | tagged.is_word("that", "so")
+    subject = tagged.has_tag("PRP", "NNS", "NN", "NNP")
+    inside = tagged.near(relative, -1) | (tagged.near(subject, -1) & tagged.near(relative, -2))
+    one = (tagged.count(finite) == 1) & tagged.in_text(finite & inside)
+    return np.asarray(alone | one)
+
+
+def _fragments(tagged: TaggedTexts) -> Bools:
+    """Mark the texts of which a parse says that their root has no subject."""
+    texts = tagged.texts
+    subject = texts.deprel.where(
+        [name.startswith(("nsubj", "expl")) for name in texts.deprel.names]
+    )
+    root = texts.head == texts.position
+    governed = texts.token_start[tagged.text] + texts.head
+    of_root = subject & (texts.head >= 0)
+    of_root[of_root] = root[governed[of_root]]
+    return np.asarray(tagged.in_text(root) & ~tagged.in_text(of_root))
+
+
+def _last(tagged: TaggedTexts) -> Bools:
+    found = np.zeros(tagged.code.size, dtype=np.bool_)
+    starts = tagged.texts.token_start
+    found[starts[1:][np.diff(starts) > 0] - 1] = True
+    return found
+
+
+def _holding(tagged: TaggedTexts, words: Sequence[str]) -> Bools:
+    if not words:
+        return np.ones(len(tagged.texts), dtype=np.bool_)
+    return tagged.in_text(tagged.is_one_of(words))
+
+
+def _sentence(tagged: TaggedTexts, row: int) -> Sentence:
+    texts = tagged.texts
+    of_text = slice(int(texts.token_start[row]), int(texts.token_start[row + 1]))
+    text = texts.text[row].as_py()
+    start, end = texts.start[of_text].tolist(), texts.end[of_text].tolist()
+    words = [text[begin:stop] for begin, stop in zip(start, end, strict=True)]
+    return Sentence(text, start, end, words, texts.xpos.of(of_text))
+
+
+def in_corpus(corpus: TextCorpus, texts: Sequence[str]) -> Bools:
+    """Mark the texts that are sentences or passages of a corpus."""
+    known = pa.chunked_array([corpus.sentences.text, corpus.pairs.passages.text])
+    return mask(pc.is_in(pa.array(list(texts), pa.large_string()), value_set=known))

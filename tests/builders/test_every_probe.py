@@ -57,6 +57,21 @@ EVERY = pytest.mark.parametrize(
 )
 """Every probe; those that use real data, on every extent that is at hand."""
 
+DRAWN_ALIKE = {"wordnet_hyponymy": "wordnet_hypernymy", "wordnet_meronymy": "wordnet_antonymy"}
+"""Probes that are slow to build, and those whose plans the same functions make."""
+
+BUILT_TWICE = pytest.mark.parametrize(
+    ("name", "extent"),
+    [
+        pytest.param(*one.values, id=one.id, marks=(*one.marks, pytest.mark.slow))
+        if one.values[0] in DRAWN_ALIKE
+        else one
+        for one in EVERY.args[1]
+    ],
+    indirect=["extent"],
+)
+"""Every probe, one of each kind of plan by default."""
+
 Write = Callable[[str, str, int, Path], None]
 
 
@@ -256,7 +271,7 @@ def test_variants_ask_the_same_rows_otherwise(folder: Path, rows: Rows, name: st
                 assert all(value.casefold() in row["question"].casefold() for value in values)
 
 
-@EVERY
+@BUILT_TWICE
 def test_building_again_gives_the_same_bytes(
     folder: Path, tmp_path: Path, write_limited: Write, name: str, extent: str
 ) -> None:
@@ -265,7 +280,7 @@ def test_building_again_gives_the_same_bytes(
     assert again == {path.name: path.read_bytes() for path in files(folder)}
 
 
-@EVERY
+@BUILT_TWICE
 def test_another_seed_gives_another_draw(
     folder: Path, rows: Rows, limited: Folders, name: str, extent: str
 ) -> None:

@@ -136,7 +136,7 @@ def texts_of(built: Built) -> list[str]:
     [
         ("wordnet_hypernymy", {}),
         ("wordnet_hypernymy", {"sampling": "uniform", "tier": "full", "every_family": True}),
-        ("wordnet_hyponymy", {}),
+        pytest.param("wordnet_hyponymy", {}, marks=pytest.mark.slow),  # drawn as hypernymy is
         ("wordnet_definitions", {}),
         ("wordnet_synonymy", {}),
         ("wordnet_meronymy", {}),

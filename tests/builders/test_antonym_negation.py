@@ -133,7 +133,7 @@ def test_every_word_is_about_as_often_denied_as_affirmed(rows: Rows) -> None:
     uses = Counter((row["gold"], row[name]) for row in rows for name in "xy")
     words = {word for _, word in uses}
     shared = sum(min(uses["not", word], uses["really", word]) for word in words)
-    assert shared > 0.35 * len(rows)
+    assert shared > 0.3 * len(rows)
 
 
 def test_words_and_clusters_keep_to_one_split(rows: Rows) -> None:

@@ -17,6 +17,7 @@ _NEVER_BEFORE = frozenset(
 )
 _AMOUNT = {"more": "less", "less": "more"}
 _COUNT = {"more": "fewer", "fewer": "more", "less": "more"}
+_BEFORE_NOUNS = {"greater": "lesser"}
 _COMPARED = ("$", "DT", "PRP", "NNP", "NNS", "PRP$")
 _NEVER_BEHIND = frozenset(("and", "or", "more", "less", "like", "so", "importantly", "often"))
 
@@ -43,6 +44,10 @@ def comparative_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
         if before in _NEVER_BEFORE or lower[at + 1] in _NEVER_BEHIND:
             continue
         if (opposite := comparatives().get(word)) and tags[at] == "JJR":
+            if tags[at + 1] in ("NNP", "NNPS"):
+                continue  # a name: "Greater London"
+            if tags[at + 1] in NOUNS | {"JJ"}:
+                opposite = _BEFORE_NOUNS.get(word, opposite)
             if word in _ALSO_ABSOLUTE and "than" not in lower[at + 1 : at + 4]:
                 continue
             if _is_adverb(sentence, at) and word not in _ADVERBS:
@@ -50,7 +55,7 @@ def comparative_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
             yield Place(
                 at, at + 1, word, [(opposite, [Edit(at, at + 1, opposite)])], deny_subject=True
             )
-        elif word in ("more", "less", "fewer") and tags[at] in ("JJR", "RBR"):
+        elif word in _COUNT and tags[at] in ("JJR", "RBR") and tags[at - 1] != "CD":
             new = _other_amount(sentence, at)
             if new:
                 yield Place(at, at + 1, word, [(new, [Edit(at, at + 1, new)])], deny_subject=True)

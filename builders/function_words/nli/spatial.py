@@ -60,6 +60,8 @@ def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: 
     before, behind = (lower[at - 1] if at else ""), lower[last]
     if at and (sentence.words[at][0].isupper() or tags[at - 1] == "CC" or tags[last] == "CC"):
         return False
+    if _is_fixed(lower, lexicon, at, last):
+        return False
     if word in ("left", "right"):
         if tags[at] not in ("JJ", "NN"):
             return False
@@ -95,6 +97,17 @@ def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: 
         return False
     kind = _object(sentence, lexicon, last)
     return kind in _THINGS and not (word in ("over", "under") and kind in _NOT_UNDER)
+
+
+def _is_fixed(lower: list[str], lexicon: Lexicon, at: int, last: int) -> bool:
+    """Whether a word is part of a fixed expression, or governed by the word before it."""
+    around = [" ".join(lower[at : last + more]) for more in (1, 2)]
+    around += [" ".join(lower[max(at - less, 0) : last + 1]) for less in (1, 2)]
+    if not lexicon.fixed_phrases.isdisjoint(around):
+        return True
+    word, before = " ".join(lower[at:last]), lower[at - 1] if at else ""
+    governed = fixed_words("governed_prepositions")
+    return f"{before} {word}" in governed or f"{verb_lemma(before)} {word}" in governed
 
 
 def _moves(sentence: Sentence, lexicon: Lexicon, at: int) -> bool:

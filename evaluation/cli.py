@@ -1,4 +1,4 @@
-"""The command ``evaluate-probe``: one command for each study, and ``report``.
+"""The command ``evaluate-probe``: one command for each study, ``report`` and ``silver``.
 
 Only click, pydantic, numpy and the standard library are imported at the top: ``--help`` answers
 at once.
@@ -22,6 +22,7 @@ from evaluation.options import ModelOptions, RunOptions
 from evaluation.progress import shown_progress
 from evaluation.runs.spec import plugins
 from evaluation.scorers.registry import SCORERS
+from evaluation.silver import silver_command
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import STUDIES
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
@@ -44,8 +45,9 @@ def main(args: Sequence[str] | None = None) -> None:
     commands = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | report DIR"
+    default.epilog += " | report DIR | silver DIR"
     commands["report"] = report_command
+    commands["silver"] = silver_command
     sys.exit(run(Dispatch(PROGRAM, commands, lambda _: default), words, PROGRAM))
 
 

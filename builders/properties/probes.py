@@ -41,7 +41,10 @@ def open_sources(options: PropertyOptions) -> ConceptNetFirst:
 
 UNREVIEWED, TWO_PLACES = "unreviewed_property", "two_places"
 
-ALIKE = "similar_properties"
+ALIKE, DOUBTFUL_LACK = "similar_properties", "doubtful_lack"
+
+DOUBTFUL_RELATIONS = ("MadeOf", "Desires")
+"""Relations (the last parts of their names) that few things surely lack."""
 
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
@@ -52,8 +55,10 @@ _DECLARED: dict[str, Any] = {
     "flags": {
         UNREVIEWED: "no editor has listed what kinds of things may have one of the properties: "
         "statistics decide what lacks it",
-        TWO_PLACES: "what is found at two places is asked for, and nearly anything is found nearly "
-        "anywhere at times",
+        TWO_PLACES: "both properties are places, and nearly anything is found nearly anywhere at "
+        "times",
+        DOUBTFUL_LACK: "what is not made of something or does not want something is asked for: "
+        "there are pots of other materials, and a nose wants nothing",
         ALIKE: "the objects of both properties share a word or a stem (relaxing and relaxation), "
         "or the gold shares one with what it lacks",
     },
@@ -155,10 +160,14 @@ def _flags(conceptnet: ConceptNet, evidence: Evidence, askable: Askable, both: b
     objects, concepts = (texts.take(pa.array(ids)) for ids in (evidence.object, evidence.concept))
     alike = holds_kin(objects, pairs.first, objects, pairs.second)
     flags = Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed).mark(ALIKE, alike)
-    if not both:
-        return flags.mark(ALIKE, holds_kin(objects, pairs.second, concepts, pairs.gold))
-    place = np.array([name.endswith(PLACE) for name in evidence.relation_names])[evidence.relation]
-    return flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
+    names = evidence.relation_names
+    place = np.array([name.endswith(PLACE) for name in names])[evidence.relation]
+    flags = flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
+    if both:
+        return flags
+    doubtful = np.array([name.endswith(DOUBTFUL_RELATIONS) for name in names])[evidence.relation]
+    flags = flags.mark(DOUBTFUL_LACK, doubtful[pairs.second])
+    return flags.mark(ALIKE, holds_kin(objects, pairs.second, concepts, pairs.gold))
 
 
 def _clusters(layout: PropertyLayout, question: Ints, split: Ints) -> Coded:

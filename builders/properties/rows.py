@@ -23,7 +23,7 @@ from kbprobe.rng import RandomGenerator
 ROUNDS = 8
 """How often rows whose gold is not a distractor often enough are dropped, and the rest redrawn."""
 
-EXCESS, RARE_EXCESS = 1.5, 1.5
+EXCESS, RARE_EXCESS = 1.35, 1.5
 """A label may be gold this many times as often as its uses as a distractor allow; where every
 concept is a label of its own, numbers are small."""
 

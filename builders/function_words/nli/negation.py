@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from builders.function_words.nli.clauses import FINITE, Clause, fixed_words
 from builders.function_words.nli.edits import Edit
@@ -10,27 +11,49 @@ from builders.function_words.nli.edits import Edit
 _BE = frozenset(("am", "is", "are", "was", "were", "'m", "'re", "’m", "’re"))
 _HAVE = frozenset(("have", "has", "had", "'ve", "’ve"))
 _WILL = frozenset(("'ll", "’ll"))
-_MODALS = frozenset(("can", "could", "might", "should", "will", "would"))
-"""Modals of which the denial says the opposite: "may not" forbids, "must not" too."""
+_MODALS = frozenset(("can", "could", "may", "might", "must", "shall", "should", "will", "would"))
+_FORBIDDING = frozenset(("may", "must", "shall"))
+
+SCOPE, MODAL = "scope", "modal"
+FLAGS = {
+    SCOPE: "A subject with a quantifier is denied at the verb, which leaves open whether all or "
+    'none are meant: "all dogs do not bark".',
+    MODAL: 'A modal is denied that then forbids: "may not", "must not".',
+}
+"""What keeps a row out of the clean tier."""
 
 _DO = {"VBZ": "does not", "VBP": "do not", "VBD": "did not"}
 
 
-def negated(clause: Clause) -> list[Edit] | None:
+class Denial(NamedTuple):
+    """The edits that deny a clause, and what is doubtful about it, names among `FLAGS`."""
+
+    edits: list[Edit]
+    flags: tuple[str, ...] = ()
+
+
+def negated(clause: Clause) -> Denial | None:
     """Return the edits that deny a clause, None where its form leaves doubt.
 
     Clauses with a negative word, or with one that a negation would turn strange (*some*, *also*),
-    are in doubt, and so are verbs with an adverb before them and subjects of which it would be
-    left open whether all or none are meant (*all animals do not ...*).
+    are in doubt, and so are verbs with an adverb before them. Where only the meaning is in doubt,
+    the denial is flagged.
     """
-    sentence, verb = clause.sentence, clause.verb
-    lower, tags = sentence.lower, sentence.tags
+    lower = clause.sentence.lower
     inside = lower[clause.first : clause.last]
-    if not (fixed_words("negative_words") | fixed_words("words_not_negated")).isdisjoint(inside):
+    if is_denied(clause) or not fixed_words("words_not_negated").isdisjoint(inside):
+        return None
+    if clause.subject_end != clause.verb or (edits := _at_verb(clause)) is None:
         return None
     subject = lower[clause.first : clause.subject_end]
-    if clause.subject_end != verb or not fixed_words("scope_words").isdisjoint(subject):
-        return None
+    scope = not fixed_words("scope_words").isdisjoint(subject)
+    modal = lower[clause.verb] in _FORBIDDING
+    return Denial(edits, (SCOPE,) * scope + (MODAL,) * modal)
+
+
+def _at_verb(clause: Clause) -> list[Edit] | None:
+    sentence, verb = clause.sentence, clause.verb
+    lower, tags = sentence.lower, sentence.tags
     word, tag, after = lower[verb], tags[verb], _after(clause)
     behind = [Edit(verb + 1, verb + 1, "not")]
     if word in _BE:
@@ -54,6 +77,12 @@ def negated(clause: Clause) -> list[Edit] | None:
         return None
     base = verb_lemma(sentence.words[verb].lower())
     return [Edit(verb, verb + 1, f"{_DO[tag]} {base}")] if base else None
+
+
+def is_denied(clause: Clause) -> bool:
+    """Tell whether a clause has a negative word already."""
+    inside = clause.sentence.lower[clause.first : clause.last]
+    return not fixed_words("negative_words").isdisjoint(inside)
 
 
 def _after(clause: Clause) -> str:

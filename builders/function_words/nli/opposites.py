@@ -13,19 +13,22 @@ from builders.function_words.nli.negation import negated
 from builders.function_words.nli.pairs import Source, TextPair
 
 FORMS = ("none", "not", "antonym", "both")
+_DENIED = ("not", "both")
 PATTERNS = tuple(f"{premise}, {hypothesis}" for premise in FORMS for hypothesis in FORMS)
 
 
 class _Opposed(NamedTuple):
     """An adjective with an antonym, in a clause that can be denied.
 
-    ``forms`` are the edits that make each of `FORMS`.
+    ``forms`` are the edits that make each of `FORMS`, ``flags`` what is doubtful where it is
+    denied.
     """
 
     clause: Clause
     word: str
     other: str
     forms: Sequence[Sequence[Edit]]
+    flags: tuple[str, ...]
 
     def text(self, form: int, alone: bool) -> str:
         """Return the clause, or all of its sentence, in a form."""
@@ -59,7 +62,14 @@ def _in_all_forms(premise: _Opposed, hypothesis: _Opposed) -> Iterator[TextPair]
         if premise is hypothesis and one == two and premise.clause.whole:
             continue
         texts = premise.text(one, alone=False), hypothesis.text(two, alone=True)
-        yield TextPair(PATTERNS[len(FORMS) * one + two], hypothesis.word, hypothesis.other, *texts)
+        flags = premise.flags * (FORMS[one] in _DENIED) + hypothesis.flags * (FORMS[two] in _DENIED)
+        yield TextPair(
+            PATTERNS[len(FORMS) * one + two],
+            hypothesis.word,
+            hypothesis.other,
+            *texts,
+            tuple(dict.fromkeys(flags)),
+        )
 
 
 def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:
@@ -84,7 +94,13 @@ def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:
             and (denied := negated(clause)) is not None
         ):
             swap = [Edit(at, at + 1, other)]
-            yield _Opposed(clause, lower[at], other, ((), denied, swap, [*denied, *swap]))
+            yield _Opposed(
+                clause,
+                lower[at],
+                other,
+                ((), denied.edits, swap, [*denied.edits, *swap]),
+                denied.flags,
+            )
 
 
 def _in_predicate(clause: Clause, at: int) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from builders.function_words.nli.clauses import Clause, Sentence, clauses
 from builders.function_words.nli.edits import Edit, rewritten
 from builders.function_words.nli.lexicon import Lexicon
-from builders.function_words.nli.negation import negated
+from builders.function_words.nli.negation import is_denied, negated
 
 SWAPPED, NEGATED, BOTH = "swapped", "negated", "swapped and negated"
 KINDS = (SWAPPED, NEGATED, BOTH)
@@ -43,6 +43,7 @@ class TextPair(NamedTuple):
         old: the word of the class that the probe is about, in lower case.
         new: what stands for it; the same where it was denied alone.
         premise, hypothesis: the texts.
+        flags: what is doubtful about them, of `builders.function_words.nli.negation.FLAGS`.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class TextPair(NamedTuple):
     new: str
     premise: str
     hypothesis: str
+    flags: tuple[str, ...] = ()
 
 
 class Place(NamedTuple):
@@ -94,6 +96,8 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
         if clause is None:
             continue
         if place.denial and place.first == clause.first:
+            if is_denied(clause):
+                continue
             yield _pair(NEGATED, source, place, place.old, clause, place.denial)
             continue
         if place.first < clause.verb and not place.deny_subject:
@@ -101,10 +105,10 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
         denied = negated(clause) if place.deny else None
         if denied is None:
             continue
-        yield _pair(NEGATED, source, place, place.old, clause, denied)
+        yield _pair(NEGATED, source, place, place.old, clause, *denied)
         for new, edits in place.new:
             if new not in _STRANGE_DENIED:
-                yield _pair(BOTH, source, place, new, clause, [*edits, *denied])
+                yield _pair(BOTH, source, place, new, clause, [*edits, *denied.edits], denied.flags)
 
 
 def _swapped(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
@@ -130,7 +134,8 @@ def _pair(
     new: str,
     clause: Clause | None,
     edits: Sequence[Edit],
+    flags: tuple[str, ...] = (),
 ) -> TextPair:
     span = (clause.first, clause.last) if clause is not None else (0, 0)
     hypothesis = rewritten(source.hypothesis, edits, *span)
-    return TextPair(kind, place.old, new, source.premise.text, hypothesis)
+    return TextPair(kind, place.old, new, source.premise.text, hypothesis, flags)

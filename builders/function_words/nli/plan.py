@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from builders.engine.drops import DropLog
+from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_folds, assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators
 from builders.function_words.labelled import Decided, decide_rows
+from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import TextPair
 from builders.function_words.nli.sources import Origin
@@ -97,8 +99,17 @@ def candidates_plan(
             {"source": CANDIDATES.format(name=probe)},
         ),
         fold=assign_folds(text_keys(clusters), rng.child("folds")),
+        flags=_flags([row.pair for row in rows]),
         dropped=+dropped,
     )
+
+
+def _flags(pairs: Sequence[TextPair]) -> Flags:
+    """Return what is doubtful about each pair."""
+    flags = Flags.none(len(pairs))
+    for name in FLAGS:
+        flags = flags.mark(name, np.array([name in pair.flags for pair in pairs], dtype=np.bool_))
+    return flags
 
 
 def _splits(

@@ -17,6 +17,9 @@ from builders.function_words.nli.pairs import Place
 from builders.function_words.nli.phrases import Phrase, noun_phrase
 
 _TAGS = frozenset(("IN", "TO", "RB", "JJ", "NN", "DT", "RP"))
+_SPREAD = frozenset(("NNS", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", ","))
+"""What may be all over a place: several things, or what happens."""
+
 _PREPOSITION = frozenset(("IN", "TO"))
 
 
@@ -111,6 +114,10 @@ def _is_free(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: int
         return False
     if at and tags[at - 1].startswith("VB") and lexicon.governs(lemma, word):
         return False
+    if word == "with":  # "align the one with the other"
+        verbs = [lower[one] for one in range(max(at - 6, 0), at) if tags[one].startswith("VB")]
+        if any(f"{verb_lemma(verb)} with" in governed for verb in verbs):
+            return False
     following = [" ".join(lower[at : last + more]) for more in (1, 2, 3)]
     return lexicon.fixed_phrases.isdisjoint(following) and fixed_words("fixed_phrases").isdisjoint(
         [f"{before} {word}", *following]
@@ -154,6 +161,8 @@ def _replacements(
         if (frame.verbs or frame.nouns) and not (fits_verb or noun in frame.nouns):
             continue
         found |= dict.fromkeys(one for one in frame.by if one != word)
+    if at and tags[at - 1] not in _SPREAD:
+        found.pop("all over", None)
     if not {"JJS", "RBS"}.isdisjoint(tags):  # "the largest in", not "all over"
         found = {one: None for one in found if one not in ("all over", "across", "around")}
     return list(found)

@@ -2,7 +2,7 @@
 
 After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
 Comprehension" (*SEM 2019). The builders make candidates; people label them. Where ours differ, and
-why: docs/probes/function_words.md.
+why: docs/probes/function_words_nli.md.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from builders.engine.drops import DropLog
+from builders.engine.flags import left_out
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.function_words.nli.choosing import choose
 from builders.function_words.nli.comparatives import comparative_places, comparatives
 from builders.function_words.nli.lexicon import Lexicon, lexicon
+from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import (
@@ -77,6 +79,7 @@ def _nli(name: str) -> probe:
         setup=NLI,
         paper="function_words",
         labelled=False,
+        flags=FLAGS,
     )
 
 
@@ -145,7 +148,7 @@ def build(
         for origin, source in sources(texts.corpus, _firsts(words), options, dropped)
     ]
     dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
-    found = _new([(origin, way) for origin, way in found if way], texts.corpus, dropped)
+    found = _of_tier(_new(found, texts.corpus, dropped), options.tier, dropped)
     chosen = choose(
         [way for _, way in found], options.per_sentence, options.cap_per_word, rng.child("choice")
     )
@@ -156,6 +159,18 @@ def build(
     )
     plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
     return labelled_plan(plan, name, texts.name, options) if options.labels else plan
+
+
+def _of_tier(
+    found: Sequence[tuple[Origin, list[TextPair]]], tier: str, dropped: DropLog
+) -> list[tuple[Origin, list[TextPair]]]:
+    """Leave out what is flagged, but for the full tier."""
+    if tier == "full":
+        return list(found)
+    for _, pairs in found:
+        dropped.update(left_out(name) for pair in pairs for name in pair.flags)
+    clean = [(origin, [pair for pair in pairs if not pair.flags]) for origin, pairs in found]
+    return [(origin, pairs) for origin, pairs in clean if pairs]
 
 
 def _firsts(words: Collection[str]) -> list[str]:

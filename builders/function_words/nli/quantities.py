@@ -42,6 +42,11 @@ _RANGE = frozenset(
     )
 )
 
+_NEVER_BEFORE = frozenset(
+    ("and", "or", "a", "the", "as", "so", "how", "too", "very", "no", "not", "quite", "only")
+)
+"""What a quantifier is not changed behind: "any and all", "so many"."""
+
 
 def quantity_places(sentence: Sentence, lexicon: Lexicon) -> Iterator[Place]:
     """Yield the quantifiers, number words and fractions that count something."""
@@ -77,7 +82,21 @@ def _quantifier(sentence: Sentence, at: int) -> Iterator[Place]:
     lower, tags = sentence.lower, list(sentence.tags)
     word, behind = lower[at], lower[at + 1]
     before = lower[at - 1] if at else ""
-    if before in ("a", "the", "as", "so", "how", "too", "very", "no", "not", "quite", "only"):
+    if before in (
+        "and",
+        "or",
+        "a",
+        "the",
+        "as",
+        "so",
+        "how",
+        "too",
+        "very",
+        "no",
+        "not",
+        "quite",
+        "only",
+    ):
         return
     if tags[at] not in ("DT", "PDT", "JJ", "JJS", "NN", "RBS", "NNS"):
         return
@@ -162,7 +181,20 @@ def _near(number: int) -> tuple[int, ...]:
 def _half(sentence: Sentence, at: int) -> Iterator[Place]:
     lower = sentence.lower
     before = lower[at - 1] if at else ""
-    if before in ("a", "one", "first", "second", "the", "and", "other", "-", "latter", "last"):
+    if before in (
+        "and",
+        "or",
+        "a",
+        "one",
+        "first",
+        "second",
+        "the",
+        "and",
+        "other",
+        "-",
+        "latter",
+        "last",
+    ):
         return
     of = lower[at + 1] == "of"
     definite = at + (2 if of else 1)

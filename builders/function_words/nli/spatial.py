@@ -84,6 +84,8 @@ def _is_spatial(sentence: Sentence, lexicon: Lexicon, word: str, at: int, last: 
     if word in ("up", "down"):
         return tags[at] == "IN" and _object(sentence, lexicon, last) in ("artifact", "object")
     if word in _ADVERBS:
+        if before == "the":
+            return False
         moved = at > 0 and _moves(sentence, lexicon, at - 1) and before not in _VAGUE
         return tags[at] == "RB" and behind in (".", ",") and (word != "forward" or moved)
     # A preposition with a thing, a place or a person as its object.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from builders.engine.drops import DropLog
 from builders.engine.pipeline import Built, build
@@ -19,7 +20,7 @@ from builders.english.nouns import Nouns
 from builders.lexicons import ConceptNetFirst
 from builders.properties.facts import SENSITIVE, TOO_GENERAL, VAGUE
 from builders.properties.items import PropertyForms
-from builders.properties.kinds import found_at_places, reviewed_kinds
+from builders.properties.kinds import _INHERITED, found_at_places, reviewed_kinds
 from builders.properties.options import ASKED, WORDED, PropertyOptions
 from builders.properties.probes import _drawn, _evidence, _flags
 from builders.properties.rows import Askable, conjunctions, exceptions
@@ -223,6 +224,23 @@ def test_lists_of_kinds_name_synsets_of_wordnet() -> None:
     assert len(named) > 300
     assert not named - known
     assert {relation for relation, _ in reviewed_kinds()} <= set(WORDED)
+
+
+def test_kinds_that_wordnet_states_are_kinds_in_wordnet() -> None:
+    wordnet = load_wordnet()
+    number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
+    lemmas: dict[int, set[str]] = {}
+    synsets = wordnet.senses["synset"].to_pylist()
+    for text, synset in zip(wordnet.lemma_texts().to_pylist(), synsets, strict=True):
+        lemmas.setdefault(synset, set()).add(text.lower())
+    inherited = yaml.safe_load(_INHERITED.read_text("utf-8"))["IsA"]
+    for target, parents in inherited.items():
+        for name in parents.get("", "").replace("-", "").split():
+            assert name in number
+        for name in parents.get("", "").split():
+            if not name.startswith("-"):
+                above = [number[name], *wordnet.isa.walk([number[name]]).node.tolist()]
+                assert any(target in lemmas[one] for one in above), (target, name)
 
 
 def test_every_reviewed_place_says_what_may_be_found_there_as_well() -> None:

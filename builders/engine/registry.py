@@ -68,6 +68,16 @@ PROBES: dict[str, Entry] = {
         "NliOptions",
         "Does it follow if a comparative is its opposite, or is denied: more, less, larger?",
     ),
+    "fw_definiteness": Entry(
+        "function_words.probes",
+        "DefinitenessOptions",
+        'Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?',
+    ),
+    "fw_eos": Entry(
+        "function_words.probes",
+        "SentenceEndOptions",
+        "Do two sentences, without punctuation and capitals, end where they are parted?",
+    ),
     "fw_negation": Entry(
         "function_words.nli.probes",
         "NliOptions",
@@ -87,6 +97,10 @@ PROBES: dict[str, Entry] = {
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a place is the opposite, or is denied: left, right, above, behind?",
+    "fw_coordination": Entry(
+        "function_words.probes",
+        "CoordinationOptions",
+        "Is a sentence acceptable, or was its and, or or but exchanged?",
     ),
     "fw_wh_words": Entry(
         "function_words.probes",

@@ -31,7 +31,7 @@ from kbprobe.rng import RandomGenerator
 TOLERANCE = {
     "word": Tolerance(4, 3),
     "before": Tolerance(2, 2),
-    "behind": Tolerance(2, 1),
+    "behind": Tolerance(2, 2),
 }
 """By how many pairs of a split originals and changed texts may differ, by kind of feature."""
 
@@ -131,23 +131,19 @@ def choose_pairs(
     document = corpus.sentence_document[candidates.sentence]
     split = document_splits(corpus, options.split_shares, rng.child("splits"))[document]
     text_key = text_keys(candidates.original)
-    tie = rng.child("order").uniform(text_key)
-    ways = rng.child("ways").uniform(text_key, text_keys(candidates.changed))
-    # Within a sentence, equals are told apart by chance; sentences are tried in random order.
-    order = np.argsort(tie + ways * 2.0**-30, kind="stable")
-    rank = np.empty(order.size)
-    rank[order] = np.arange(order.size)
-    _, group = np.unique(text_key, return_inverse=True)
     if options.balanced:
         changes = [
             Change(*line)
-            for line in zip(group.tolist(), split.tolist(), *candidates.features, strict=True)
+            for line in zip(text_key.tolist(), split.tolist(), *candidates.features, strict=True)
         ]
-        chosen = np.array(choose_balanced(changes, TOLERANCE, rank), dtype=np.int64)
+        balanced = choose_balanced(changes, TOLERANCE, rng.child("balance"))
+        chosen = np.array(balanced, dtype=np.int64)
     else:
-        chosen = np.unique(order[np.unique(group[order], return_index=True)[1]])
+        lots = rng.child("ways").uniform(text_key, text_keys(candidates.changed))
+        order = np.argsort(lots, kind="stable")
+        chosen = np.sort(order[np.unique(text_key[order], return_index=True)[1]])
     dropped["pairs: sentences without one that keeps the balance"] += int(
-        np.unique(group).size - chosen.size
+        np.unique(text_key).size - chosen.size
     )
     dropped.require(chosen.size, "Name more corpora with --corpus, or add --no-balanced.")
     return Chosen(candidates.take(chosen), document[chosen], split[chosen], dropped)

@@ -11,10 +11,24 @@ from collections.abc import Callable, Iterable
 from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
-from builders.function_words.acceptability import CLOZES, QUESTION_FIELDS, acceptability_plan
+from builders.function_words.acceptability import (
+    CLOZES,
+    MINIMAL_PAIRS,
+    QUESTION_FIELDS,
+    acceptability_plan,
+)
 from builders.function_words.candidates import Swap, swap_candidates
-from builders.function_words.options import AcceptabilityOptions, WhWordOptions
+from builders.function_words.coordination import coordination_swaps
+from builders.function_words.definiteness import definiteness_swaps
+from builders.function_words.options import (
+    AcceptabilityOptions,
+    CoordinationOptions,
+    DefinitenessOptions,
+    SentenceEndOptions,
+    WhWordOptions,
+)
 from builders.function_words.pairs import choose_pairs, natural_sentences
+from builders.function_words.sentence_ends import FREE, sentence_end_candidates
 from builders.function_words.source import open_corpora, tagged_sentences
 from builders.function_words.tokens import TaggedTexts
 from builders.function_words.wh_words import wh_swaps
@@ -39,6 +53,61 @@ Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
 def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?"""
     return swapped("fw_wh_words", wh_swaps, corpus, options, rng)
+
+
+@probe(
+    "fw_definiteness",
+    options=DefinitenessOptions,
+    open=open_corpora,
+    question_fields=QUESTION_FIELDS,
+    choice_fields=("text",),
+    setup=ACCEPTABILITY,
+    paper="function_words",
+    variants=CLOZES,
+)
+def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: RandomGenerator) -> Plan:
+    """Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?"""
+    return swapped("fw_definiteness", definiteness_swaps, corpus, options, rng)
+
+
+@probe(
+    "fw_coordination",
+    options=CoordinationOptions,
+    open=open_corpora,
+    question_fields=QUESTION_FIELDS,
+    choice_fields=("text",),
+    setup=ACCEPTABILITY,
+    paper="function_words",
+    variants=CLOZES,
+)
+def fw_coordination(corpus: TextCorpus, options: CoordinationOptions, rng: RandomGenerator) -> Plan:
+    """Is a sentence acceptable, or was its and, or or but exchanged?"""
+    return swapped("fw_coordination", coordination_swaps, corpus, options, rng)
+
+
+@probe(
+    "fw_eos",
+    options=SentenceEndOptions,
+    open=open_corpora,
+    question_fields=QUESTION_FIELDS,
+    choice_fields=("text",),
+    setup=ACCEPTABILITY,
+    paper="function_words",
+    variants=MINIMAL_PAIRS,
+    flags={
+        FREE: "What is between the right and the wrong end may belong to either sentence: an "
+        "adverb, a prepositional phrase, a clause."
+    },
+)
+def fw_eos(corpus: TextCorpus, options: SentenceEndOptions, rng: RandomGenerator) -> Plan:
+    """Do two sentences, without punctuation and capitals, end where they are parted?"""
+    dropped = DropLog()
+    tagged = tagged_sentences(corpus)
+    allowed = natural_sentences(tagged, options, dropped)
+    ends = rng.child("ends")
+    candidates = sentence_end_candidates(tagged, corpus, allowed, options.sigma, ends)
+    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"))
+    return acceptability_plan("fw_eos", chosen, corpus, options, rng.child("plan"))
 
 
 def swapped(

@@ -77,6 +77,10 @@ class TaggedTexts:
         chosen[-1] = False
         return chosen[self.code]
 
+    def ends_with(self, *endings: str) -> Bools:
+        """Mark the tokens whose lower-case form ends so."""
+        return np.array([word.endswith(endings) for word in self.words], dtype=np.bool_)[self.code]
+
     def has_tag(self, *tags: str) -> Bools:
         """Mark the tokens with one of these tags; "VB*" stands for all that begin so."""
         exact = {tag for tag in tags if not tag.endswith("*")}
@@ -120,3 +124,16 @@ class TaggedTexts:
             self.words[code] if there else NO_WORD
             for code, there in zip(self.code[at].tolist(), inside.tolist(), strict=True)
         ]
+
+    def words_behind(self, tokens: Ints) -> list[str]:
+        """Return the word behind each of some tokens as it stands there, punctuation left out."""
+        starts, ends = self.texts.start, self.texts.end
+        bounds = self.texts.token_start
+        found = []
+        texts = self.texts.text.take(self.text[tokens]).to_pylist() if tokens.size else []
+        for token, row, text in zip(
+            tokens.tolist(), self.text[tokens].tolist(), texts, strict=True
+        ):
+            following = (text[starts[at] : ends[at]] for at in range(token + 1, bounds[row + 1]))
+            found.append(next((word for word in following if word[0].isalnum()), ""))
+        return found

@@ -63,10 +63,7 @@ def _frames(tagged: TaggedTexts, wh: Bools) -> Iterator[tuple[str, Bools, tuple[
     comma = tagged.is_word(",")
     follows_noun = near(nominal, -1) | (near(comma, -1) & near(nominal, -2))
     # A verb that may be a participle lets "when" and "where" be elliptical: "where needed".
-    names = tagged.texts.forms.names
-    participle = tagged.has_tag("VBD") & tagged.texts.forms.where(
-        [name.lower().endswith(("ed", "en", "t")) for name in names]
-    )
+    participle = tagged.has_tag("VBD") & tagged.ends_with("ed", "en", "t")
     verb_next = near(finite, 1) | (near(adverb, 1) & near(finite, 2))
     bare = near(participle, 1) | (near(adverb, 1) & near(participle, 2))
     inverted = near(auxiliary, 1) & near(subject, 2)

@@ -1,0 +1,125 @@
+"""fw_definiteness: all articles of a sentence exchanged, "the" for "a" or "an" and the reverse.
+
+Many sentences survive that ("A man saw a dog"). Those are asked in which one article at least is
+the only one that fits:
+
+- *plural*: "the" before a plural ("a dogs");
+- *mass*: "the" before a noun that is not counted ("an information");
+- *unique*: "the" before a word that singles out ("a same day", "a largest city");
+- *expression*: "a" in a fixed expression ("as the result", "the lot of people", "such the day");
+- *rate*: "a" that says per what ("twice the week").
+- *measure*: "a" in a measure ("the week later", "the little late").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from builders.english.articles import with_article
+from builders.english.word_lists import word_list
+from builders.function_words.candidates import Swap
+from builders.function_words.natural import PACKAGE
+from builders.function_words.tokens import TaggedTexts
+from kbprobe.arrays import Bools
+
+LEAST = 2
+"""Articles of one kind that a sentence has at least."""
+
+LONGEST = 4
+"""Words from an article to its noun that are looked through."""
+
+
+def definiteness_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
+    """Yield for each sentence the exchange of all of its articles.
+
+    Args:
+        tagged: the sentences.
+        allowed: (texts,) the sentences that may be changed.
+    """
+    article = tagged.has_tag("DT")
+    the, a = tagged.is_word("the") & article, tagged.is_word("a", "an") & article
+    # A letter or a part of a name is no article, and what it is would not be exchanged with them.
+    stray = tagged.is_word("the", "a", "an") & ~article
+    enough = (tagged.count(the) >= LEAST) | (tagged.count(a) >= LEAST)
+    fits = allowed & enough & ~tagged.in_text(stray)
+    frames = np.zeros(the.size, dtype=np.int64)
+    names = []
+    for number, (name, wrong) in enumerate(_frames(tagged, the, a), 1):
+        names.append(name)
+        frames[wrong & (frames == 0)] = number
+    both = (the | a) & fits[tagged.text]
+    decisive = fits & tagged.in_text(both & (frames > 0))
+    tokens = np.flatnonzero(both & decisive[tagged.text])
+    behind = tagged.words_behind(tokens)
+    lines: dict[int, list[tuple[int, str]]] = {}
+    for token, row, word in zip(tokens.tolist(), tagged.text[tokens].tolist(), behind, strict=True):
+        other = "the" if a[token] else with_article(word or "one").partition(" ")[0]
+        lines.setdefault(row, []).append((token, other))
+    for places in lines.values():
+        first = next(at for at, (token, _) in enumerate(places) if frames[token])
+        yield Swap(
+            tuple(token for token, _ in places),
+            tuple(word for _, word in places),
+            names[frames[places[first][0]] - 1],
+            first,
+        )
+
+
+def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bools]]:
+    """Yield (frame, the articles that cannot be exchanged in it)."""
+    near = tagged.near
+    noun = tagged.has_tag("NN", "NNS", "NNP", "NNPS")
+    modifier = tagged.has_tag("JJ", "NN", "NNP", "VBN", "VBG", "RB")
+    modifier &= ~tagged.is_one_of(word_list("quantities", PACKAGE))
+    compound = (
+        noun | tagged.has_tag("POS", "HYPH", "JJ", "VBG", "VBN") | tagged.is_word("-", "'s", "’s")
+    )
+    plural = tagged.has_tag("NNS") & ~tagged.is_one_of(word_list("odd_plurals", PACKAGE))
+    mass = tagged.has_tag("NN") & tagged.is_one_of(word_list("mass_nouns", PACKAGE))
+    number = tagged.has_tag("CD") & ~tagged.is_one_of(word_list("quantities", PACKAGE))
+    for frame, head in (("plural", plural), ("mass", mass)):
+        ends = head & ~near(compound, 1)
+        found = near(ends, 1)
+        between = np.ones_like(the)
+        for length in range(1, LONGEST):
+            between = between & near(modifier, length)
+            found |= between & near(ends, length + 1)
+        if frame == "plural":
+            found |= near(number, 1) & near(ends, 2)
+        yield frame, the & found
+    unique = tagged.is_one_of(word_list("unique_adjectives", PACKAGE))
+    superlative = tagged.has_tag("JJS") & ~tagged.is_word("best", "most", "least", "last")
+    yield "unique", the & (near(unique, 1) | (near(superlative, 1) & near(noun, 2)))
+    fixed = np.zeros_like(a)
+    for expression in sorted(word_list("expressions_with_a", PACKAGE)):
+        words = expression.split("-")
+        at = words.index("a")
+        matches = a.copy()
+        for place, word in enumerate(words):
+            if place != at:
+                matches &= near(tagged.is_word(word), place - at)
+        fixed |= matches
+    yield "expression", fixed
+    unit = tagged.is_one_of(word_list("measures", PACKAGE))
+    counted = tagged.is_one_of(word_list("counted_words", PACKAGE)) | tagged.has_tag("CD")
+    yield "rate", a & near(unit, 1) & near(counted, -1)
+    measure = tagged.is_word(
+        "ago", "later", "earlier", "away", "apart", "long", "high", "deep", "old"
+    )
+    measured = near(unit, 1) & near(measure, 2)
+    measured |= near(tagged.has_tag("JJ", "NN"), 1) & near(unit, 2) & near(measure, 3)
+    yield "measure", a & measured
+    little = near(tagged.is_word("little", "bit", "lot", "few"), 1)
+    yield "measure", a & little & near(tagged.has_tag("JJR", "RBR", "RB", "JJ", "IN", "VBN"), 2)
+    degree = near(tagged.is_word("so", "too", "as", "how"), -2) & near(tagged.has_tag("JJ"), -1)
+    yield "expression", a & degree
+    single = near(tagged.is_word("not", "never"), -1) & near(tagged.is_word("single"), 1)
+    yield "expression", a & single
+    own = tagged.is_word("own") & near(tagged.has_tag("PRP$"), -1) & near(tagged.is_word("of"), -2)
+    mine = tagged.is_word("mine", "yours", "hers", "ours", "theirs") & near(
+        tagged.is_word("of"), -1
+    )
+    possessed = near(own, 4) | near(mine, 3) | near(own, 5) | near(mine, 4)
+    yield "expression", a & possessed

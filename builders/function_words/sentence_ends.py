@@ -1,0 +1,200 @@
+"""fw_eos: where one sentence ends and the next begins, without punctuation and capitals.
+
+Two adjacent sentences of a paragraph are joined as lower-case words and parted again: at the right
+place, and at a wrong one, whose distance is drawn from a normal distribution (Kim et al., 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from builders.engine.flags import Flags
+from builders.function_words.balance import Feature
+from builders.function_words.pairs import Candidates
+from builders.function_words.swaps import PLACES
+from builders.function_words.tokens import TaggedTexts
+from kb_cache.corpora.types import TextCorpus
+from kbprobe.arrays import Bools, Floats, Ints, run_starts
+from kbprobe.rng import RandomGenerator
+
+MOST_WORDS = 25
+"""Words that a sentence of a pair has at most."""
+
+FEWEST_WORDS = 4
+
+TRIES = 20
+"""How often a distance is drawn until it is neither 0 nor beyond the sentences."""
+
+FREE = "moves_freely"
+
+_FINITE = ("VBD", "VBZ", "VBP", "MD")
+_MOVES_FREELY = ("RB", "IN", "CC", "UH", "TO", "WRB", "RP", "CD")
+"""What begins with these may end one sentence or begin the next: "yesterday", "in the park"."""
+
+
+def wrong_distances(
+    left: Ints, right: Ints, key: Ints, sigma: float, rng: RandomGenerator
+) -> tuple[Ints, Bools]:
+    """Draw how many words a wrong end is from the right one: negative before it, positive behind.
+
+    Args:
+        left: (pairs,) words of the first sentence.
+        right: (pairs,) words of the second.
+        key: (pairs,) what chance depends on.
+        sigma: standard deviation of the normal distribution that is rounded.
+        rng: the random generator.
+
+    Returns:
+        The distances, and whether one was found that leaves both halves a word.
+    """
+    from scipy.special import ndtri
+
+    distance = np.zeros_like(left)
+    for number in range(TRIES):
+        normal: Floats = ndtri(rng.uniform(key, np.full_like(key, number)))
+        drawn = np.rint(sigma * normal).astype(np.int64)
+        fits = (drawn != 0) & (-drawn < left) & (drawn < right)
+        distance = np.where((distance == 0) & fits, drawn, distance)
+    return distance, distance != 0
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of each sentence, in lower case and without punctuation.
+
+    A word is a run of tokens that hold a letter or digit and touch each other: "don't" is one.
+
+    Attributes:
+        tagged: the sentences.
+        start: (words,) the first token of each.
+        indptr: the words of sentence ``i`` are ``indptr[i]:indptr[i + 1]``.
+        joined: (tokens,) whether a token belongs to the word of the one before it.
+    """
+
+    tagged: TaggedTexts
+    start: Ints
+    indptr: Ints
+    joined: Bools
+
+    @classmethod
+    def of(cls, tagged: TaggedTexts) -> Words:
+        """Find the words of all sentences."""
+        spoken = np.array([any(c.isalnum() for c in form) for form in tagged.words], np.bool_)
+        is_word = spoken[tagged.code] if tagged.code.size else np.zeros(0, np.bool_)
+        touches = np.zeros_like(is_word)
+        touches[1:] = tagged.texts.start[1:] == tagged.texts.end[:-1]
+        joined = is_word & touches & tagged.near(is_word, -1)
+        begins = is_word & ~joined
+        return cls(tagged, np.flatnonzero(begins), run_starts(tagged.count(begins)), joined)
+
+    @property
+    def counts(self) -> Ints:
+        """(sentences,) how many words a sentence has."""
+        return np.diff(self.indptr)
+
+    def of_sentence(self, sentence: int) -> tuple[list[str], list[str]]:
+        """Return the words of a sentence, and the tag of the first token of each."""
+        tagged = self.tagged
+        words, tags = [], []
+        for token in self.start[self.indptr[sentence] : self.indptr[sentence + 1]].tolist():
+            word, after = tagged.words[tagged.code[token]], token + 1
+            while after < self.joined.size and self.joined[after]:
+                word += tagged.words[tagged.code[after]]
+                after += 1
+            words.append(word)
+            tags.append(tagged.tags[token])
+        return words, tags
+
+
+class Parted(NamedTuple):
+    """Words parted into two sentences, and what stands where they are parted."""
+
+    text: str
+    words: str
+    window: str
+    features: list[Feature]
+
+
+def parted(words: Sequence[str], end: int) -> Parted:
+    """Part words into two sentences, the first of ``end`` words.
+
+    >>> parted(["it", "rained", "we", "stayed", "home"], 2).text
+    'it rained. we stayed home.'
+    """
+    one, other = words[:end], words[end:]
+    around = " ".join(one[-2:]), " ".join(other[:2])
+    return Parted(
+        f"{' '.join(one)}. {' '.join(other)}.",
+        f"{one[-1]}{PLACES}{other[0]}",
+        PLACES.join(around),
+        [("before", one[-1]), ("behind", other[0]), ("before", around[0]), ("behind", around[1])],
+    )
+
+
+def plain_sentences(tagged: TaggedTexts) -> Bools:
+    """(texts,) mark sentences that read well without punctuation: one comma, a full stop."""
+    words = np.array([any(c.isalnum() for c in form) for form in tagged.words], np.bool_)
+    marks = ~words[tagged.code] if tagged.code.size else np.zeros(0, np.bool_)
+    commas = tagged.is_word(",")
+    stops = tagged.is_word(".")
+    other = tagged.in_text(marks & ~commas & ~stops) | tagged.in_text(tagged.has_tag("CD"))
+    return ~other & (tagged.count(commas) <= 1) & (tagged.count(stops) == 1)
+
+
+def moves_freely(tags: Sequence[str], begins: bool) -> bool:
+    """Tell whether a part fits the end of one sentence as well as the beginning of the next.
+
+    Args:
+        tags: of the words between the right and the wrong end.
+        begins: whether the part begins the second sentence (else it ends the first).
+    """
+    clause = any(tag in _FINITE for tag in tags)
+    return tags[0] in _MOVES_FREELY or (clause and not begins)
+
+
+def sentence_end_candidates(
+    tagged: TaggedTexts, corpus: TextCorpus, allowed: Bools, sigma: float, rng: RandomGenerator
+) -> Candidates:
+    """Make a candidate of each two adjacent sentences, with one wrong end.
+
+    Args:
+        tagged: the sentences.
+        corpus: where they come from.
+        allowed: (texts,) the sentences that may be used.
+        sigma: standard deviation of the wrong end's distance, in words.
+        rng: the random generator.
+    """
+    words = Words.of(tagged)
+    sized = (words.counts >= FEWEST_WORDS) & (words.counts <= MOST_WORDS)
+    allowed = allowed & sized & plain_sentences(tagged)
+    paragraph = corpus.sentence_paragraph
+    marked = corpus.has_paragraphs[corpus.sentence_document]
+    adjacent = allowed[:-1] & allowed[1:] & (paragraph[1:] == paragraph[:-1]) & marked[:-1]
+    first = np.flatnonzero(adjacent).astype(np.int64)
+    left, right = words.counts[first], words.counts[first + 1]
+    distance, found = wrong_distances(left, right, first, sigma, rng)
+    first, distance, left = first[found], distance[found], left[found]
+    rights, wrongs, free = [], [], []
+    for sentence, by, end in zip(first.tolist(), distance.tolist(), left.tolist(), strict=True):
+        (one, tags), (other, more) = words.of_sentence(sentence), words.of_sentence(sentence + 1)
+        both, all_tags = one + other, tags + more
+        rights.append(parted(both, end))
+        wrongs.append(parted(both, end + by))
+        between = slice(min(end, end + by), max(end, end + by))
+        free.append(moves_freely(all_tags[between], by > 0))
+    flags = Flags.none(len(rights)).mark(FREE, np.array(free, dtype=np.bool_))
+    return Candidates(
+        sentence=first,
+        original=[line.text for line in rights],
+        changed=[line.text for line in wrongs],
+        words=([line.words for line in rights], [line.words for line in wrongs]),
+        windows=([line.window for line in rights], [line.window for line in wrongs]),
+        features=([line.features for line in rights], [line.features for line in wrongs]),
+        frame=["too early" if by < 0 else "too late" for by in distance.tolist()],
+        cloze=[None] * len(rights),
+        flags=flags,
+    )

@@ -31,6 +31,13 @@ class Shuffled:
         """Return a number for each row: where a split is cut, rows of one number stay together."""
         return cluster
 
+    def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
+        """Return a number for each row: rows of one number stand in one piece.
+
+        ``question`` are the keys of the rows' questions.
+        """
+        return cluster
+
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
         """Return (rows, K) which of the plan's choices stands at each position.
 
@@ -48,6 +55,18 @@ class FixedScale(Shuffled):
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
         """Return the order of the scale."""
         return np.argsort(nodes, axis=1)
+
+
+@dataclass(frozen=True)
+class Scattered(FixedScale):
+    """As on a scale; rows of a cluster do not stand in one piece.
+
+    Where a cluster holds each answer once, the rows before would tell a row's answer.
+    """
+
+    def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
+        """Return the rows' own questions."""
+        return question
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import Variant
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_folds, first_clusters
-from builders.engine.strategies import FixedScale, FromAnnotators
+from builders.engine.strategies import FromAnnotators, Scattered
 from builders.function_words.labelled import decide_rows
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.pairs import Chosen
@@ -101,7 +101,7 @@ def acceptability_plan(
         fact=line,
         concept=concept.codes[line],
         cluster=clusters.take(line),
-        order=FixedScale(),
+        order=Scattered(),
         answers=FromAnnotators(np.ones(2 * count, dtype=np.bool_), INTENDED),
         flags=pairs.flags.take(line),
         fold=fold[line],

@@ -77,6 +77,8 @@ def _features(
                 ("before", f"{before} {word}"),
                 ("behind", f"{word} {behind}"),
             ]
+        if len(line) > 1:
+            features.append(("words", " ".join(line)))
         found.append(features)
     return found
 

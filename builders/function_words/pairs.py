@@ -7,7 +7,7 @@ themselves, and which are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ TOLERANCE = {
     "word": Tolerance(4, 3),
     "before": Tolerance(2, 2),
     "behind": Tolerance(2, 2),
+    "words": Tolerance(2, 1),
 }
 """By how many pairs of a split originals and changed texts may differ, by kind of feature."""
 
@@ -119,8 +120,17 @@ def choose_pairs(
     options: AcceptabilityOptions,
     dropped: DropLog,
     rng: RandomGenerator,
+    tolerance: Mapping[str, Tolerance] = TOLERANCE,
 ) -> Chosen:
     """Choose the pairs of a build: one for a sentence, of the tier, balanced in each split.
+
+    Args:
+        candidates: what can be asked.
+        corpus: where it comes from.
+        options: the build's.
+        dropped: what was left out so far; the rest is added.
+        rng: the random generator.
+        tolerance: kind of feature -> how far from balanced it may be.
 
     Raises:
         UsageError: none is left.
@@ -136,7 +146,7 @@ def choose_pairs(
             Change(*line)
             for line in zip(text_key.tolist(), split.tolist(), *candidates.features, strict=True)
         ]
-        balanced = choose_balanced(changes, TOLERANCE, rng.child("balance"))
+        balanced = choose_balanced(changes, tolerance, rng.child("balance"))
         chosen = np.array(balanced, dtype=np.int64)
     else:
         lots = rng.child("ways").uniform(text_key, text_keys(candidates.changed))

@@ -6,7 +6,7 @@ Comprehension" (*SEM 2019). Where ours differ, and why: docs/probes/function_wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from builders.engine.drops import DropLog
 from builders.engine.plan import Plan
@@ -17,6 +17,7 @@ from builders.function_words.acceptability import (
     QUESTION_FIELDS,
     acceptability_plan,
 )
+from builders.function_words.balance import Tolerance
 from builders.function_words.candidates import Swap, swap_candidates
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
@@ -27,7 +28,7 @@ from builders.function_words.options import (
     SentenceEndOptions,
     WhWordOptions,
 )
-from builders.function_words.pairs import choose_pairs, natural_sentences
+from builders.function_words.pairs import TOLERANCE, choose_pairs, natural_sentences
 from builders.function_words.sentence_ends import FREE, sentence_end_candidates
 from builders.function_words.source import open_corpora, tagged_sentences
 from builders.function_words.tokens import TaggedTexts
@@ -52,7 +53,8 @@ Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
 )
 def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?"""
-    return swapped("fw_wh_words", wh_swaps, corpus, options, rng)
+    tolerance = {**TOLERANCE, "behind": Tolerance(2, 1)}
+    return swapped("fw_wh_words", wh_swaps, corpus, options, rng, tolerance)
 
 
 @probe(
@@ -116,11 +118,12 @@ def swapped(
     corpus: TextCorpus,
     options: AcceptabilityOptions,
     rng: RandomGenerator,
+    tolerance: Mapping[str, Tolerance] = TOLERANCE,
 ) -> Plan:
     """Plan a probe whose sentences are changed by swapping words."""
     dropped = DropLog()
     tagged = tagged_sentences(corpus)
     allowed = natural_sentences(tagged, options, dropped)
     candidates = swap_candidates(tagged, list(find(tagged, allowed)))
-    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"))
+    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"), tolerance)
     return acceptability_plan(name, chosen, corpus, options, rng.child("plan"))

@@ -142,7 +142,7 @@ def plain_sentences(tagged: TaggedTexts) -> Bools:
     commas = tagged.is_word(",")
     stops = tagged.is_word(".")
     other = tagged.in_text(marks & ~commas & ~stops) | tagged.in_text(tagged.has_tag("CD"))
-    return ~other & (tagged.count(commas) <= 1) & (tagged.count(stops) == 1)
+    return np.asarray(~other & (tagged.count(commas) <= 1) & (tagged.count(stops) == 1))
 
 
 def moves_freely(tags: Sequence[str], begins: bool) -> bool:

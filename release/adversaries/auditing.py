@@ -21,6 +21,8 @@ REMEDIES = {
     "meaning": "Draw distractors from where golds come from: --sampling balanced, --families.",
     "tuned": "Draw distractors from where golds come from: --sampling balanced, --families.",
     "argument": "Ask about each argument with each answer equally often, in every split.",
+    "sentence": "Ask about each document with acceptable and unacceptable sentences alike.",
+    "place": "Change words as often into one another as back, whatever stands beside them.",
     "recurrence": "Ask each concept once (--max-contexts 1, one of --families), build without "
     "--limit, or show no model several of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
@@ -215,6 +217,7 @@ def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
     from release.adversaries.meaning import meaning
     from release.adversaries.order import order
     from release.adversaries.recurrence import recurrence
+    from release.adversaries.sentences import sentences
     from release.adversaries.surface import surface
 
     if rows.train.size:
@@ -225,6 +228,7 @@ def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
 
             yield tuned(rows, encoder)
         yield from arguments(rows)
+        yield from sentences(rows)
     yield from recurrence(rows)
     if rows.train.size:
         yield from order(rows)

@@ -11,7 +11,7 @@ import numpy as np
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
 from kbprobe.format.rows import read_rows
-from kbprobe.format.setups import SPLITS
+from kbprobe.format.setups import ACCEPTABILITY, SPLITS
 from release.adversaries.types import Rows
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TRAINED_ROWS = 3_000
 SCORED_ROWS = 20_000
 COLUMNS = (
-    "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "choice_nodes",
-    "arguments",
+    "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "concept",
+    "choice_nodes", "arguments", "setup",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def _rows(tables: Sequence[pa.Table], layout: Layout, seed: int) -> Rows:
         *(pc.fill_null(table[name], "") for name in ("question", "premise", "hypothesis")), "\x1f"
     )
     cluster = _codes(table["cluster"])
+    judged = pc.unique(table["setup"]).to_pylist() == [ACCEPTABILITY]
     rng = np.random.default_rng(seed)
     ends = np.cumsum(sizes)
     train, scored = np.arange(ends[0]), np.arange(ends[0], ends[1])
@@ -93,6 +94,8 @@ def _rows(tables: Sequence[pa.Table], layout: Layout, seed: int) -> Rows:
         question=_codes(asked),
         cluster=cluster,
         arguments=_arguments(table["arguments"].to_pylist()),
+        sentences=table["question"].to_pylist() if judged else [],
+        concept=_codes(table["concept"]),
         ids=table["id"].to_pylist(),
         place=np.concatenate([np.arange(size) for size in sizes]),
         is_train=np.arange(ends[1]) < ends[0],

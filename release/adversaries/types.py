@@ -37,6 +37,9 @@ class Rows:
         nodes: (rows, K) what stands in ``choice_nodes``; "" where there is nothing.
         question, cluster: (rows,) integer labels.
         arguments: name -> (rows,) texts, "" where a row has no such argument.
+        sentences: (rows,) the sentences to be judged, where rows ask whether one is acceptable;
+            else empty.
+        concept: (rows,) integer labels.
         ids: (rows,) the rows' ids.
         place: (rows,) the row's number within its split.
         is_train: (rows,) whether it is a row of the train split.
@@ -52,6 +55,8 @@ class Rows:
     question: Ints
     cluster: Ints
     arguments: Mapping[str, list[str]]
+    sentences: list[str]
+    concept: Ints
     ids: list[str]
     place: Ints
     is_train: Bools

@@ -293,10 +293,14 @@ def _differ(texts: pa.Array, codes: Ints) -> Bools:
 
 
 def _row_order(plan: Plan, ids: UInts, rng: RandomGenerator) -> Ints:
-    """Clusters in seeded order, each in one piece; within one by question, then by id."""
+    """Clusters in seeded order, each in one piece; within one by question, then by id.
+
+    What stands in one piece may be less than a cluster: see the plan's ``order``.
+    """
     cluster = plan.cluster.codes
     concept = plan.provenance.concept.codes
-    keys = (ids, plan.question_keys, concept, cluster, rng.bits(cluster))
+    piece = plan.order.side_by_side(cluster, plan.question_keys)
+    keys = (ids, plan.question_keys, concept, cluster, rng.bits(piece))
     return np.lexsort((*keys, plan.split))
 
 

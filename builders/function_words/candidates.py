@@ -15,6 +15,15 @@ from builders.function_words.swaps import Swaps, changed_texts, shown_places, wi
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Ints
 
+NO_FRAME = "no_frame"
+"""The flag of changes after which the sentence may well be fine."""
+
+FLAGS = {
+    NO_FRAME: "Nothing in the sentence rules out what the word was changed to: the changed "
+    "sentence may be acceptable.",
+}
+"""Flag -> what it says of a question."""
+
 
 class Swap(NamedTuple):
     """One way to change a text.

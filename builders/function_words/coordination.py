@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from builders.english.word_lists import word_list
-from builders.function_words.candidates import Swap
+from builders.function_words.candidates import NO_FRAME, Swap
 from builders.function_words.natural import PACKAGE
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Bools
@@ -38,6 +38,8 @@ _FINITE = ("VBD", "VBZ", "VBP", "MD")
 def coordination_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """Yield every exchange of a conjunction for another that its frame does not allow.
 
+    One in none of the frames is exchanged for one of the others, and flagged.
+
     Args:
         tagged: the sentences.
         allowed: (texts,) the sentences that may be changed.
@@ -50,6 +52,9 @@ def coordination_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
             for other in others:
                 yield Swap((token,), (other,), frame)
         taken |= at
+    for token in np.flatnonzero(within & ~taken).tolist():
+        rest = [word for word in WORDS if word != tagged.words[tagged.code[token]]]
+        yield Swap((token,), (rest[token % len(rest)],), "any", -1, (NO_FRAME,))
 
 
 def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tuple[str, ...]]]:
@@ -61,8 +66,10 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
 
     yield "pair", and_ & _behind(tagged, tagged.is_word("both")), ("or", "but")
     yield "pair", and_ & _behind(tagged, tagged.is_word("between")), ("or", "but")
-    yield "pair", or_ & _behind(tagged, tagged.is_word("either")), ("and", "but")
-    yield "pair", or_ & _behind(tagged, tagged.is_word("either"), FAR), ("and", "but")
+    one = near(tagged.is_word("one", "way", "case", "side", "of"), 1)
+    either = tagged.is_word("either") & ~one
+    yield "pair", or_ & _behind(tagged, either), ("and", "but")
+    yield "pair", or_ & _behind(tagged, either, FAR), ("and", "but")
     whether = tagged.is_word("whether")
     yield "pair", or_ & near(whether, -1), ("and", "but")
     yield "pair", or_ & _behind(tagged, whether, FAR), ("but",)
@@ -101,6 +108,7 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
 
     # "But" joins no nouns; a clause behind it would make it fit ("I like cats but dogs bite").
     ends = tagged.has_tag(".", ",", "IN", "TO", "CC", ":", "VBG", "VBN", "WDT", "WP")
+    and_, or_ = (word & ~_behind(tagged, tagged.is_word("not", "n't"), FAR) for word in (and_, or_))
     starts = ~_behind(tagged, finite, FAR)
     ends |= finite & starts
     head = tagged.has_tag("DT", "PRP$", "JJ", "NN", "NNS", "NNP", "CD", "VBN")

@@ -8,6 +8,7 @@ the only one that fits:
 - *unique*: "the" before a word that singles out ("a same day", "a largest city");
 - *expression*: "a" in a fixed expression ("as the result", "the lot of people", "such the day");
 - *rate*: "a" that says per what ("twice the week").
+- *existence*: "a" behind "there is" ("there is the hope").
 - *measure*: "a" in a measure ("the week later", "the little late").
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from builders.english.articles import with_article
 from builders.english.word_lists import word_list
-from builders.function_words.candidates import Swap
+from builders.function_words.candidates import NO_FRAME, Swap
 from builders.function_words.natural import PACKAGE
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Bools
@@ -33,6 +34,8 @@ LONGEST = 4
 
 def definiteness_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """Yield for each sentence the exchange of all of its articles.
+
+    Where none of them is the only one that fits, it is flagged.
 
     Args:
         tagged: the sentences.
@@ -50,20 +53,20 @@ def definiteness_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
         names.append(name)
         frames[wrong & (frames == 0)] = number
     both = (the | a) & fits[tagged.text]
-    decisive = fits & tagged.in_text(both & (frames > 0))
-    tokens = np.flatnonzero(both & decisive[tagged.text])
+    tokens = np.flatnonzero(both)
     behind = tagged.words_behind(tokens)
     lines: dict[int, list[tuple[int, str]]] = {}
     for token, row, word in zip(tokens.tolist(), tagged.text[tokens].tolist(), behind, strict=True):
         other = "the" if a[token] else with_article(word or "one").partition(" ")[0]
         lines.setdefault(row, []).append((token, other))
     for places in lines.values():
-        first = next(at for at, (token, _) in enumerate(places) if frames[token])
+        first = next((at for at, (token, _) in enumerate(places) if frames[token]), -1)
         yield Swap(
             tuple(token for token, _ in places),
             tuple(word for _, word in places),
-            names[frames[places[first][0]] - 1],
+            names[frames[places[first][0]] - 1] if first >= 0 else "any",
             first,
+            () if first >= 0 else (NO_FRAME,),
         )
 
 
@@ -76,7 +79,11 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     compound = (
         noun | tagged.has_tag("POS", "HYPH", "JJ", "VBG", "VBN") | tagged.is_word("-", "'s", "’s")
     )
-    plural = tagged.has_tag("NNS") & ~tagged.is_one_of(word_list("odd_plurals", PACKAGE))
+    # Taggers take "axis" and "focus" for plurals.
+    odd = tagged.ends_with("ss", "us", "is")
+    plural = (
+        tagged.has_tag("NNS", "NNPS") & ~odd & ~tagged.is_one_of(word_list("odd_plurals", PACKAGE))
+    )
     mass = tagged.has_tag("NN") & tagged.is_one_of(word_list("mass_nouns", PACKAGE))
     number = tagged.has_tag("CD") & ~tagged.is_one_of(word_list("quantities", PACKAGE))
     for frame, head in (("plural", plural), ("mass", mass)):
@@ -123,3 +130,6 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     )
     possessed = near(own, 4) | near(mine, 3) | near(own, 5) | near(mine, 4)
     yield "expression", a & possessed
+    be = tagged.is_word("is", "are", "was", "were", "'s", "’s", "be", "been")
+    exists = near(be, -1) & near(tagged.has_tag("EX"), -2)
+    yield "existence", a & (exists | (near(tagged.has_tag("EX"), -3) & near(be, -1)))

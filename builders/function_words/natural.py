@@ -53,6 +53,7 @@ def unnatural(tagged: TaggedTexts, fewest: int, most: int) -> Mapping[str, Bools
         "begins with the name of a speaker, or a salutation": _matches(text, _SPEAKER),
         "unbalanced quotation marks or brackets": _unbalanced(text),
         "mostly capitals": _shouted(tagged),
+        "begins with a title, or holds one": _titled(tagged),
         "no finite verb, or none with a subject": ~_has_clause(tagged),
         "broken-off or disfluent speech": _disfluent(tagged),
     }
@@ -83,6 +84,15 @@ def _shouted(tagged: TaggedTexts) -> Bools:
     return np.asarray(
         (tagged.count(upper & words) * 5 > total) | (tagged.count(capital & words) * 2 > total)
     )
+
+
+def _titled(tagged: TaggedTexts) -> Bools:
+    """Mark texts in which a word that is no name has a capital, though nothing begins there."""
+    capital = tagged.texts.forms.where([name[:1].isupper() for name in tagged.texts.forms.names])
+    plain = tagged.has_tag("VB*", "MD", "RB", "IN", "DT", "PRP", "CC", "WRB", "WP", "PRP$", "TO")
+    opens = tagged.near(~tagged.has_tag("NN*", "VB*", "JJ*", "RB", "IN", "DT", "PRP*", "CC"), -1)
+    odd = capital & plain & ~tagged.first & ~opens & ~tagged.is_word("i")
+    return tagged.in_text(odd)
 
 
 def _has_clause(tagged: TaggedTexts) -> Bools:

@@ -18,7 +18,7 @@ from builders.function_words.acceptability import (
     acceptability_plan,
 )
 from builders.function_words.balance import Tolerance
-from builders.function_words.candidates import Swap, swap_candidates
+from builders.function_words.candidates import FLAGS, Swap, swap_candidates
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.options import (
@@ -50,6 +50,7 @@ Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
     setup=ACCEPTABILITY,
     paper="function_words",
     variants=CLOZES,
+    flags=FLAGS,
 )
 def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?"""
@@ -66,6 +67,7 @@ def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator
     setup=ACCEPTABILITY,
     paper="function_words",
     variants=CLOZES,
+    flags=FLAGS,
 )
 def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?"""
@@ -81,6 +83,7 @@ def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: Rando
     setup=ACCEPTABILITY,
     paper="function_words",
     variants=CLOZES,
+    flags=FLAGS,
 )
 def fw_coordination(corpus: TextCorpus, options: CoordinationOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its and, or or but exchanged?"""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from builders.english.word_lists import word_list
-from builders.function_words.candidates import Swap
+from builders.function_words.candidates import NO_FRAME, Swap
 from builders.function_words.natural import PACKAGE
 from builders.function_words.tokens import TaggedTexts
 from kbprobe.arrays import Bools
@@ -33,17 +33,24 @@ _NOMINAL = ("NN", "NNS", "NNP", "NNPS")
 def wh_swaps(tagged: TaggedTexts, allowed: Bools) -> Iterator[Swap]:
     """Yield every swap of one wh-word for another that its frame does not allow.
 
+    A word in none of the frames is swapped for one of the others, and flagged.
+
     Args:
         tagged: the sentences.
         allowed: (texts,) the sentences that may be changed.
     """
     wh = tagged.is_one_of(WORDS) & tagged.has_tag("WP", "WRB") & allowed[tagged.text]
+    framed = np.zeros_like(wh)
     for frame, at, others in _frames(tagged, wh):
+        framed |= at
         for token in np.flatnonzero(at).tolist():
             word = tagged.words[tagged.code[token]]
             for other in others:
                 if other != word:
                     yield Swap((token,), (other,), frame)
+    for token in np.flatnonzero(wh & ~framed).tolist():
+        rest = [word for word in WORDS if word != tagged.words[tagged.code[token]]]
+        yield Swap((token,), (rest[token % len(rest)],), "any", -1, (NO_FRAME,))
 
 
 def _frames(tagged: TaggedTexts, wh: Bools) -> Iterator[tuple[str, Bools, tuple[str, ...]]]:

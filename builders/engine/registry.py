@@ -68,6 +68,11 @@ PROBES: dict[str, Entry] = {
         "NliOptions",
         "Does it follow if a comparative is its opposite, or is denied: more, less, larger?",
     ),
+    "fw_coordination": Entry(
+        "function_words.probes",
+        "CoordinationOptions",
+        "Is a sentence acceptable, or was its and, or or but exchanged?",
+    ),
     "fw_definiteness": Entry(
         "function_words.probes",
         "DefinitenessOptions",
@@ -97,10 +102,6 @@ PROBES: dict[str, Entry] = {
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a place is the opposite, or is denied: left, right, above, behind?",
-    "fw_coordination": Entry(
-        "function_words.probes",
-        "CoordinationOptions",
-        "Is a sentence acceptable, or was its and, or or but exchanged?",
     ),
     "fw_wh_words": Entry(
         "function_words.probes",

@@ -111,7 +111,8 @@ def fw_eos(corpus: TextCorpus, options: SentenceEndOptions, rng: RandomGenerator
     allowed = natural_sentences(tagged, options, dropped)
     ends = rng.child("ends")
     candidates = sentence_end_candidates(tagged, corpus, allowed, options.sigma, ends)
-    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"))
+    tolerance = {**TOLERANCE, "before": Tolerance(2, 1)}
+    chosen = choose_pairs(candidates, corpus, options, dropped, rng.child("pairs"), tolerance)
     return acceptability_plan("fw_eos", chosen, corpus, options, rng.child("plan"))
 
 

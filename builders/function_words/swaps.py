@@ -101,16 +101,25 @@ def shown_places(
     texts = tagged.texts.text.take(row).to_pylist()
     found = Shown([], [])
     for at, (line, text, number) in enumerate(zip(tokens, texts, row.tolist(), strict=True)):
-        shown, around = [], []
+        there: dict[int, str] = {}
         for place, token in enumerate(line):
             first, last = int(start[token]), int(end[token])
             word = text[first:last]
             if words is not None:
                 word = with_case_of(words[at][place], word, first == 0)
-            before = int(start[max(token - 1, int(bounds[number]))])
-            behind = int(end[min(token + 1, int(bounds[number + 1]) - 1)])
-            shown.append(word)
-            around.append(text[before:first] + word + text[last:behind])
-        found.words.append(PLACES.join(shown))
+            there[token] = word
+        around = []
+        for token in line:
+            # A neighbour may be changed as well.
+            near = range(
+                max(token - 1, int(bounds[number])), min(token + 2, int(bounds[number + 1]))
+            )
+            shown = "".join(
+                text[int(end[one - 1]) if one > near[0] else int(start[one]) : int(start[one])]
+                + there.get(one, text[int(start[one]) : int(end[one])])
+                for one in near
+            )
+            around.append(shown)
+        found.words.append(PLACES.join(there.values()))
         found.windows.append(PLACES.join(around))
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -174,20 +174,24 @@ def _of_kinds(
     synset: Ints,
 ) -> Ints:
     """Return the places of the concepts of some kinds; ``place_of`` names ``synset``, pairwise."""
-    fits = np.zeros(len(wordnet), dtype=np.bool_)
-    for name in kinds.below & number.keys():
-        fits |= _with_all_below(wordnet, number[name])
-    for name in kinds.except_below & number.keys():
-        fits &= ~_with_all_below(wordnet, number[name])
+    fits = _fitting(wordnet, number, kinds)
     named = [place[term] for term in sorted(kinds.concepts) if term in place]
     return np.concatenate([place_of[fits[synset]], np.array(named, dtype=np.int64)])
 
 
-def _with_all_below(wordnet: WordNet, synset: int) -> Bools:
-    marked = np.zeros(len(wordnet), dtype=np.bool_)
-    marked[synset] = True
-    marked[wordnet.isa.reversed.walk([synset]).node] = True
-    return marked
+@lru_cache(maxsize=4096)
+def _with_all_below(wordnet: WordNet, synset: int) -> Ints:
+    return np.append(wordnet.isa.reversed.walk([synset]).node, synset)
+
+
+def _fitting(wordnet: WordNet, number: Mapping[str, int], kinds: Kinds) -> Bools:
+    """Mark the synsets of some kinds."""
+    fits = np.zeros(len(wordnet), dtype=np.bool_)
+    for name in kinds.below & number.keys():
+        fits[_with_all_below(wordnet, number[name])] = True
+    for name in kinds.except_below & number.keys():
+        fits[_with_all_below(wordnet, number[name])] = False
+    return fits
 
 
 def _nouns(wordnet: WordNet, concepts: Ints, concept: Ints, synset: Ints) -> tuple[Ints, Ints]:
@@ -214,11 +218,7 @@ def members(
                 kinds = _kinds(listed, {})
                 if not (kinds.below | kinds.except_below) <= number.keys():
                     continue
-                fits = np.zeros(len(wordnet), dtype=np.bool_)
-                for name in kinds.below:
-                    fits |= _with_all_below(wordnet, number[name])
-                for name in kinds.except_below:
-                    fits &= ~_with_all_below(wordnet, number[name])
+                fits = _fitting(wordnet, number, kinds)
                 yield (relation, str(target)), parent, concept[fits[synset]]
 
 

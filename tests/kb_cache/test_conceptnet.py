@@ -277,10 +277,9 @@ def test_the_command(run_cli: RunCli, tmp_path: Path, cache: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("conceptnet-mini: 8 edges between")
-    listed = json.loads(run_cli("list", "--json").stdout)[1]
-    assert (listed["name"], listed["kind"], listed["licence"], listed["sound"]) == (
-        "conceptnet-mini", "conceptnet", "CC-BY-SA-4.0", True,
-    )  # fmt: skip
+    listed = {one["name"]: one for one in json.loads(run_cli("list", "--json").stdout)}
+    found = listed["conceptnet-mini"]
+    assert (found["kind"], found["licence"], found["sound"]) == ("conceptnet", "CC-BY-SA-4.0", True)
     assert run_cli("verify", "conceptnet-mini").returncode == 0
     assert run_cli("clear", "conceptnet-mini", "--yes").returncode == 0
     (tmp_path / "bad.csv").write_text(MINI.read_text("utf-8") + "x\n", "utf-8")

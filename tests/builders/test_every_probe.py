@@ -27,7 +27,7 @@ from tests.real_data import BESIDE, MINIATURE, SAMPLE
 Rows = list[dict[str, Any]]
 
 LIMIT = 200
-LEAST = 100
+LEAST = 80
 """Least rows of a limited build."""
 
 UNLABELLED = [name for name in builders.names() if not find_probe(name).labelled]

@@ -11,13 +11,11 @@ from typing import Any
 
 import click
 
-from kbprobe.cli import FAILED, debug_option, run
+from kbprobe.cli import FAILED, HELP, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 
-
-@click.group(context_settings=_HELP)
+@click.group(context_settings=HELP)
 @debug_option
 def cli() -> None:
     """Knowledge bases: compiled once, checked, and kept as tables that load at once.
@@ -48,9 +46,7 @@ class _Fetch(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from kb_cache.base import find_kind
 
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        kind = find_kind(cmd_name)
+        kind = find_kind(cmd_name)  # an unknown one is refused with a list of those there are
         options: list[click.Parameter] = [
             _option(name, info, required=name == "source" and kind.download is None)
             for name, info in kind.options.model_fields.items()
@@ -66,7 +62,7 @@ class _Fetch(click.Group):
             params=[click.Argument(["entry"], required=False, metavar="[NAME]"), *options, output],
             callback=partial(_fetch, cmd_name),
             help=type(kind).__doc__,
-            context_settings=_HELP,
+            context_settings=HELP,
         )
 
 
@@ -123,7 +119,7 @@ def _bars() -> Callable[[str, int, int | None], None]:
 
 
 cli.add_command(
-    _Fetch("fetch", help="Compile a knowledge base into the cache.", context_settings=_HELP)
+    _Fetch("fetch", help="Compile a knowledge base into the cache.", context_settings=HELP)
 )
 
 

@@ -18,6 +18,9 @@ _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""Context settings of every command: ``-h`` asks for help as well."""
+
 
 def debug_option(function: _Decorated) -> _Decorated:
     """Show ``--debug`` in a command's help; `run` is what acts upon it."""
@@ -52,6 +55,8 @@ class Dispatch(click.Group):
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """Choose by the first word; no words at all ask for help."""
         words = args or ["--help"]
+        # Subcommands, and theirs in turn, inherit it from the context.
+        extra = {**HELP, **extra}
         if words[0] in self.commands:
             return super().make_context(info_name, words, *rest, **extra)
         return self._otherwise(words).make_context(info_name, words, *rest, **extra)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
-from kbprobe.errors import UsageError
+from kbprobe.errors import UsageError, did_you_mean
 from release.exports.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "release-probe"
 MARKS = {"new": "+ green", "changed": "~ yellow", "same": "= dim", "deleted": "- red"}
+SUBCOMMANDS = ("check", "verify", "export", "annotate")
 _PATH = click.Path(path_type=Path)
 
 
@@ -36,7 +37,19 @@ def main(args: Sequence[str] | None = None) -> None:
 
         commands["annotate"] = annotate
     # Publishing is what stands for all that names no subcommand.
-    sys.exit(run(Dispatch(PROGRAM, commands, lambda _: publish), words, PROGRAM))
+    sys.exit(run(Dispatch(PROGRAM, commands, _publish_of), words, PROGRAM))
+
+
+def _publish_of(words: Sequence[str]) -> click.Command:
+    """Return the command that publishes, unless a misspelt subcommand is what was given."""
+    word = words[0]
+    hint = did_you_mean(word, SUBCOMMANDS)
+    if hint and "--repo-id" not in " ".join(words) and not Path(word).exists():
+        raise UsageError(
+            f"there is no subcommand {word!r}, nor such a folder to publish.{hint} "
+            f"There are: {', '.join(SUBCOMMANDS)}."
+        )
+    return publish
 
 
 def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.manifest import MANIFEST
+from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.options import Options
 from release.canary_column import add_canary_column
 from release.checks.checking import check
@@ -141,7 +141,13 @@ def publish(
     """
     chosen = PublishOptions.parse(options, "publish")
     chosen.check()
+    if not isinstance(folder, str | Path):
+        raise UsageError(
+            f"publish takes the folder of a built probe, not a {type(folder).__name__}. Write one "
+            "with kbprobe.build(NAME, output=DIR), and publish DIR."
+        )
     folder = Path(folder)
+    read_manifest(folder)  # what is wrong with the folder is said before a token is asked for
     hub = Hub(repo_id, endpoint, token)
     if not chosen.dry_run:
         hub.require_token()

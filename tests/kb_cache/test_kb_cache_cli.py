@@ -195,3 +195,14 @@ def test_debug_after_two_dashes_is_an_argument(capsys: pytest.CaptureFixture[str
 
     assert command.run(echo, ["a", "--", "--debug"], "prog") == 0
     assert capsys.readouterr().out == "a --debug\n"
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from kb_cache.cli import cli
+
+    assert command.run(cli, ["fetch", "concepnet"], "kb-cache") == command.WRONG_USAGE
+    shown = capsys.readouterr().err
+    assert "Did you mean 'conceptnet'?" in shown
+    assert "There are: " in shown

@@ -1,10 +1,12 @@
-"""How fast the NLI probes of function words read sentences, on 1, 4 and 16 times a corpus.
+"""How fast the probes of function words read sentences, on 1, 4 and 16 times a corpus.
 
-    python benchmarks/function_words_nli.py [--corpus masc-extract] [--times 1,4,16] [--json]
+    python benchmarks/function_words.py [--corpus masc-extract] [--times 1,4,16] [--json]
 
 Copies of a sentence are told apart by their last noun, so that each is looked at and none is left
-out as seen before. Measured, in the process's own time: from the loaded corpus to the plan, with
-the word knowledge from WordNet in memory. Nothing is asserted.
+out as seen before. Measured, in the process's own time: from the loaded corpus to the plan of the
+NLI probes, with the word knowledge from WordNet in memory; and to the candidates of the
+acceptability probes, from which a balanced choice of a bounded size is then made. Nothing is
+asserted.
 """
 
 from __future__ import annotations
@@ -14,10 +16,19 @@ import json
 import time
 from typing import Any
 
+from builders.engine.drops import DropLog
+from builders.function_words.candidates import swap_candidates
+from builders.function_words.coordination import coordination_swaps
+from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.nli import probes
 from builders.function_words.nli.lexicon import lexicon
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.probes import CorpusAndWordNet
+from builders.function_words.options import AcceptabilityOptions, SentenceEndOptions
+from builders.function_words.pairs import natural_sentences
+from builders.function_words.sentence_ends import sentence_end_candidates
+from builders.function_words.source import tagged_sentences
+from builders.function_words.wh_words import wh_swaps
 from kb_cache.corpora.load import load_corpus
 from kb_cache.corpora.rows import RawDocument, RawText, corpus_of
 from kb_cache.corpora.types import Corpus
@@ -25,6 +36,12 @@ from kb_cache.wordnet.load import load_wordnet
 from kbprobe.rng import RandomGenerator
 
 NAMES = ("prepositions", "comparatives", "quantification", "spatial", "negation")
+SWAPS = {
+    "wh_words": wh_swaps,
+    "definiteness": definiteness_swaps,
+    "coordination": coordination_swaps,
+}
+EOS = "eos"
 
 
 def copied(corpus: Corpus, times: int) -> Corpus:
@@ -52,6 +69,22 @@ def copied(corpus: Corpus, times: int) -> Corpus:
     return corpus_of(documents, name=f"x{times}")
 
 
+def asked(name: str, texts: CorpusAndWordNet) -> int:
+    """Return the rows of a probe's plan, or the candidates of one of acceptability."""
+    if name in NAMES:
+        return len(getattr(probes, f"fw_{name}")(texts, NliOptions(), RandomGenerator.of(0)))
+    tagged, dropped = tagged_sentences(texts.corpus), DropLog()
+    if name == EOS:
+        options = SentenceEndOptions()
+        allowed = natural_sentences(tagged, options, dropped)
+        rng = RandomGenerator.of(0)
+        found = sentence_end_candidates(tagged, texts.corpus, allowed, options.sigma, rng)
+    else:
+        allowed = natural_sentences(tagged, AcceptabilityOptions(), dropped)
+        found = swap_candidates(tagged, list(SWAPS[name](tagged, allowed)))
+    return len(found.sentence)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", default="masc-extract")
@@ -63,11 +96,11 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for times in map(int, given.times.split(",")):
         texts = CorpusAndWordNet(copied(corpus, times), wordnet)
-        for name in NAMES:
+        for name in (*NAMES, *SWAPS, EOS):
             start = time.process_time()
-            plan = getattr(probes, f"fw_{name}")(texts, NliOptions(), RandomGenerator.of(0))
+            rows = asked(name, texts)
             seconds, read = time.process_time() - start, len(texts.corpus.sentences)
-            line = {"probe": f"fw_{name}", "times": times, "sentences": read, "rows": len(plan)}
+            line = {"probe": f"fw_{name}", "times": times, "sentences": read, "rows": rows}
             found.append({**line, "seconds": round(seconds, 2), "per_s": round(read / seconds)})
             if not given.json:
                 print(found[-1], flush=True)

@@ -267,7 +267,7 @@ class Generator:
         source = Path(templates.__path__[0]) / f"{name}.yaml"
         declared = yaml.safe_load(source.read_text(encoding="utf-8"))
         jinja = jinja2.Environment()
-        jinja.filters |= {name: FILTERS[name].function for name in ("quoted", "quoted_aside")}
+        jinja.filters |= {name: given.function for name, given in FILTERS.items()}
         self.wordings = [(w["id"], jinja.from_string(w["text"])) for w in declared["question"]]
         self.choice = jinja.from_string(declared["choice"])
         self.arguments: list[str] = declared["arguments"]

@@ -162,7 +162,7 @@ def test_sentences_have_their_articles() -> None:
                 "The ", "the ", 1
             )
     stems = {row["question"] for row in rows_of() if row["template"] == "dimension"}
-    assert all(stem.startswith("The size of ") and stem.endswith(".") for stem in stems)
+    assert all(stem.startswith("In terms of size, ") and stem.endswith(".") for stem in stems)
 
 
 def test_names_do_not_tell_which_is_greater() -> None:

@@ -63,7 +63,9 @@ class RunOptions(ModelOptions):
         None, ge=1, description="Most rows, whole clusters at a time, drawn with the seed."
     )
     seed: int = Field(
-        0, ge=0, description="Seed of everything drawn: limit, shots, training, intervals."
+        0,
+        ge=0,
+        description="Seed of everything drawn: limit, shots, training, random labels, intervals.",
     )
     scorer: str | None = Field(
         None, description="How choices are scored; none: by the checkpoint's architecture."
@@ -73,6 +75,16 @@ class RunOptions(ModelOptions):
     )
     train: int | None = Field(
         None, ge=1, description="Fit a learner on this many rows of the train split first."
+    )
+    train_seed: int | None = Field(
+        None,
+        ge=0,
+        description="Seed of all that a learner draws, its rows included; none: that of --seed.",
+    )
+    labels: Literal["gold", "random"] = Field(
+        "gold",
+        description="Answers of the rows: gold, or random ones that each row's first argument "
+        "decides, in train and test alike (the control task of Hewitt and Liang 2019).",
     )
     normalization: Literal["sum", "char", "byte", "token"] | None = Field(
         None,
@@ -86,6 +98,10 @@ class RunOptions(ModelOptions):
     def _learner_has_rows(self) -> RunOptions:
         if self.learner is not None and self.train is None:
             raise ValueError("--learner fits on the rows of --train: give --train N as well")
+        if self.train_seed is not None and self.train is None:
+            raise ValueError("--train-seed is of --train: give --train N as well")
+        if self.labels == "random" and self.train is None:
+            raise ValueError("--labels random is for what is learnt: give --train N as well")
         return self
 
 

@@ -1,22 +1,26 @@
-"""What every learner is: fitted on items, it gives a scorer.
+"""What every learner is: fitted on items of the train split, it scores others.
 
-A :class:`LearnerEntry` declares it. How many rows it is fitted on, which, and the seed are the
-run's business (:class:`evaluation.runs.spec.RunSpec`), the same for all learners.
+A :class:`LearnerEntry` declares it. There are two kinds: a :class:`ModelLearner` trains a model,
+one run at a time; a :class:`HeadLearner` trains small heads on vectors that never change, those
+of many runs side by side. How many rows a learner is fitted on, which, and the seed are the run's
+business (:class:`evaluation.runs.spec.RunSpec`), the same for all learners.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.handle import ModelHandle
 from evaluation.progress import Progress
-from evaluation.scorers.base import ReadyScorer
+from evaluation.results.scores import Scores
+from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from evaluation.workers import Workers
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
@@ -24,7 +28,7 @@ from kbprobe.options import Options
 
 @dataclass(frozen=True)
 class Training:
-    """What a learner is fitted with.
+    """What a model is trained with.
 
     Attributes:
         model: the checkpoint, not yet loaded.
@@ -44,6 +48,46 @@ class Training:
 
 
 @dataclass(frozen=True)
+class HeadFitting:
+    """One head to train, and what it is to score.
+
+    Attributes:
+        train: the rows of the train split; fittings of one split hold the same sequence.
+        order: their numbers in the order of the draw (:func:`draw_rows`).
+        count: how many of them, from the first, the head is fitted on.
+        scored: the rows to score.
+        seed: of everything that the learner draws.
+        options: the learner's own.
+    """
+
+    train: Sequence[Item]
+    order: Sequence[int]
+    count: int
+    scored: Sequence[Item]
+    seed: int
+    options: Any
+
+
+@dataclass(frozen=True)
+class HeadTraining:
+    """Heads to train side by side: of one learner on one model, in any number of runs.
+
+    Attributes:
+        model: the checkpoint, not yet loaded.
+        fittings: one for each run.
+        folder: where vectors are kept.
+        workers: the processes that share the work; the first of them trains.
+        progress: told what is being done.
+    """
+
+    model: ModelHandle
+    fittings: Sequence[HeadFitting]
+    folder: Path
+    workers: Workers
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True)
 class LearnerEntry:
     """Declares a learner: what the registry, the command line and the score cache need to know.
 
@@ -52,33 +96,69 @@ class LearnerEntry:
         label: before its options' help: ``fine-tuning``.
         version: raised whenever what is learnt may change; part of the key of cached scores.
         needs: what a model must be able to do.
-        scorer: the name of the scorer that scores what was fitted.
-        fit: fits it. The scorer is valid within the context, which may clean up when it ends
-            well. Import torch and transformers in it, not at the top of the file.
+        scorer: what scores with what was fitted.
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
         setups: the set-ups of items that it is fitted on.
-        wanted: whether, with these options, it is to be fitted even where the scores are known:
-            because something is to be kept that is not there yet.
     """
 
     name: str
     label: str
     version: int
     needs: Capability
-    scorer: str
-    fit: Callable[[Training], AbstractContextManager[ReadyScorer]]
+    scorer: ScorerEntry
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
-    wanted: Callable[[Any], bool] = lambda _options: False
 
     def takes(self, setup: str) -> bool:
         """Tell whether it is fitted on rows of a set-up."""
         return setup in self.setups
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelLearner(LearnerEntry):
+    """A learner that trains a model, which is then scored as others are.
+
+    Attributes:
+        fit: fits it. The scorer is valid within the context, which may clean up when it ends
+            well. Import torch and transformers in it, not at the top of the file.
+        wanted: whether, with these options, it is to be fitted even where the scores are known:
+            because something is to be kept that is not there yet.
+    """
+
+    fit: Callable[[Training], AbstractContextManager[ReadyScorer]]
+    wanted: Callable[[Any], bool] = lambda _options: False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadLearner(LearnerEntry):
+    """A learner of heads on vectors that do not change while they are trained.
+
+    Attributes:
+        fit: trains the heads of many runs, and yields the number of a fitting with the scores of
+            its rows, in whatever order they are ready. Import torch and transformers in it, not
+            at the top of the file.
+    """
+
+    fit: Callable[[HeadTraining], Iterator[tuple[int, Scores]]]
+
+
 def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
     """Draw rows by a hash of seed and id: whatever their order, and fewer are part of more.
+
+    Raises:
+        UsageError: there are fewer than ``count``.
+    """
+    check_count(items, count)
+
+    def draw(row: int) -> bytes:
+        return hashlib.sha256(f"{seed}\0{items[row].id}".encode()).digest()
+
+    return sorted(range(len(items)), key=draw)[:count]
+
+
+def check_count(items: Sequence[Item], count: int) -> None:
+    """Refuse to draw more rows than there are.
 
     Raises:
         UsageError: there are fewer than ``count``.
@@ -88,8 +168,3 @@ def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
             f"--train {count:,} asks for more rows than the train split has ({len(items):,}). "
             f"Use --train {len(items)} or less, or build the probe with a larger --train-rows."
         )
-
-    def draw(row: int) -> bytes:
-        return hashlib.sha256(f"{seed}\0{items[row].id}".encode()).digest()
-
-    return sorted(range(len(items)), key=draw)[:count]

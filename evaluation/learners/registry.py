@@ -8,7 +8,15 @@ from evaluation.registry import Registry
 from kbprobe.errors import UsageError
 
 LEARNERS = Registry[LearnerEntry](
-    "learner", "kbprobe.learners", LearnerEntry, ["evaluation.learners.finetune:FINETUNE"]
+    "learner",
+    "kbprobe.learners",
+    LearnerEntry,
+    [
+        "evaluation.learners.finetune:FULL",
+        "evaluation.frozen.learners:LINEAR",
+        "evaluation.frozen.learners:MLP",
+        "evaluation.frozen.learners:FROZEN",
+    ],
 )
 """All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""
 
@@ -28,9 +36,9 @@ def choose_learner(checkpoint: Checkpoint, name: str | None, scorer: str | None)
             f"{what}: {checkpoint.id} ({checkpoint.architecture}) is not a checkpoint that it can "
             "be fitted on. Leave it out, or name another checkpoint."
         )
-    if scorer is not None and scorer != fitting[0].scorer:
+    if scorer is not None and scorer != fitting[0].scorer.name:
         raise UsageError(
-            f"--train with {fitting[0].label} makes a {fitting[0].scorer} model; it does not go "
-            f"with --scorer {scorer}"
+            f"--train with {fitting[0].label} makes a {fitting[0].scorer.name} model; it does not "
+            f"go with --scorer {scorer}"
         )
     return fitting[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evaluation.models.capabilities import Head
+from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.files import first_line, not_of_weights
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
@@ -61,6 +61,9 @@ def load_model(
     head = head or checkpoint.head
     model, fresh = _load(checkpoint, dtype, head)
     refuse_fresh_head(checkpoint.id, fresh, head)
+    if head is ENCODER and any(map(_is_pooler, fresh)) and hasattr(model, "pooler"):
+        # It was never trained: what it makes of the vectors would be noise.
+        setattr(model, "pooler", None)  # noqa: B010
     model.eval().to(device)
     return model
 

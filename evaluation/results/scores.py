@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Scores:
         score_name: ``logit`` or ``log-likelihood``.
         sequences, sequence_tokens: how many were run in all, and their tokens.
         parameters: how many the model has.
+        fitting: what the learner that made them reported
+            (:class:`evaluation.results.analyses.fitting.Fitting`); empty where none did.
     """
 
     scores: Floats
@@ -39,6 +41,7 @@ class Scores:
     sequences: int
     sequence_tokens: int
     parameters: int
+    fitting: Mapping[str, Any] = field(default_factory=dict)
 
 
 def lengths(

@@ -44,6 +44,8 @@ NOTES: dict[str, str] = {
     "unpacked": "questions read again for each choice, as the model needs it",
     "plain_forward": "sequences run the plain way, as the model needs it",
     "halved_batches": "batches halved because memory ran out",
+    "several_pieces": "rows with a candidate of several pieces, which starts from their mean",
+    "train_set_aside": "rows of train that were not fitted on, for such a reason",
     "train_overlap": "rows of clusters that are in train as well",
 }
 """What a scorer may report, by its name in the results."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.progress import Progress, silent
-from evaluation.results.analyses import labels
+from evaluation.results.analyses import fitting, labels
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
 from evaluation.results.scores import Scores
@@ -34,7 +32,6 @@ from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import ALONE, Workers
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,11 +62,13 @@ def evaluate_run(
     ready: Callable[[Run], ReadyScorer],
     workers: Workers = ALONE,
     progress: Progress = silent,
+    entries: Path | None = None,
 ) -> Evaluation:
     """Score a run's rows, or find their scores in the cache, and measure the predictions.
 
     ``ready`` gives its scorer, and is called if anything is to be scored
-    (:func:`evaluation.runs.run.ready_scorers`).
+    (:func:`evaluation.runs.run.ready_scorers`). ``entries`` is the folder of all scores; None:
+    that of kbprobe's cache.
 
     Raises:
         UsageError: rows that this scorer cannot take, or a head that is not trained.
@@ -77,16 +76,18 @@ def evaluate_run(
     """
     model, options = run.model, run.spec.run
     began, loading, training = time.perf_counter(), model.seconds, model.training_seconds
-    with _cache(run, workers) as cache:
-        scores, effort = cache.read(choice_starts(run.rows.items)), Effort()
-        if scores is None or run.must_fit:
-            scorer, parameters = ready(run)
-            scores, effort = score_items(
-                run.items, scorer, cache, model.batch_tokens, parameters, workers, progress
-            )
+    cache = ScoreCache(run.content, entries)
+    scores, effort = cache.read(choice_starts(run.rows.items)), Effort()
+    if scores is None or run.must_fit:
+        scorer, parameters = ready(run)
+        scores, effort = score_items(
+            run.items, scorer, cache, model.batch_tokens, parameters, workers, progress
+        )
     normalization = cast(Normalization, run.normalization)
     tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
     predictions = predictions_table(run.rows, scores, normalization, tolerance)
+    # The audit is of the test split, and of its true answers.
+    audited = run.rows.split == "test" and options.labels == "gold"
     metrics = measure(
         predictions,
         clustered=run.rows.clustered,
@@ -94,8 +95,7 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-        # The audit is of the test split.
-        baselines=baselines_of(run.rows.manifest) if run.rows.split == "test" else None,
+        baselines=baselines_of(run.rows.manifest) if audited else None,
     )
     timings = Timings(
         load=model.seconds - loading,
@@ -115,19 +115,10 @@ def evaluate_run(
             asked = wordings()[setup], wording
         block = measure_labels(predictions, setup, options.seed, asked)
         results = results.with_analysis(labels.NAME, block)
+    if scores.fitting:
+        fitted = fitting.Fitting(**scores.fitting, seen=run.seen)
+        results = results.with_analysis(fitting.NAME, fitted)
     return Evaluation(results, predictions)
-
-
-@contextmanager
-def _cache(run: Run, workers: Workers) -> Iterator[ScoreCache]:
-    """Open the entry of a run's scores; without ``--cache`` one that is gone at the end."""
-    if run.spec.run.cache:
-        yield ScoreCache(run.content)
-        return
-    if workers.count > 1:
-        raise UsageError("--no-cache needs a single process: several share scores in the cache")
-    with TemporaryDirectory(prefix="kbprobe-") as folder:
-        yield ScoreCache(run.content, Path(folder))
 
 
 def _results(
@@ -142,7 +133,9 @@ def _results(
         notes["halved_batches"] = halvings
     learnt: dict[str, Any] = {}
     if run.learner is not None and run.learner_options is not None:
-        learnt = {"learner": run.learner.name, "train": options.train}
+        learnt = {"learner": run.learner.name, "train": options.train, "seed": run.train_seed}
+        if options.labels != "gold":
+            learnt["labels"] = options.labels
         learnt |= run.learner_options.model_dump(mode="json")
     return Results(
         probe=ProbeInfo(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
@@ -12,10 +15,14 @@ from evaluation.progress import Progress, silent
 from evaluation.results.types import Results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, refuse_other_files, save
+from evaluation.runs.heads import fit_heads, learns_heads
+from evaluation.runs.reading import SplitReader
 from evaluation.runs.run import Run, open_run, ready_scorers
+from evaluation.runs.score_cache import SCORES
 from evaluation.runs.spec import RunSpec
 from evaluation.runs.sub_questions import open_sub_questions, relate_sub_questions
 from evaluation.workers import ALONE, Workers
+from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 
 
@@ -39,62 +46,133 @@ def execute(
     overwrite: bool = False,
     workers: Workers = ALONE,
     progress: Progress = silent,
+    reports: bool = True,
 ) -> Iterator[Outcome]:
     """Execute runs in this process and those that share it, and write their results.
 
-    A model is opened and loaded once for runs that follow each other. An error ends its own run
-    alone. Scores of runs that are finished, or were interrupted, are found by the hash of what
-    they depend on (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them. With
-    ``overwrite``, other results in their folders are replaced.
+    A model is opened and loaded once for runs that follow each other, and their heads on frozen
+    vectors are trained side by side. An error ends its own run alone. Scores of runs that are
+    finished, or were interrupted, are found by the hash of what they depend on
+    (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them. With ``overwrite``,
+    other results in their folders are replaced; without ``reports``, folders get no
+    ``report.html``.
 
     Yields:
         The outcome of each run, in order.
     """
+    reader = SplitReader()
     for (name, options), group in groupby(specs, key=_model_of):
+        specs_of_model = list(group)
         try:
             model = ModelHandle(name, options)
         except KbprobeError as error:
-            yield from (Outcome(spec, error) for spec in group)
+            yield from (Outcome(spec, error) for spec in specs_of_model)
             continue
-        for spec in group:
-            try:
-                yield _execute(spec, model, overwrite, workers, progress)
-            except KbprobeError as error:
-                yield Outcome(spec, error)
-            except OSError as error:
-                reason = f"{error.strerror or error}: {error.filename or spec.folder}"
-                yield Outcome(spec, KbprobeError(f"{reason}. Choose another folder with -o."))
+        with _entries(specs_of_model, workers) as entries:
+            executor = _Executor(model, reader, entries, overwrite, workers, progress, reports)
+            yield from executor.outcomes(specs_of_model)
 
 
 def _model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
     return spec.model, ModelOptions(**spec.run.model_dump(include=set(ModelOptions.model_fields)))
 
 
-def _execute(
-    spec: RunSpec, model: ModelHandle, overwrite: bool, workers: Workers, progress: Progress
-) -> Outcome:
-    progress(f"reading {spec.probe_name}", 0, 0)
-    run = open_run(spec, model)
-    facts = open_sub_questions(run)
-    earlier = None if spec.folder is None else earlier_results(spec.folder, overwrite)
-    # Every process must have looked before one of them writes.
-    workers.wait()
-    done = None
-    if earlier is not None and spec.folder is not None and not run.must_fit:
-        known = facts is None or earlier.facts is None or _is_of(earlier.facts.results, facts)
-        if not (known and _is_of(earlier.results, run)):
-            raise UsageError(
-                f"{spec.folder} holds other results (of another model, other rows or other "
-                "options). Replace them with --overwrite, or choose another folder with -o."
-            )
-        if facts is None or earlier.facts is not None:
-            return Outcome(spec, earlier, found=True)
-        refuse_other_files(spec.folder, "written anew with the facts")
-        done = earlier
-    evaluation = _evaluate(run, facts, workers, progress, done)
-    if workers.leads and spec.folder is not None:
-        save(evaluation, spec.folder)
-    return Outcome(spec, evaluation)
+@contextmanager
+def _entries(specs: Sequence[RunSpec], workers: Workers) -> Iterator[Path]:
+    """Give the folder that scores and vectors are kept in; one to throw away with --no-cache."""
+    if all(spec.run.cache for spec in specs):
+        yield cache_dir()
+        return
+    if workers.count > 1:
+        raise UsageError("--no-cache needs a single process: several share scores in the cache")
+    with TemporaryDirectory(prefix="kbprobe-") as folder:
+        yield Path(folder)
+
+
+@dataclass
+class _Executor:
+    """Executes the runs of one model."""
+
+    model: ModelHandle
+    reader: SplitReader
+    entries: Path
+    overwrite: bool
+    workers: Workers
+    progress: Progress
+    reports: bool
+
+    def outcomes(self, specs: Sequence[RunSpec]) -> Iterator[Outcome]:
+        """Execute all runs; heads are trained when the first of them has its turn."""
+        failed: dict[int, KbprobeError] | None = None
+        for number, spec in enumerate(specs):
+            if failed is None and learns_heads(spec):
+                failed = self._fit_heads(specs)
+            try:
+                if failed and number in failed:
+                    raise failed[number]
+                yield self._execute(spec)
+            except KbprobeError as error:
+                yield Outcome(spec, error)
+            except OSError as error:
+                reason = f"{error.strerror or error}: {error.filename or spec.folder}"
+                yield Outcome(spec, KbprobeError(f"{reason}. Choose another folder with -o."))
+
+    def _fit_heads(self, specs: Sequence[RunSpec]) -> dict[int, KbprobeError]:
+        """Train all heads whose scores are not known, and return what went wrong, by run."""
+        failed: dict[int, KbprobeError] = {}
+        runs: dict[int, Run] = {}
+        for number, spec in enumerate(specs):
+            if learns_heads(spec):
+                try:
+                    runs[number] = open_run(spec, self.model, self.reader)
+                except KbprobeError as error:
+                    failed[number] = error
+        fit_heads(list(runs.values()), self.entries, self.workers, self.progress)
+        return failed
+
+    def _execute(self, spec: RunSpec) -> Outcome:
+        self.progress(f"reading {spec.probe_name}", 0, 0)
+        run = open_run(spec, self.model, self.reader)
+        facts = open_sub_questions(run)
+        earlier = None if spec.folder is None else earlier_results(spec.folder, self.overwrite)
+        # Every process must have looked before one of them writes.
+        self.workers.wait()
+        done = None
+        if earlier is not None and spec.folder is not None and not run.must_fit:
+            known = facts is None or earlier.facts is None or _is_of(earlier.facts.results, facts)
+            if not (known and _is_of(earlier.results, run)):
+                raise UsageError(
+                    f"{spec.folder} holds other results (of another model, other rows or other "
+                    "options). Replace them with --overwrite, or choose another folder with -o."
+                )
+            if facts is None or earlier.facts is not None:
+                return Outcome(spec, earlier, found=True)
+            refuse_other_files(spec.folder, "written anew with the facts")
+            done = earlier
+        evaluation = self._evaluate(run, facts, done)
+        if self.workers.leads and spec.folder is not None:
+            save(evaluation, spec.folder, self.reports)
+        return Outcome(spec, evaluation)
+
+    def _evaluate(self, run: Run, facts: Run | None, done: Evaluation | None) -> Evaluation:
+        """Evaluate a run, unless that is done, and the facts that its rows rest on."""
+        workers, progress, scores = self.workers, self.progress, self.entries / SCORES
+
+        def facts_progress(what: str, finished: int, total: int) -> None:
+            progress(f"facts: {what}", finished, total)
+
+        with ready_scorers(run, workers, progress) as ready:
+            if done is None:
+                done = evaluate_run(run, ready, workers, progress, scores)
+            if facts is None:
+                return done
+            try:
+                alone = evaluate_run(facts, ready, workers, facts_progress, scores)
+            except UsageError as error:
+                raise UsageError(
+                    f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
+                ) from error
+        return relate_sub_questions(run, done, alone)
 
 
 def _is_of(results: Results, run: Run) -> bool:
@@ -104,29 +182,3 @@ def _is_of(results: Results, run: Run) -> bool:
         and results.seed == run.spec.run.seed
         and results.metrics.normalization == run.normalization
     )
-
-
-def _evaluate(
-    run: Run,
-    facts: Run | None,
-    workers: Workers,
-    progress: Progress,
-    done: Evaluation | None = None,
-) -> Evaluation:
-    """Evaluate a run, unless that is done, and the facts that its rows rest on, with one model."""
-
-    def facts_progress(what: str, finished: int, total: int) -> None:
-        progress(f"facts: {what}", finished, total)
-
-    with ready_scorers(run, workers, progress) as ready:
-        if done is None:
-            done = evaluate_run(run, ready, workers, progress)
-        if facts is None:
-            return done
-        try:
-            alone = evaluate_run(facts, ready, workers, facts_progress)
-        except UsageError as error:
-            raise UsageError(
-                f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
-            ) from error
-    return relate_sub_questions(run, done, alone)

@@ -21,7 +21,7 @@ from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
 
 
-def save(evaluation: Evaluation, folder: Path) -> None:
+def save(evaluation: Evaluation, folder: Path, report: bool = True) -> None:
     """Write ``results.json``, ``predictions.parquet`` and ``report.html``, all or none.
 
     Those of the facts that the rows rest on, if any, go to the folder ``facts`` within.
@@ -32,8 +32,8 @@ def save(evaluation: Evaluation, folder: Path) -> None:
     with replacing_folder(folder) as aside:
         if evaluation.facts is not None:
             (aside / FACTS).mkdir()
-            _write(evaluation.facts, aside / FACTS)
-        _write(evaluation, aside)
+            _write(evaluation.facts, aside / FACTS, report)
+        _write(evaluation, aside, report)
 
 
 def load(folder: Path) -> Evaluation:
@@ -88,7 +88,8 @@ def refuse_other_files(folder: Path, what: str) -> None:
         )
 
 
-def _write(evaluation: Evaluation, folder: Path) -> None:
+def _write(evaluation: Evaluation, folder: Path, report: bool) -> None:
     write_results(evaluation.results, folder)
     write_predictions(evaluation.predictions, folder)
-    make_report(folder)
+    if report:
+        make_report(folder)

@@ -9,20 +9,22 @@ from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any
 
-from evaluation.items.sources import open_probe
-from evaluation.items.types import (
-    LABELLED_SETUPS,
-    Item,
-    ProbeSplit,
-    fingerprint,
-    sample_clusters,
+from evaluation.content import content_hash
+from evaluation.items.control_task import control_keys
+from evaluation.items.types import LABELLED_SETUPS, Item, ProbeSplit, fingerprint
+from evaluation.learners.base import (
+    HeadFitting,
+    LearnerEntry,
+    ModelLearner,
+    Training,
+    check_count,
+    draw_rows,
 )
-from evaluation.learners.base import LearnerEntry, Training, draw_rows
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import head_that_gives
 from evaluation.models.handle import ModelHandle
 from evaluation.progress import Progress, silent
-from evaluation.runs.score_cache import content_hash
+from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ReadyScorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.registry import choose_scorer
@@ -68,6 +70,37 @@ class Run:
         return () if self.train is None else self.scorer.asked(self.train.items)
 
     @property
+    def train_seed(self) -> int:
+        """The seed of all that the learner draws."""
+        own = self.spec.run.train_seed
+        return self.spec.run.seed if own is None else own
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """All rows of train in the order of the draw: the learner is fitted on the first."""
+        if self.train is None:
+            return []
+        return draw_rows(self.train.items, len(self.train.items), self.train_seed)
+
+    @property
+    def seen(self) -> float | None:
+        """Share of the rows whose random answer the rows fitted on tell; None: of gold answers."""
+        if self.train is None or self.spec.run.labels == "gold":
+            return None
+        keys = control_keys(self.train)
+        told = {keys[row] for row in self.drawn[: self.spec.run.train]}
+        asked = control_keys(self.rows)
+        return sum(key in told for key in asked) / len(asked)
+
+    @property
+    def head_fitting(self) -> HeadFitting:
+        """What a learner of heads is to fit, and the rows that the head is to score."""
+        count, options = self.spec.run.train or 0, self.learner_options
+        return HeadFitting(
+            self.train_items, self.drawn, count, self.items, self.train_seed, options
+        )
+
+    @property
     def overlap(self) -> int:
         """How many rows are of a cluster that train has as well."""
         if self.train is None or not self.rows.clustered or not self.train.clustered:
@@ -94,7 +127,8 @@ class Run:
     @property
     def must_fit(self) -> bool:
         """Whether something is to be kept that is not there yet: scores are not enough then."""
-        return self.learner is not None and self.learner.wanted(self.learner_options)
+        learner = self.learner
+        return isinstance(learner, ModelLearner) and learner.wanted(self.learner_options)
 
     @cached_property
     def content(self) -> dict[str, Any]:
@@ -125,9 +159,16 @@ class Run:
             "scorer": named(self.scorer, self.scorer_options),
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
-            "seed": None if self.train is None else self.spec.run.seed,
+            "seed": self._seed_of_content,
             "versions": {name: version(name) for name in ("torch", "transformers")},
         }
+
+    @property
+    def _seed_of_content(self) -> int | None:
+        """The seed that scores depend on, if any: of the learner, or of examples in prompts."""
+        if self.train is None:
+            return None
+        return self.spec.run.seed if self.learner is None else self.train_seed
 
     @cached_property
     def key(self) -> str:
@@ -135,8 +176,10 @@ class Run:
         return content_hash(self.content)
 
 
-def open_run(spec: RunSpec, model: ModelHandle) -> Run:
+def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = None) -> Run:
     """Choose scorer and learner, and read the rows that they need.
+
+    Runs that are opened with one ``reader`` share the rows that they have in common.
 
     Raises:
         UsageError: no scorer or learner suits the checkpoint; an option is of another one; there
@@ -147,17 +190,18 @@ def open_run(spec: RunSpec, model: ModelHandle) -> Run:
     options, learner = spec.run, None
     if options.train is not None:
         learner = choose_learner(model.checkpoint, options.learner, options.scorer)
-    scorer = choose_scorer(model.checkpoint, learner.scorer if learner else options.scorer)
+    scorer = learner.scorer if learner else choose_scorer(model.checkpoint, options.scorer)
+    reader = reader or SplitReader()
     _refuse_idle_options(spec, scorer, learner)
-    rows = open_probe(spec.probe, split=options.split, config=options.config)
-    if options.limit is not None:
-        rows = sample_clusters(rows, options.limit, options.seed)
+    rows = reader.rows(spec.probe, options)
     for setup in sorted({item.setup for item in rows.items}):
         for entry in (scorer, learner):
             if entry is not None and not entry.takes(setup):
                 raise UsageError(_other_setup(rows, setup, spec, entry))
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
-    train = _open_train(spec, rows) if uses_train else None
+    train = _open_train(spec, rows, reader) if uses_train else None
+    if train is not None:
+        check_count(train.items, options.train or 0)
     run = Run(spec, model, scorer, learner, rows, train)
     if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
@@ -180,15 +224,15 @@ def ready_scorers(
     with ExitStack() as stack:
 
         @cache
-        def fitted(learner: LearnerEntry) -> ReadyScorer:
-            items = run.train_items
-            drawn = [items[row] for row in draw_rows(items, run.spec.run.train or 0, seed)]
-            training = Training(run.model, drawn, seed, run.learner_options, workers, progress)
+        def fitted(learner: ModelLearner) -> ReadyScorer:
+            drawn = [run.train_items[row] for row in run.drawn[: run.spec.run.train]]
+            seed, options = run.train_seed, run.learner_options
+            training = Training(run.model, drawn, seed, options, workers, progress)
             return stack.enter_context(learner.fit(training))
 
         def ready(scored: Run) -> ReadyScorer:
             progress("loading", 0, 0)
-            if run.learner is not None:
+            if isinstance(run.learner, ModelLearner):
                 return fitted(run.learner)
             further = (scored.scorer_options, scored.train_items, scored.spec.run.seed)
             if not run.scorer.needs:
@@ -200,7 +244,6 @@ def ready_scorers(
             scorer = scored.scorer.make(ScorerInputs(model, tokenizer, *further))
             return ReadyScorer(scorer, model.num_parameters())
 
-        seed = run.spec.run.seed
         yield ready
 
 
@@ -225,8 +268,8 @@ def _other_setup(
     )
 
 
-def _open_train(spec: RunSpec, rows: ProbeSplit) -> ProbeSplit:
-    train = open_probe(spec.probe, split="train", config=spec.run.config)
+def _open_train(spec: RunSpec, rows: ProbeSplit, reader: SplitReader) -> ProbeSplit:
+    train = reader.train(spec.probe, spec.run)
     seen = {item.id for item in train.items} & {item.id for item in rows.items}
     if train.split == rows.split or seen:
         shared = f"{len(seen):,} rows" if seen else "its rows"

@@ -8,7 +8,6 @@ the scored rows of one part of the questions); once whole, ``scores.parquet`` al
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluation.content import content_hash
 from evaluation.results.scores import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
@@ -27,17 +27,11 @@ from kbprobe.files import write_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2
-"""Part of every hash: raised when entries of earlier versions must not be found any more."""
+SCORES = "scores"
+"""The folder of all entries, in kbprobe's cache."""
 
 _SCORES = "scores.parquet"
-_ABOUT = ("notes", "score_name", "sequences", "sequence_tokens", "parameters")
-
-
-def content_hash(content: Mapping[str, Any]) -> str:
-    """Hash everything that scores depend on, as canonical JSON."""
-    text = json.dumps({"format": FORMAT, **content}, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+_ABOUT = ("notes", "score_name", "sequences", "sequence_tokens", "parameters", "fitting")
 
 
 class ScoreCache:
@@ -48,11 +42,11 @@ class ScoreCache:
 
         Args:
             content: what the key is made of, kept beside the scores for people to read.
-            root: the folder of all entries; None: ``scores`` in kbprobe's cache.
+            root: the folder of all entries; None: that in kbprobe's cache.
         """
         self.key = content_hash(content)
         self._content = content
-        self.folder = (root or cache_dir() / "scores") / self.key
+        self.folder = (root or cache_dir() / SCORES) / self.key
 
     def read(self, starts: Ints) -> Scores | None:
         """Return the whole entry, or None where it is missing, unfinished or damaged.

@@ -66,7 +66,7 @@ def score_items(
     began = time.perf_counter()
     progress("tokenizing", 0, len(items))
     encoded, score_name = scorer.encode(items), scorer.score_name(items)
-    back_off = BackOff(scorer, encoded)
+    back_off = BackOff(lambda batch: scorer.score(encoded, batch), encoded.lengths)
     tokens = int(encoded.lengths.sum())
     part_of_item = _parts(items, tokens, batch_tokens)
     part_of_sequence = part_of_item[encoded.item]

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from evaluation.items.sources import open_probe
 from evaluation.items.types import ProbeSplit, fingerprint
+from evaluation.learners.base import HeadLearner
 from evaluation.results.analyses import facts as facts_analysis
 from evaluation.results.analyses.composition import relate, with_facts
 from evaluation.runs.evaluation import Evaluation
@@ -27,7 +28,8 @@ def open_sub_questions(run: Run) -> Run | None:
     """Return the run of the facts that a run's rows rest on; None where none are there or wanted.
 
     The model is the one that answers the rows: what is fine-tuned learns from their train split.
-    Shots are examples of facts, and never one of those asked.
+    Shots are examples of facts, and never one of those asked. A head on frozen vectors is of the
+    rows alone: its facts are not asked.
 
     Raises:
         UsageError: shots are wanted, and the sub-questions have no train split.
@@ -35,6 +37,8 @@ def open_sub_questions(run: Run) -> Run | None:
     """
     rows, configs = run.rows, sub_question_configs(run.rows)
     if not run.spec.run.facts or rows.links is None or not configs:
+        return None
+    if isinstance(run.learner, HeadLearner):
         return None
     named = {name for ids in rows.links.fact_ids for name in ids}
     facts = _joined(rows, configs, list(_rows_in(run, configs, named)))

@@ -7,15 +7,17 @@ that was interrupted ends with the same bytes as one that was not.
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
 
-if TYPE_CHECKING:
-    from evaluation.scorers.base import Encoded, Scorer
+Rows = npt.NDArray[np.floating[Any]]
+"""Numbers of sequences: axis 0 goes over sequences, or over the slots of sequences."""
 
 
 def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
@@ -40,14 +42,20 @@ def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
 class BackOff:
     """Runs batches; one that exhausts memory is halved, and later ones are cut to what fitted."""
 
-    def __init__(self, scorer: Scorer, encoded: Encoded) -> None:
-        self._scorer = scorer
-        self._encoded = encoded
+    def __init__(self, score: Callable[[Ints], Rows], lengths: Ints) -> None:
+        """Name what is run, and the sequences that batches are made of.
+
+        Args:
+            score: runs a batch: the numbers of its sequences, one after another along axis 0.
+            lengths: tokens of each sequence, shape [sequences].
+        """
+        self._score = score
+        self._lengths = lengths
         self._fits: int | None = None
         self.halvings = 0
 
-    def run(self, batch: Ints) -> Floats:
-        """Return the numbers of all slots of a batch, sequence after sequence.
+    def run(self, batch: Ints) -> Rows:
+        """Return the numbers of all sequences of a batch, in their order.
 
         Raises:
             KbprobeError: not even one sequence fits into memory.
@@ -55,7 +63,7 @@ class BackOff:
         if len(batch) > 1 and self._fits is not None and self._padded(batch) > self._fits:
             return self._halves(batch)
         try:
-            return self._scorer.score(self._encoded, batch)
+            return self._score(batch)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
@@ -71,12 +79,12 @@ class BackOff:
         self._fits = self._padded(batch) // 2
         return self._halves(batch)
 
-    def _halves(self, batch: Ints) -> Floats:
+    def _halves(self, batch: Ints) -> Rows:
         middle = len(batch) // 2
         return np.concatenate([self.run(batch[:middle]), self.run(batch[middle:])])
 
     def _padded(self, batch: Ints) -> int:
-        return int(self._encoded.lengths[batch].max()) * len(batch)
+        return int(self._lengths[batch].max()) * len(batch)
 
 
 def out_of_memory(error: BaseException) -> bool:

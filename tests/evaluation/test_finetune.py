@@ -14,7 +14,8 @@ from evaluation.learners.base import draw_rows
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import keep
-from evaluation.learners.finetune.training import finetune, slanted_triangle
+from evaluation.learners.finetune.training import finetune
+from evaluation.learners.options import slanted_triangle
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError

@@ -57,7 +57,7 @@ def test_an_encoder_is_refused_until_it_is_trained(definitions, tmp_path):
         definitions, folder, limit=40, train=32, epochs=1, keep_checkpoint=str(kept)
     )
     assert done.results.scoring.scorer == "multiple_choice"
-    asked = {"learner": "finetune", "train": 32, "learning_rate": 2e-5, "epochs": 1}
+    asked = {"learner": "full", "train": 32, "learning_rate": 2e-5, "epochs": 1}
     assert asked.items() <= done.results.model.finetuning.items()
     again = evaluation.evaluate(definitions, kept, limit=40)
     assert again.results.scoring.key != done.results.scoring.key

@@ -209,7 +209,7 @@ def test_raising_a_version_leaves_earlier_scores_alone(monkeypatch):
         SCORERS.remove("causal_lm")
         SCORERS.add(entry)
     assert key() == first
-    monkeypatch.setattr("evaluation.runs.score_cache.FORMAT", 99)
+    monkeypatch.setattr("evaluation.content.FORMAT", 99)
     assert key() != first
 
 
@@ -276,8 +276,8 @@ def test_studies_of_folders_by_name(tmp_path):
     [
         ("gpt2", {"multi_piece": "skip"}, "--multi-piece is for masked LM"),
         ("gpt2", {"epochs": 2}, "--epochs is of --train"),
-        ("gpt2", {"learner": "finetune"}, "--learner fits on the rows of --train"),
-        ("encoder", {"train": 6, "learner": "finetun"}, "no learner 'finetun'. Did you mean"),
+        ("gpt2", {"learner": "full"}, "--learner fits on the rows of --train"),
+        ("encoder", {"train": 6, "learner": "ful"}, "no learner 'ful'. Did you mean"),
         ("encoder", {"train": 6, "shots": 2}, "--shots is for causal LM"),
         ("encoder", {"train": 6, "scorer": "causal_lm"}, "does not go with --scorer causal_lm"),
         ("gpt2", {"scorer": "casual_lm"}, "no scorer 'casual_lm'. Did you mean 'causal_lm'"),

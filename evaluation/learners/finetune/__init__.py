@@ -7,31 +7,23 @@ from pathlib import Path
 
 from pydantic import Field
 
-from evaluation.learners.base import LearnerEntry, Training
+from evaluation.learners.base import ModelLearner, Training
+from evaluation.learners.options import TrainingOptions
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer
-from kbprobe.options import Options
+from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
 
 RECORD = "finetuning.json"
 """The file in a kept checkpoint that says how it was trained."""
 
 
-class FinetuneOptions(Options):
-    """How to fine-tune.
+LEARNING_RATE = 2e-5
+"""The default: no single rate is published; this is the middle of [W]'s grid, 1e-5, 2e-5, 5e-5."""
 
-    Defaults are [O]'s published settings (AdamW, weight decay 0.1, betas (0.9, 0.98), 4 epochs,
-    effective batch 16, slanted triangular learning rate with 6% warm-up). No single learning rate
-    is published: the default is the middle of [W]'s grid, 1e-5, 2e-5 and 5e-5. Clipping gradients
-    at norm 1 and sparing biases and norms from weight decay follow BERT.
-    """
 
-    learning_rate: float = Field(2e-5, gt=0, description="Peak learning rate.")
-    epochs: int = Field(4, ge=1, description="Passes over the rows.")
-    train_batch: int = Field(16, ge=1, description="Rows (with all their choices) of a step.")
-    weight_decay: float = Field(0.1, ge=0, description="Of matrices; biases and norms have none.")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Of AdamW.")
-    warmup: float = Field(0.06, ge=0, lt=1, description="Share of the steps before the peak.")
-    max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
+class FinetuneOptions(TrainingOptions):
+    """How to fine-tune a whole network."""
+
     keep_checkpoint: str | None = Field(
         None, exclude=True, description="Folder in which to keep the trained checkpoint."
     )
@@ -48,12 +40,12 @@ def _not_kept_yet(options: FinetuneOptions) -> bool:
     return folder is not None and not (Path(folder) / RECORD).is_file()
 
 
-FINETUNE = LearnerEntry(
-    name="finetune",
+FULL = ModelLearner(
+    name="full",
     label="fine-tuning",
     version=1,
     needs=Capability.TRAINABLE,
-    scorer="multiple_choice",
+    scorer=MULTIPLE_CHOICE,
     fit=_fit,
     options=FinetuneOptions,
     wanted=_not_kept_yet,

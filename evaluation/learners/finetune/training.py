@@ -16,7 +16,8 @@ import torch
 import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
-from evaluation.learners.finetune import FinetuneOptions
+from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
+from evaluation.learners.options import slanted_triangle
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
 from evaluation.scorers.batching import free_memory, out_of_memory
@@ -97,20 +98,6 @@ def finetune(
     }
 
 
-def slanted_triangle(step: int, steps: int, warmup: float) -> float:
-    """Return the share of the peak learning rate at a step (from 0): up fast, then down slowly.
-
-    Howard and Ruder 2018 (ULMFiT), section 3.2, with their ratio of 32 between peak and bottom.
-
-    >>> [round(slanted_triangle(step, 10, 0.2), 2) for step in (0, 1, 2, 6, 9)]
-    [0.03, 0.52, 1.0, 0.52, 0.15]
-    """
-    ratio = 32
-    peak = math.floor(steps * warmup)
-    height = step / peak if step < peak else 1 - (step - peak) / (steps - peak)
-    return (1 + height * (ratio - 1)) / ratio
-
-
 class _Training:
     """One run: the optimizer, the rows as sequences, and how many fit into memory at once."""
 
@@ -140,7 +127,8 @@ class _Training:
             {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
             {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
         ]
-        self._optimizer = torch.optim.AdamW(groups, lr=options.learning_rate, betas=options.betas)
+        self._learning_rate = options.learning_rate or LEARNING_RATE
+        self._optimizer = torch.optim.AdamW(groups, lr=self._learning_rate, betas=options.betas)
 
     def run(self, progress: Progress) -> list[float]:
         """Take all steps; return the loss of each."""
@@ -150,7 +138,7 @@ class _Training:
         for step, batch in enumerate(batches):
             share = slanted_triangle(step, len(batches), options.warmup)
             for group in self._optimizer.param_groups:
-                group["lr"] = options.learning_rate * share
+                group["lr"] = self._learning_rate * share
             loss = self._accumulate(batch, step)
             if not math.isfinite(loss):
                 raise KbprobeError(

@@ -23,7 +23,9 @@ QUESTION_TEMPLATE = "{question}"
 LETTERS_TEMPLATE = "Question: {question}\n{choices}\nAnswer:"
 
 _LETTERS = string.ascii_uppercase
-_BLANK = "____"
+BLANK = "____"
+"""Stands for a cloze's gap."""
+
 _BETWEEN_EXAMPLES = "\n\n"
 
 Message = dict[str, str]
@@ -121,7 +123,7 @@ class Prompt:
         shown = [item.choices[(place + rotation) % size] for place in range(size)]
         lines = [f"{letter}. {text}" for letter, text in zip(_LETTERS, shown, strict=False)]
         text = self._template.format(
-            question=item.question.replace(MASK, _BLANK), choices="\n".join(lines)
+            question=item.question.replace(MASK, BLANK), choices="\n".join(lines)
         )
         letters = tuple(_LETTERS[(choice - rotation) % size] for choice in range(size))
         return _QuestionText(text, letters, " ")

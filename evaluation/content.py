@@ -1,0 +1,17 @@
+"""Hashes of content: what scores and vectors in the cache are found by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+FORMAT = 2
+"""Part of every hash: raised when entries of earlier versions must not be found any more."""
+
+
+def content_hash(content: Mapping[str, Any]) -> str:
+    """Hash everything that cached numbers depend on, as canonical JSON."""
+    text = json.dumps({"format": FORMAT, **content}, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -1,0 +1,58 @@
+"""Kinds of vectors: which texts an item is read as, and which vector of a model stands for each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.items.types import Item
+from evaluation.models.capabilities import Capability
+from kbprobe.arrays import Ints
+
+Text = tuple[str, ...]
+"""What is read as one sequence: a question, or a question and a choice; hashed as it is."""
+
+Vectors = npt.NDArray[np.float32]
+"""Shape [texts, dimensions]."""
+
+
+class VectorReader(ABC):
+    """Reads vectors of texts off one loaded model.
+
+    Attributes:
+        parameters: how many the model has.
+    """
+
+    parameters: int
+
+    @abstractmethod
+    def encode(self, texts: Sequence[Text]) -> Any:
+        """Tokenize texts; what is returned has ``lengths``, shape [texts]."""
+
+    @abstractmethod
+    def vectors(self, encoded: Any, sequences: Ints) -> Vectors:
+        """Return the vectors of some texts, run as one batch, shape [n, dimensions]."""
+
+
+@dataclass(frozen=True)
+class VectorKind:
+    """Declares a kind of vectors.
+
+    Attributes:
+        name: part of the key of stored vectors.
+        version: raised whenever vectors may change; part of the key.
+        needs: what a model must be able to do.
+        texts: the texts of one item: one, or one for each of its choices.
+        reader: makes a reader of a loaded model and its tokenizer.
+    """
+
+    name: str
+    version: int
+    needs: Capability
+    texts: Callable[[Item], list[Text]]
+    reader: Callable[[Any, Any], VectorReader]

@@ -1,0 +1,113 @@
+"""Learners of heads on a frozen model: linear, mlp and frozen.
+
+[O], section 3.1: "linear" trains the candidates' output vectors and biases alone, "mlp" the whole
+head of a masked LM. Output vectors are often tied to the input embeddings: here they are copies,
+so that training them leaves the encoder as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from evaluation.learners.base import HeadLearner, HeadTraining
+from evaluation.learners.options import TrainingOptions
+from evaluation.models.capabilities import Capability
+from evaluation.results.scores import Scores
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.setups import CLOZE
+
+
+class HeadOptions(TrainingOptions):
+    """How heads on vectors that do not change are trained."""
+
+    next_size: int | None = Field(
+        None,
+        ge=1,
+        description="Heads: measure the code length of the answers of the rows drawn next, up to "
+        "this many rows in all with those of --train.",
+    )
+
+
+def _made_by_a_learner(_: ScorerInputs) -> Scorer:
+    raise KbprobeError("a head is fitted by a learner, and scores the rows of its own run alone")
+
+
+HEAD = ScorerEntry(
+    name="head",
+    label="head on a frozen model",
+    version=1,
+    needs=Capability.NOTHING,
+    make=_made_by_a_learner,
+)
+"""What heads score with: logits of choices."""
+
+
+def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.plans import CandidatePlan, mask_body
+    from evaluation.frozen.readers import ANSWER_VECTOR, MASK_VECTOR
+
+    checkpoint = training.model.checkpoint
+    if Capability.MASKED_SCORES in checkpoint.capabilities:
+        plan = CandidatePlan(training, MASK_VECTOR, 1e-3, mask_body)
+    elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
+        plan = CandidatePlan(training, ANSWER_VECTOR, 1e-3)
+    else:
+        raise UsageError(
+            f"--learner linear trains a language model's output vectors, and {checkpoint.id} "
+            f"({checkpoint.architecture}) has none. Use --learner frozen."
+        )
+    return fit_side_by_side(training, plan)
+
+
+def _fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.plans import CandidatePlan, mask_body
+    from evaluation.frozen.readers import MASK_VECTOR
+
+    plan = CandidatePlan(training, MASK_VECTOR, 1e-4, mask_body, trained=True)
+    return fit_side_by_side(training, plan)
+
+
+def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.plans import UnitPlan
+    from evaluation.frozen.readers import LAST_VECTOR, PAIR_VECTOR
+
+    causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
+    kind = LAST_VECTOR if causal else PAIR_VECTOR
+    return fit_side_by_side(training, UnitPlan(training, kind, 1e-3))
+
+
+LINEAR = HeadLearner(
+    name="linear",
+    label="heads",
+    version=1,
+    needs=Capability.HIDDEN_STATES,
+    scorer=HEAD,
+    fit=_fit_linear,
+    options=HeadOptions,
+    setups=(CLOZE,),
+)
+MLP = HeadLearner(
+    name="mlp",
+    label="heads",
+    version=1,
+    needs=Capability.MASKED_SCORES,
+    scorer=HEAD,
+    fit=_fit_mlp,
+    options=HeadOptions,
+    setups=(CLOZE,),
+)
+FROZEN = HeadLearner(
+    name="frozen",
+    label="heads",
+    version=1,
+    needs=Capability.HIDDEN_STATES,
+    scorer=HEAD,
+    fit=_fit_frozen,
+    options=HeadOptions,
+)

@@ -1,0 +1,212 @@
+"""The learners of heads on a model's vectors: candidates' output vectors, or one linear unit."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from evaluation.frozen.candidates import Candidates, Pieces, pieces_of
+from evaluation.frozen.fitting import Cost, HeadPlan, Rows
+from evaluation.frozen.heads import CandidateHead, ModelBody, UnitHead
+from evaluation.frozen.kinds import Text, VectorKind, VectorReader
+from evaluation.frozen.store import VECTORS, VectorStore
+from evaluation.frozen.training import RowTable
+from evaluation.items.types import Item
+from evaluation.learners.base import HeadTraining
+from evaluation.models.capabilities import head_that_gives
+from kbprobe.arrays import Ints
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+_AT_ONCE = 4096
+
+
+class ModelPlan(HeadPlan):
+    """A plan whose vectors are read off a model, each text once."""
+
+    def __init__(self, training: HeadTraining, kind: VectorKind, learning_rate: float) -> None:
+        """Name the kind of vectors; the model is loaded when something needs it."""
+        self.learning_rate = learning_rate
+        self._training, self._kind = training, kind
+
+    def _load(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+        return self._training.model.load(head_that_gives(self._kind.needs))
+
+    def _reader(self) -> VectorReader:
+        return self._kind.reader(*self._load())
+
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+        """Read the vectors of some rows of each split; see :meth:`HeadPlan.read`."""
+        numbers: dict[Text, int] = {}
+        places = [self._places(items, rows, numbers) for items, rows in splits]
+        model = self._training.model
+        checkpoint = model.checkpoint
+        content = {
+            "kind": {"name": self._kind.name, "version": self._kind.version},
+            "weights": checkpoint.weights_sha256,
+            "tokenizer": checkpoint.tokenizer_sha256,
+            "model_args": dict(checkpoint.loading),
+            "dtype": model.dtype_name,
+            "device": model.device.type,
+        }
+        found = VectorStore(self._training.folder / VECTORS, content).get(
+            list(numbers),
+            self._reader,
+            model.batch_tokens,
+            self._training.workers,
+            self._training.progress,
+        )
+        self.cost = Cost(len(numbers), found.tokens, found.parameters)
+        self.vectors = self._ready(torch.from_numpy(found.vectors).to(model.device))
+        return [self._rows(items, place) for (items, _), place in zip(splits, places, strict=True)]
+
+    def _places(self, items: Sequence[Item], rows: Ints, numbers: dict[Text, int]) -> Ints:
+        """Number the texts of some rows, shape [items, texts of a row]; 0 for the others."""
+        texts = {row: self._kind.texts(items[row]) for row in rows.tolist()}
+        width = max(map(len, texts.values()), default=1)
+        places = np.zeros((len(items), width), dtype=np.int64)
+        for row, own in texts.items():
+            places[row, : len(own)] = [numbers.setdefault(text, len(numbers)) for text in own]
+        return places
+
+    def _ready(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the vectors as the heads read them."""
+        return vectors
+
+    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+        raise NotImplementedError
+
+    def _table(self, items: Sequence[Item], places: Ints, candidates: Ints) -> RowTable:
+        answers = np.array([item.answer for item in items], dtype=np.int64)
+        device = self.vectors.device
+        return RowTable(
+            *(torch.from_numpy(part).to(device) for part in (places, candidates, answers))
+        )
+
+
+class CandidatePlan(ModelPlan):
+    """Heads of the candidates' own output vectors, with the layers before them or without."""
+
+    def __init__(
+        self,
+        training: HeadTraining,
+        kind: VectorKind,
+        learning_rate: float,
+        body: Any = None,
+        trained: bool = False,
+    ) -> None:
+        """Say what stands between vectors and output vectors.
+
+        Args:
+            training: what is to be fitted.
+            kind: one vector a row.
+            learning_rate: the peak unless the user names one.
+            body: makes the layers between of the model; None: nothing stands between.
+            trained: whether these layers are trained as well.
+        """
+        super().__init__(training, kind, learning_rate)
+        self._make_body, self._trained = body, trained
+        self._body: nn.Module = nn.Identity()
+        self._candidates = Candidates()
+        self._pieces: dict[int, list[list[Pieces]]] = {}
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return the rows with a candidate that the tokenizer does not know, and why."""
+        _, tokenizer = self._load()
+        capabilities = self._kind.needs
+        self._pieces[id(items)], reasons = pieces_of(items, tokenizer, capabilities)
+        return reasons
+
+    def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
+        """Read vectors, and the output vectors that the candidates start from."""
+        model, _ = self._load()
+        if self._make_body is not None:
+            self._body = self._make_body(model)
+        rows = super().read(splits)
+        weight, bias = self._candidates.output_vectors(model)
+        self._weight, self._bias = weight.to(self.vectors.device), bias.to(self.vectors.device)
+        return rows
+
+    def _ready(self, vectors: torch.Tensor) -> torch.Tensor:
+        if self._trained:
+            return vectors
+        with torch.inference_mode():
+            parts = [self._body(part) for part in vectors.split(_AT_ONCE)]
+        return torch.cat(parts).clone()
+
+    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+        pieces = self._pieces[id(items)]
+        counts = [len(choice) for row in pieces for choice in row]
+        several = sum(any(len(choice) > 1 for choice in row) for row in pieces)
+        table = self._table(items, places, self._candidates.table(pieces))
+        return Rows(table, np.array(counts, dtype=np.int64), {"several_pieces": several})
+
+    def modules(
+        self, fitted: Sequence[RowTable], seeds: Sequence[int]
+    ) -> list[tuple[nn.Module, RowTable]]:
+        """Make heads of the candidates that the rows show; others keep their output vectors."""
+        shown = [self._shown(rows) for rows in fitted]
+        most = max(map(len, shown))
+        made: list[tuple[nn.Module, RowTable]] = []
+        for rows, own in zip(fitted, shown, strict=True):
+            weight = self._weight.new_zeros(most, self._weight.shape[1])
+            bias = self._bias.new_zeros(most)
+            weight[: len(own)], bias[: len(own)] = self._weight[own], self._bias[own]
+            local = torch.searchsorted(own, rows.candidates.clamp(min=0))
+            local = torch.where(rows.candidates < 0, -1, local)
+            body = copy.deepcopy(self._body) if self._trained else nn.Identity()
+            module = CandidateHead(body, weight, bias)
+            made.append((module, RowTable(rows.vectors, local, rows.answers)))
+        return made
+
+    def whole(self, parameters: dict[str, torch.Tensor], rows: RowTable) -> dict[str, torch.Tensor]:
+        """Put the fitted candidates' output vectors among those of all candidates."""
+        own = self._shown(rows)
+        weight, bias = self._weight.clone(), self._bias.clone()
+        weight[own], bias[own] = parameters["weight"][: len(own)], parameters["bias"][: len(own)]
+        return {**parameters, "weight": weight, "bias": bias}
+
+    def _shown(self, rows: RowTable) -> torch.Tensor:
+        shown: torch.Tensor = torch.unique(rows.candidates[rows.candidates >= 0])
+        return shown
+
+
+class UnitPlan(ModelPlan):
+    """Heads of one linear unit on the vector of each question with a choice."""
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return nothing: any text has a vector."""
+        return {}
+
+    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+        counts = np.array([len(item.choices) for item in items])
+        width = max(places.shape[1], int(counts.max(initial=1)))
+        places = np.pad(places, ((0, 0), (0, width - places.shape[1])))
+        candidates = np.where(np.arange(width) < counts[:, None], 0, -1)
+        ones = np.ones(int(counts.sum()), dtype=np.int64)
+        return Rows(self._table(items, places, candidates), ones, {})
+
+    def modules(
+        self, fitted: Sequence[RowTable], seeds: Sequence[int]
+    ) -> list[tuple[nn.Module, RowTable]]:
+        """Draw a unit for each fitting."""
+        dimensions, device = self.vectors.shape[1], self.vectors.device
+        return [
+            (UnitHead(dimensions, torch.Generator().manual_seed(seed)).to(device), rows)
+            for rows, seed in zip(fitted, seeds, strict=True)
+        ]
+
+    def whole(self, parameters: dict[str, torch.Tensor], rows: RowTable) -> dict[str, torch.Tensor]:
+        """Return the parameters: they score any row."""
+        return parameters
+
+
+def mask_body(model: PreTrainedModel) -> nn.Module:
+    """Return the layers of a masked LM's head before its output vectors."""
+    return ModelBody(model)

@@ -1,0 +1,184 @@
+"""The vectors that heads are trained on, and how each kind is read off a model.
+
+- ``mask``: a masked LM's last hidden state at the mask of a cloze.
+- ``answer``: a causal LM's last hidden state where the answer to a cloze is to come: after the
+  cloze, its gap shown as ``____``, and ``Answer:`` on a line of its own.
+- ``pair``: an encoder's vector of a question with a choice: its pooled vector where the checkpoint
+  holds a trained pooler, else the first token's last hidden state.
+- ``last``: a causal LM's last hidden state at the last token of a question with a choice, or of a
+  cloze that a choice fills.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from evaluation.frozen.kinds import Text, VectorKind, VectorReader, Vectors
+from evaluation.items.types import MASK, Item
+from evaluation.models.capabilities import Capability
+from evaluation.models.loading import longest_input
+from evaluation.scorers.causal.pair_tokens import PairTokenizer
+from evaluation.scorers.causal.prompts import BLANK, Rendered
+from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from evaluation.scorers.masked.pieces import Filled, Gap, Placer
+from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
+from kbprobe.arrays import Ints, run_starts
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+def gap_of(question: str) -> Gap:
+    """Return the text around a cloze's mask.
+
+    Raises:
+        UsageError: it holds no mask, or several.
+    """
+    left, mask, right = question.partition(MASK)
+    if not mask or MASK in right:
+        raise UsageError(
+            f"a cloze holds exactly one {MASK}, and this one holds {question.count(MASK)}: "
+            f"{question!r}"
+        )
+    return Gap(left, right)
+
+
+def answer_prompt(question: str) -> str:
+    """Return what a causal LM reads before it answers a cloze."""
+    gap = gap_of(question)
+    return f"{gap.left}{BLANK}{gap.right}\nAnswer:"
+
+
+def _one_text(item: Item) -> list[Text]:
+    # The tokens around the mask are those around a candidate: which, must not tell the answer.
+    return [(item.question, min(item.choices))]
+
+
+def _question(item: Item) -> list[Text]:
+    return [(item.question,)]
+
+
+def _pairs(item: Item) -> list[Text]:
+    return [(item.setup, item.question, choice) for choice in item.choices]
+
+
+def _filled(item: Item) -> list[Text]:
+    if item.setup != "mc_mlm":
+        return [(f"{item.question} {choice}",) for choice in item.choices]
+    gap = gap_of(item.question)
+    return [(gap.left + choice + gap.right,) for choice in item.choices]
+
+
+class _Reader(VectorReader):
+    """Reads last hidden states off a model without its head."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self.parameters = model.num_parameters()
+        self._runner = EncoderRunner(model, tokenizer)
+        self._limit = longest_input(model, tokenizer)
+
+    @torch.inference_mode()
+    def vectors(self, encoded: EncodedTexts, sequences: Ints) -> Vectors:
+        """Return the vectors of some texts; see :meth:`VectorReader.vectors`."""
+        found = self._runner.run(encoded, sequences, self._forward)
+        vectors: Vectors = found.float().cpu().numpy()
+        return vectors
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        """Return the vectors of a batch, shape [n, dimensions]."""
+        raise NotImplementedError
+
+    def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
+        """Lay token sequences out, one for each text."""
+        lengths = np.fromiter(map(len, rows), dtype=np.int64)
+        flat = array("i")
+        for row in rows:
+            flat.extend(row)
+        numbers = np.arange(len(rows))
+        types = np.zeros(len(flat), dtype=np.int32) if self._runner.takes_types else None
+        return EncodedTexts(
+            lengths=lengths,
+            item=numbers,
+            slot_starts=np.arange(len(rows) + 1),
+            slot_choice=numbers,
+            choice_tokens=np.ones_like(numbers),
+            tokens=np.array(flat, dtype=np.int32),
+            token_types=types,
+            token_starts=run_starts(lengths),
+        )
+
+
+class MaskReader(_Reader):
+    """Reads the vector at the mask."""
+
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize clozes with the model's own mask in the gap."""
+        gaps, stand_ins = [gap_of(question) for question, _ in texts], [[t] for _, t in texts]
+        placed = Placer(self._tokenizer).place(gaps, stand_ins)
+        return self._encoded([self._masked(filled) for [filled] in placed])
+
+    def _masked(self, filled: Filled) -> list[int]:
+        """Put the mask into the gap; a text that is too long keeps what is nearest to it."""
+        left, right = list(filled.left), list(filled.right)
+        # Special tokens stand at the ends, and stay.
+        while len(left) + 1 + len(right) > self._limit:
+            longer = left if len(left) > len(right) else right
+            del longer[1 if longer is left else -2]
+        return [*left, int(self._tokenizer.mask_token_id), *right]
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        mask = (inputs["input_ids"] == self._tokenizer.mask_token_id).int().argmax(-1)
+        hidden: torch.Tensor = self._model.base_model(**inputs)[0]
+        return hidden[torch.arange(len(mask), device=mask.device), mask]
+
+
+class PairReader(_Reader):
+    """Reads the vector of a question with a choice."""
+
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize pairs as multiple-choice models read them."""
+        items = [Item("", setup, question, (choice,), 0) for setup, question, choice in texts]
+        return MultipleChoiceScorer(self._model, self._tokenizer).encode(items)
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        output = self._model(**inputs)
+        pooled: torch.Tensor | None = getattr(output, "pooler_output", None)
+        first: torch.Tensor = output[0][:, 0]
+        return first if pooled is None else pooled
+
+
+class LastReader(_Reader):
+    """Reads the vector of the last token of a text."""
+
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize texts; one that is too long loses its beginning."""
+        ids = self._tokenizer([text for (text,) in texts], verbose=False)["input_ids"]
+        return self._encoded([row[-self._limit :] for row in ids])
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        last = inputs["attention_mask"].sum(-1) - 1
+        hidden: torch.Tensor = self._model.base_model(**inputs)[0]
+        return hidden[torch.arange(len(last), device=last.device), last]
+
+
+class AnswerReader(LastReader):
+    """Reads the vector of the last token before the answer."""
+
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize prompts that end where the answer is to come."""
+        prompts = [Rendered(answer_prompt(question), ()) for (question,) in texts]
+        contexts = PairTokenizer(self._tokenizer).encode(prompts)
+        return self._encoded([list(pair.context)[-self._limit :] for pair in contexts])
+
+
+MASK_VECTOR = VectorKind("mask", 1, Capability.MASKED_SCORES, _one_text, MaskReader)
+ANSWER_VECTOR = VectorKind("answer", 1, Capability.CAUSAL_SCORES, _question, AnswerReader)
+PAIR_VECTOR = VectorKind("pair", 1, Capability.HIDDEN_STATES, _pairs, PairReader)
+LAST_VECTOR = VectorKind("last", 1, Capability.CAUSAL_SCORES, _filled, LastReader)

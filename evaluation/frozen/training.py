@@ -1,0 +1,212 @@
+"""Many heads of one shape, trained side by side as one batched computation.
+
+Heads that see the same number of rows take the same number of steps. Their parameters are stacked
+along a first axis, a step takes a batch of each head's own rows, and one optimizer updates all:
+what is computed for a head is what training it alone would compute, since AdamW works number by
+number, gradients are clipped head by head, and no head's loss depends on another's parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from evaluation.learners.options import TrainingOptions, slanted_triangle
+from kbprobe.arrays import Ints
+from kbprobe.errors import KbprobeError
+
+_SCORED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Rows as heads read them.
+
+    Attributes:
+        vectors: which vectors each row is, shape [rows, 1] or [rows, choices].
+        candidates: which candidate each choice is, shape [rows, choices]; -1: no such choice.
+        answers: shape [rows].
+    """
+
+    vectors: torch.Tensor
+    candidates: torch.Tensor
+    answers: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> RowTable:
+        """Return some rows, as ``rows`` is shaped."""
+        return RowTable(self.vectors[rows], self.candidates[rows], self.answers[rows])
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head before its training.
+
+    Attributes:
+        module: its parameters, to be copied; heads of one chunk have the same shapes.
+        rows: the rows that it is fitted on; heads of one chunk have as many.
+        seed: of the order in which rows are seen.
+    """
+
+    module: nn.Module
+    rows: RowTable
+    seed: int
+
+
+@dataclass(frozen=True)
+class TrainedHeads:
+    """Heads after their training.
+
+    Attributes:
+        module: any of them, for its computation.
+        parameters: of all heads, stacked along the first axis.
+        losses: cross-entropy of each head's last epoch, nats a row, shape [heads].
+    """
+
+    module: nn.Module
+    parameters: dict[str, torch.Tensor]
+    losses: list[float]
+
+    def of(self, head: int) -> dict[str, torch.Tensor]:
+        """Return the parameters of one head."""
+        return {name: stacked[head] for name, stacked in self.parameters.items()}
+
+
+@torch.no_grad()
+def score_rows(
+    module: nn.Module, parameters: dict[str, torch.Tensor], vectors: torch.Tensor, rows: RowTable
+) -> torch.Tensor:
+    """Return a head's scores of rows, shape [rows, choices]; -inf where there is no choice."""
+    parts = [
+        _scores(module, parameters, vectors[part.vectors], part.candidates)
+        for start in range(0, len(rows.answers), _SCORED_AT_ONCE)
+        for part in [
+            rows.take(torch.arange(start, min(start + _SCORED_AT_ONCE, len(rows.answers))))
+        ]
+    ]
+    return torch.cat(parts)
+
+
+def train_heads(
+    heads: Sequence[Head],
+    vectors: torch.Tensor,
+    options: TrainingOptions,
+    learning_rate: float,
+) -> TrainedHeads:
+    """Train heads side by side: AdamW on the cross-entropy over each row's choices.
+
+    Args:
+        heads: of one shape, each with as many rows.
+        vectors: float32, shape [vectors, dimensions], on the device to train on.
+        options: how to train.
+        learning_rate: the peak.
+
+    Raises:
+        KbprobeError: a loss is no number any more.
+    """
+    module = heads[0].module
+    trained = {name for name, weight in module.named_parameters() if weight.requires_grad}
+    stacked, _ = stack_module_state([head.module for head in heads])
+    parameters = {
+        name: weight.detach().to(vectors.device).requires_grad_(name in trained)
+        for name, weight in stacked.items()
+    }
+    weights = [parameters[name] for name in sorted(trained)]
+    # The first axis is that of the heads: a matrix has three.
+    groups = [
+        {"params": [w for w in weights if w.dim() > 2], "weight_decay": options.weight_decay},
+        {"params": [w for w in weights if w.dim() <= 2], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=learning_rate,
+        betas=options.betas,
+        fused=vectors.device.type in ("cpu", "cuda"),
+    )
+    table = _stacked([head.rows for head in heads])
+    count = table.answers.shape[1]
+    orders = [_order(head.seed, count, options) for head in heads]
+    steps = [torch.from_numpy(np.stack(step)) for step in zip(*orders, strict=True)]
+    at_head = torch.arange(len(heads)).unsqueeze(1)
+    last_epoch = torch.zeros(len(heads), device=vectors.device)
+    per_epoch = len(steps) // options.epochs
+    for number, rows in enumerate(steps):
+        share = slanted_triangle(number, len(steps), options.warmup)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * share
+        batch = RowTable(*(part[at_head, rows] for part in vars(table).values()))
+        losses = _losses(module, parameters, vectors, batch)
+        gradients = torch.autograd.grad(losses.sum(), weights)
+        _clip(gradients, options.max_grad_norm)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        optimizer.step()
+        if number >= len(steps) - per_epoch:
+            last_epoch += losses.detach() * rows.shape[1]
+    found = (last_epoch / count).tolist()
+    if not all(map(math.isfinite, found)):
+        raise KbprobeError(
+            f"the loss of a head on {count:,} rows is not finite: training diverged. Use a lower "
+            "--learning-rate."
+        )
+    done = {name: weight.detach() for name, weight in parameters.items()}
+    return TrainedHeads(module, done, found)
+
+
+def _order(seed: int, count: int, options: TrainingOptions) -> list[Ints]:
+    """Return the rows of each step: every epoch a permutation that the seed decides."""
+    size = options.train_batch
+    return [
+        shuffled[start : start + size]
+        for epoch in range(options.epochs)
+        for shuffled in [np.random.default_rng([seed, epoch]).permutation(count)]
+        for start in range(0, count, size)
+    ]
+
+
+def _losses(
+    module: nn.Module,
+    parameters: dict[str, torch.Tensor],
+    vectors: torch.Tensor,
+    batch: RowTable,
+) -> torch.Tensor:
+    """Return the mean cross-entropy of each head's batch, shape [heads]."""
+
+    def loss(
+        own: dict[str, torch.Tensor],
+        read: torch.Tensor,
+        candidates: torch.Tensor,
+        answers: torch.Tensor,
+    ) -> torch.Tensor:
+        return nn.functional.cross_entropy(_scores(module, own, read, candidates), answers)
+
+    read = vectors[batch.vectors]
+    computed: torch.Tensor = vmap(loss)(parameters, read, batch.candidates, batch.answers)
+    return computed
+
+
+def _scores(
+    module: nn.Module, own: dict[str, torch.Tensor], read: torch.Tensor, candidates: torch.Tensor
+) -> torch.Tensor:
+    """Return one head's scores of the rows whose vectors are given, shape [rows, choices]."""
+    shown = candidates.clamp(min=0)
+    scores: torch.Tensor = functional_call(module, own, (read, shown))
+    return scores.masked_fill(candidates < 0, -math.inf)
+
+
+def _clip(gradients: Sequence[torch.Tensor], norm: float) -> None:
+    """Clip the gradients of each head to a norm, in place, as ``clip_grad_norm_`` does for one."""
+    squares = sum(gradient.flatten(1).square().sum(1) for gradient in gradients)
+    factor = (norm / (torch.as_tensor(squares).sqrt() + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor.view(-1, *(1,) * (gradient.dim() - 1)))
+
+
+def _stacked(tables: Sequence[RowTable]) -> RowTable:
+    parts = zip(*(vars(table).values() for table in tables), strict=True)
+    return RowTable(*map(torch.stack, parts))

@@ -1,0 +1,38 @@
+"""The control task of Hewitt and Liang (2019): answers that can be memorised and not known.
+
+Each row's answer becomes a random one that its first argument alone decides, in train and test
+alike. A learner that does well on it has memorised arguments; how much better it does on the true
+answers is its selectivity. Rows without arguments go by their question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from evaluation.items.types import ProbeSplit, fingerprint
+
+
+def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
+    """Return a split whose answers are a hash of the seed and of each row's first argument."""
+
+    def draw(key: str, choices: int) -> int:
+        digest = hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8], "little") % choices
+
+    items = tuple(
+        replace(item, answer=draw(key, len(item.choices)))
+        for item, key in zip(split.items, control_keys(split), strict=True)
+    )
+    return replace(split, items=items, fingerprint=fingerprint(items))
+
+
+def control_keys(split: ProbeSplit) -> list[str]:
+    """Return what decides each row's random answer: its first argument, or its question."""
+    questions = [item.question for item in split.items]
+    if split.arguments is None:
+        return questions
+    return [
+        arguments[0]["value"] if arguments else question
+        for arguments, question in zip(split.arguments.to_pylist(), questions, strict=True)
+    ]

@@ -38,6 +38,7 @@ KINDS: dict[str, str] = {
     "conceptnet": "kb_cache.conceptnet.kind:CONCEPTNET",
     "corpus": "kb_cache.corpora.kind:CORPUS",
     "gcide": "kb_cache.gcide.kind:GCIDE",
+    "vectors": "kb_cache.vectors.kind:VECTORS",
     "wikidata": "kb_cache.wikidata.kind:WIKIDATA",
     "wordnet": "kb_cache.wordnet.kind:WORDNET",
 }
@@ -207,6 +208,15 @@ def readable(path: Path) -> Iterator[None]:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def version_of(file_name: str) -> str:
+    """Make a version of a file's name: without endings, and of characters that names may have.
+
+    >>> version_of("glove.6B.50d.txt.gz"), version_of("my triples.csv")
+    ('glove.6B.50d', 'my-triples')
+    """
+    return _NOT_IN_NAMES.sub("-", _ENDINGS.sub("", file_name))
+
+
 @dataclass(frozen=True)
 class Source:
     """The original files of a knowledge base, found and hashed but not yet compiled.
@@ -228,14 +238,13 @@ class Source:
         Raises:
             SourceError: it cannot be read.
         """
-        named = _NOT_IN_NAMES.sub("-", _ENDINGS.sub("", path.name))
         with readable(path):
-            return cls(path, {path.name: file_sha256(path)}, version or named)
+            return cls(path, {path.name: file_sha256(path)}, version or version_of(path.name))
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Files that a storage engine wrote into a snapshot, beside the tables.
+    """Files of a snapshot beside the tables: a storage engine's, or an array to be mapped.
 
     Attributes:
         folder: name of the snapshot's subfolder that holds them.
@@ -331,6 +340,11 @@ class Kind(ABC, Generic[S, O]):
     downloaded_name: str = ""
     packages: tuple[str, ...] = ()
     extra: str = ""
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether ``--from`` must be given: there is nothing to take by default."""
+        return self.download is None
 
     def locate(self, options: O) -> Path | None:
         """Return the path of the source; None: it is to be downloaded.

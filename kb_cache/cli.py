@@ -48,7 +48,7 @@ class _Fetch(click.Group):
 
         kind = find_kind(cmd_name)  # an unknown one is refused with a list of those there are
         options: list[click.Parameter] = [
-            _option(name, info, required=name == "source" and kind.download is None)
+            _option(name, info, required=name == "source" and kind.needs_source)
             for name, info in kind.options.model_fields.items()
         ]
         output = click.Option(

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from kb_cache.base import Progress
 
@@ -57,20 +57,22 @@ class UnpackedFile:
 
     def __init__(
         self,
-        file: BinaryIO,
+        file: IO[bytes],
         progress: Progress | None = None,
         digest: hashlib._Hash | None = None,
+        size: int | None = None,
     ) -> None:
         """Take a file that is open at its beginning.
 
         ``progress`` is called with how many bytes of the file have been read, and its size;
-        ``digest`` is updated with the content that is read.
+        ``digest`` is updated with the content that is read. ``size`` is the file's, where it is
+        known: to seek the end of an archive's member would unpack all of it.
         """
         head = file.read(3)
-        self._size = file.seek(0, 2)
+        self._size = file.seek(0, 2) if size is None else size
         file.seek(0)
         self._file, self._progress, self._digest = file, progress, digest
-        self._content: BinaryIO | gzip.GzipFile | bz2.BZ2File = file
+        self._content: IO[bytes] | gzip.GzipFile | bz2.BZ2File = file
         if head.startswith(b"\x1f\x8b"):
             self._content = gzip.GzipFile(fileobj=file)
         elif head.startswith(b"BZh"):

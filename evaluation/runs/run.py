@@ -145,7 +145,11 @@ class Run:
 
         learner = None
         if self.learner is not None and self.learner_options is not None:
-            learner = {**named(self.learner, self.learner_options), "rows": self.spec.run.train}
+            learner = {
+                **named(self.learner, self.learner_options),
+                **self.learner.content(self.learner_options),
+                "rows": self.spec.run.train,
+            }
         return {
             "model": {
                 "weights": checkpoint.weights_sha256,

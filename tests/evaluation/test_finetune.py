@@ -241,13 +241,13 @@ def test_the_learning_rate_rises_fast_and_falls_slowly():
 
 def test_each_epoch_sees_each_row_once_in_other_batches(monkeypatch):
     seen = []
-    real = finetuning._Training._backward
+    real = finetuning.ChoiceTraining._backward
 
     def backward(training, batch, step):
         seen.append(tuple(sorted(batch.tolist())))
         return real(training, batch, step)
 
-    monkeypatch.setattr(finetuning._Training, "_backward", backward)
+    monkeypatch.setattr(finetuning.ChoiceTraining, "_backward", backward)
     trained(QUICK.model_copy(update={"epochs": 2}))
     assert len(seen) == 6
     for epoch in (seen[:3], seen[3:]):

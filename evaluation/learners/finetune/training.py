@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -17,11 +17,11 @@ import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
-from evaluation.learners.options import slanted_triangle
+from evaluation.learners.options import TrainingOptions, slanted_triangle
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
+from evaluation.scorers.base import Encoded
 from evaluation.scorers.batching import free_memory, out_of_memory
-from evaluation.scorers.encoder import EncodedTexts
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError
@@ -78,7 +78,7 @@ def finetune(
         # torch's global generators are left as they were.
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
-            training = _Training(scorer, encoded, items, options, seed)
+            training = ChoiceTraining(scorer, encoded, items, options, seed, LEARNING_RATE)
             losses = training.run(progress)
     finally:
         model.eval()
@@ -98,23 +98,53 @@ def finetune(
     }
 
 
-class _Training:
-    """One run: the optimizer, the rows as sequences, and how many fit into memory at once."""
+class TrainableScorer(Protocol):
+    """A scorer of pairs of question and choice whose network can be trained."""
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The network: all its parameters are trained."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+
+    def logits(self, encoded: Any, sequences: Ints) -> torch.Tensor:
+        """Return the logit of each of some pairs: float32, shape [n], differentiable."""
+
+
+class ChoiceTraining:
+    """Training by cross-entropy over the choices of each row: optimizer, rows, schedule, memory.
+
+    If memory runs out, a step's rows go through the network a part at a time; ``rows_at_once``
+    says how many did.
+    """
 
     def __init__(
         self,
-        scorer: MultipleChoiceScorer,
-        encoded: EncodedTexts,
+        scorer: TrainableScorer,
+        encoded: Encoded,
         items: Sequence[Item],
-        options: FinetuneOptions,
+        options: TrainingOptions,
         seed: int,
+        learning_rate: float,
     ) -> None:
+        """Prepare the training of a scorer's network, which is in training mode.
+
+        Args:
+            scorer: what gives the logits.
+            encoded: the items as it encoded them.
+            items: the rows to train on.
+            options: how to train.
+            seed: decides the rows' order and dropout.
+            learning_rate: the peak where the options name none.
+        """
         self.rows_at_once = options.train_batch
         self._seed = seed
         self._scorer = scorer
         self._encoded = encoded
         self._options = options
-        self._device = scorer.model.device
+        self._device = scorer.device
         self._answers = np.array([item.answer for item in items], dtype=np.int64)
         self._starts = choice_starts(items)
         self._sequence_of_choice = np.empty(self._starts[-1], dtype=np.int64)
@@ -127,7 +157,7 @@ class _Training:
             {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
             {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
         ]
-        self._learning_rate = options.learning_rate or LEARNING_RATE
+        self._learning_rate = options.learning_rate or learning_rate
         self._optimizer = torch.optim.AdamW(groups, lr=self._learning_rate, betas=options.betas)
 
     def run(self, progress: Progress) -> list[float]:

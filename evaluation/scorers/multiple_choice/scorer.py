@@ -18,6 +18,7 @@ import torch
 from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.scorers.base import Scorer, Tokens
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from evaluation.scorers.pairs import Pairs
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
@@ -43,6 +44,12 @@ class MultipleChoiceScorer(Scorer):
         self._tokenizer = tokenizer
         self._runner = EncoderRunner(model, tokenizer)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        device: torch.device = self.model.device
+        return device
+
     def encode(self, items: Sequence[Item]) -> EncodedTexts:
         """Tokenize each distinct pair of question and choice, in the order of the items.
 
@@ -52,25 +59,20 @@ class MultipleChoiceScorer(Scorer):
             UsageError: a choice leaves no room for its question, or an item has a mask and the
                 model has none.
         """
-        starts = choice_starts(items)
-        item_of_choice = np.repeat(np.arange(len(items)), np.diff(starts))
-        keys = [(item.setup, item.question, text) for item in items for text in item.choices]
-        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        sequence_of_choice = np.array([number_of[key] for key in keys], dtype=np.int64)
-        _, first = np.unique(sequence_of_choice, return_index=True)
-        first_item = item_of_choice[first]
+        found = Pairs.of(items)
         pairs = [
             (self._question(items[at]), text)
-            for at, (_, _, text) in zip(first_item.tolist(), number_of, strict=True)
+            for at, text in zip(found.item.tolist(), found.choices, strict=True)
         ]
-        tokens, types, lengths, own, cut = self._tokenized(pairs, items, first_item)
-        items_cut = len(np.unique(item_of_choice[cut[sequence_of_choice]]))
+        tokens, types, lengths, own, cut = self._tokenized(pairs, items, found.item)
+        item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
+        items_cut = len(np.unique(item_of_choice[cut[found.of_choice]]))
         return EncodedTexts(
             lengths=lengths,
-            item=first_item,
-            slot_starts=run_starts(np.bincount(sequence_of_choice, minlength=len(pairs))),
-            slot_choice=np.argsort(sequence_of_choice, kind="stable"),
-            choice_tokens=own[sequence_of_choice],
+            item=found.item,
+            slot_starts=found.slot_starts,
+            slot_choice=found.slot_choice,
+            choice_tokens=own[found.of_choice],
             notes={"truncated": items_cut} if items_cut else {},
             tokens=tokens,
             token_types=types,

@@ -165,7 +165,8 @@ def _too_few(fitting: HeadFitting, aside: Mapping[int, str], usable: int) -> str
     reason = next(iter(aside.values()), "")
     return (
         f"--train {fitting.count:,} asks for more rows than a head can be fitted on: "
-        f"{len(aside):,} of the {len(fitting.train):,} are set aside ({reason}). Use --train {usable} or less."
+        f"{len(aside):,} of the {len(fitting.train):,} are set aside ({reason}). "
+        f"Use --train {usable} or less."
     )
 
 

@@ -102,7 +102,6 @@ class _Reader(VectorReader):
         for row in rows:
             flat.extend(row)
         numbers = np.arange(len(rows))
-        types = np.zeros(len(flat), dtype=np.int32) if self._runner.takes_types else None
         return EncodedTexts(
             lengths=lengths,
             item=numbers,
@@ -110,7 +109,7 @@ class _Reader(VectorReader):
             slot_choice=numbers,
             choice_tokens=np.ones_like(numbers),
             tokens=np.array(flat, dtype=np.int32),
-            token_types=types,
+            token_types=None,
             token_starts=run_starts(lengths),
         )
 

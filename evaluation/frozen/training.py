@@ -141,21 +141,23 @@ def train_heads(
             group["lr"] = learning_rate * share
         batch = RowTable(*(part[at_head, rows] for part in vars(table).values()))
         losses = _losses(module, parameters, vectors, batch)
-        gradients = torch.autograd.grad(losses.sum(), weights)
+        # The fused optimizer reads memory in order: a gradient may come as a transposed view.
+        found = torch.autograd.grad(losses.sum(), weights)
+        gradients = [gradient.contiguous() for gradient in found]
         _clip(gradients, options.max_grad_norm)
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient
         optimizer.step()
         if number >= len(steps) - per_epoch:
             last_epoch += losses.detach() * rows.shape[1]
-    found = (last_epoch / count).tolist()
-    if not all(map(math.isfinite, found)):
+    means = (last_epoch / count).tolist()
+    if not all(map(math.isfinite, means)):
         raise KbprobeError(
             f"the loss of a head on {count:,} rows is not finite: training diverged. Use a lower "
             "--learning-rate."
         )
     done = {name: weight.detach() for name, weight in parameters.items()}
-    return TrainedHeads(module, done, found)
+    return TrainedHeads(module, done, means)
 
 
 def _order(seed: int, count: int, options: TrainingOptions) -> list[Ints]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,44 +110,38 @@ def train_heads(
     Raises:
         KbprobeError: a loss is no number any more.
     """
-    module = heads[0].module
-    trained = {name for name, weight in module.named_parameters() if weight.requires_grad}
-    stacked, _ = stack_module_state([head.module for head in heads])
-    parameters = {
-        name: weight.detach().to(vectors.device).requires_grad_(name in trained)
-        for name, weight in stacked.items()
-    }
-    weights = [parameters[name] for name in sorted(trained)]
-    # The first axis is that of the heads: a matrix has three.
-    groups = [
-        {"params": [w for w in weights if w.dim() > 2], "weight_decay": options.weight_decay},
-        {"params": [w for w in weights if w.dim() <= 2], "weight_decay": 0.0},
-    ]
+    module, count = heads[0].module, len(heads[0].rows.answers)
+    table = _stacked([head.rows for head in heads])
+    orders = [_order(head.seed, count, options) for head in heads]
+    steps = [torch.from_numpy(np.stack(step)) for step in zip(*orders, strict=True)]
+    at_head = torch.arange(len(heads)).unsqueeze(1)
+
+    def losses_of(step: int) -> torch.Tensor:
+        rows = steps[step]
+        batch = RowTable(*(part[at_head, rows] for part in vars(table).values()))
+        return _losses(module, weights.parameters(), vectors, batch)
+
+    weights = _Weights([head.module for head in heads], vectors.device)
+    weights.flip(torch.autograd.grad(losses_of(0).sum(), weights.leaves))
     optimizer = torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        weights.groups(options.weight_decay),
         lr=learning_rate,
         betas=options.betas,
         fused=vectors.device.type in ("cpu", "cuda"),
     )
-    table = _stacked([head.rows for head in heads])
-    count = table.answers.shape[1]
-    orders = [_order(head.seed, count, options) for head in heads]
-    steps = [torch.from_numpy(np.stack(step)) for step in zip(*orders, strict=True)]
-    at_head = torch.arange(len(heads)).unsqueeze(1)
     last_epoch = torch.zeros(len(heads), device=vectors.device)
     per_epoch = len(steps) // options.epochs
     for number, rows in enumerate(steps):
         share = slanted_triangle(number, len(steps), options.warmup)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * share
-        batch = RowTable(*(part[at_head, rows] for part in vars(table).values()))
-        losses = _losses(module, parameters, vectors, batch)
-        # The fused optimizer reads memory in order: a gradient may come as a transposed view.
-        found = torch.autograd.grad(losses.sum(), weights)
+        losses = losses_of(number)
+        found = torch.autograd.grad(losses.sum(), weights.leaves)
+        # The fused optimizer reads memory in order, whatever the strides of a gradient say.
         gradients = [gradient.contiguous() for gradient in found]
         _clip(gradients, options.max_grad_norm)
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient
+        for leaf, gradient in zip(weights.leaves, gradients, strict=True):
+            leaf.grad = gradient
         optimizer.step()
         if number >= len(steps) - per_epoch:
             last_epoch += losses.detach() * rows.shape[1]
@@ -156,8 +151,48 @@ def train_heads(
             f"the loss of a head on {count:,} rows is not finite: training diverged. Use a lower "
             "--learning-rate."
         )
-    done = {name: weight.detach() for name, weight in parameters.items()}
+    done = {name: weight.detach() for name, weight in weights.parameters().items()}
     return TrainedHeads(module, done, means)
+
+
+class _Weights:
+    """The parameters of all heads, stacked along a first axis.
+
+    Attributes:
+        leaves: those that are trained. A matrix whose gradient comes transposed is held
+            transposed, so that no step has to turn its gradient round.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module], device: torch.device) -> None:
+        stacked, _ = stack_module_state(list(modules))  # type: ignore[arg-type]
+        own = dict(modules[0].named_parameters())
+        self._fixed = {n: w.detach().to(device) for n, w in stacked.items()}
+        self._names = [name for name, weight in own.items() if weight.requires_grad]
+        self.leaves = [self._fixed.pop(name).requires_grad_(True) for name in self._names]
+        self._flipped = [False] * len(self.leaves)
+
+    def flip(self, gradients: Sequence[torch.Tensor]) -> None:
+        """Hold those matrices transposed whose gradients are."""
+        for at, gradient in enumerate(gradients):
+            if gradient.dim() > 2 and not gradient.is_contiguous() and gradient.mT.is_contiguous():
+                self.leaves[at] = self.leaves[at].detach().mT.contiguous().requires_grad_(True)
+                self._flipped[at] = True
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """Return all parameters by name, as the modules hold them."""
+        leaves = zip(self._names, self.leaves, self._flipped, strict=True)
+        return self._fixed | {name: leaf.mT if flip else leaf for name, leaf, flip in leaves}
+
+    def groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Divide the leaves into those with weight decay, matrices, and the others."""
+        # The first axis is that of the heads: a matrix has three.
+        matrices = [leaf for leaf in self.leaves if leaf.dim() > 2]
+        others = [leaf for leaf in self.leaves if leaf.dim() <= 2]
+        groups = [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        return [group for group in groups if group["params"]]
 
 
 def _order(seed: int, count: int, options: TrainingOptions) -> list[Ints]:
@@ -203,8 +238,10 @@ def _scores(
 
 def _clip(gradients: Sequence[torch.Tensor], norm: float) -> None:
     """Clip the gradients of each head to a norm, in place, as ``clip_grad_norm_`` does for one."""
-    squares = sum(gradient.flatten(1).square().sum(1) for gradient in gradients)
-    factor = (norm / (torch.as_tensor(squares).sqrt() + 1e-6)).clamp(max=1.0)
+    norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients]
+    factor = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
+    if factor.device.type == "cpu" and bool((factor == 1.0).all()):
+        return
     for gradient in gradients:
         gradient.mul_(factor.view(-1, *(1,) * (gradient.dim() - 1)))
 

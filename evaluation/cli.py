@@ -1,4 +1,4 @@
-"""The command ``evaluate-probe``: one command for each study, ``report`` and ``silver``.
+"""The command ``evaluate-probe``: one for each study, ``report``, ``silver`` and ``cache``.
 
 Only click, pydantic, numpy and the standard library are imported at the top: ``--help`` answers
 at once.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evaluation.cache import cache_command
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import ModelOptions, RunOptions
 from evaluation.progress import shown_progress
@@ -45,9 +46,10 @@ def main(args: Sequence[str] | None = None) -> None:
     commands = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | report DIR | silver DIR"
+    default.epilog += " | report DIR | silver DIR | cache"
     commands["report"] = report_command
     commands["silver"] = silver_command
+    commands["cache"] = cache_command
     sys.exit(run(Dispatch(PROGRAM, commands, lambda _: default), words, PROGRAM))
 
 

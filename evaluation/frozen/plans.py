@@ -55,7 +55,8 @@ class ModelPlan(HeadPlan):
             "dtype": model.dtype_name,
             "device": model.device.type,
         }
-        found = VectorStore(self._training.folder / VECTORS, content).get(
+        store = VectorStore(self._training.folder / VECTORS, content, checkpoint.id)
+        found = store.get(
             list(numbers),
             self._reader,
             model.batch_tokens,

@@ -59,14 +59,15 @@ class Found:
 class VectorStore:
     """The vectors of one kind and one model."""
 
-    def __init__(self, folder: Path, content: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, content: Mapping[str, Any], model: str) -> None:
         """Name the store; nothing is written yet.
 
         Args:
             folder: the folder of all stores.
-            content: all that vectors depend on but the text, kept beside them for people to read.
+            content: all that vectors depend on but the text.
+            model: what the user calls the model; kept beside the vectors for people to read.
         """
-        self._content = content
+        self._content, self._model = content, model
         self.folder = folder / content_hash(content)
 
     def get(
@@ -180,7 +181,7 @@ class VectorStore:
         try:
             if not (self.folder / "about.json").is_file():
                 about = {"dimensions": vectors.shape[1], "parameters": parameters}
-                described = {**about, "content": self._content}
+                described = {**about, "model": self._model, "content": self._content}
                 write_file(self.folder / "about.json", json.dumps(described, indent=2))
             # The texts come last: a part is there when they are.
             for what, values in (("vectors", vectors), ("texts", texts)):

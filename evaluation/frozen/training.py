@@ -164,7 +164,7 @@ class _Weights:
     """
 
     def __init__(self, modules: Sequence[nn.Module], device: torch.device) -> None:
-        stacked, _ = stack_module_state(list(modules))  # type: ignore[arg-type]
+        stacked, _ = stack_module_state(list(modules))
         own = dict(modules[0].named_parameters())
         self._fixed = {n: w.detach().to(device) for n, w in stacked.items()}
         self._names = [name for name, weight in own.items() if weight.requires_grad]

@@ -1,0 +1,124 @@
+"""``evaluate-probe cache``: what evaluations keep on disk, its size, and how to remove it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from kb_cache.store import cache_dir, usable
+from kbprobe.cli import debug_option
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.files import remove_tree
+
+KINDS = {
+    "scores": "scores of finished and interrupted runs",
+    "vectors": "hidden states of frozen models, for heads",
+    "finetuned": "fine-tuned checkpoints of interrupted runs",
+}
+"""The folders of kbprobe's cache that evaluations fill, and what they hold."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the cache holds of one kind, or of one model's vectors.
+
+    Attributes:
+        kind: one of :data:`KINDS`.
+        what: in words; for vectors, of which model.
+        entries: folders.
+        bytes: on disk.
+    """
+
+    kind: str
+    what: str
+    entries: int
+    bytes: int
+
+
+def held() -> list[Held]:
+    """Return what evaluations keep; vectors by model, since they are large."""
+    return [one for kind in KINDS for one in _held(kind)]
+
+
+def _held(kind: str) -> Iterator[Held]:
+    folders = _folders(kind)
+    if kind != "vectors":
+        if folders:
+            yield Held(kind, KINDS[kind], len(folders), sum(map(_size, folders)))
+        return
+    by_model: dict[str, list[Path]] = {}
+    for folder in folders:
+        by_model.setdefault(_model_of(folder), []).append(folder)
+    for model, own in sorted(by_model.items()):
+        yield Held(kind, f"hidden states of {model}", len(own), sum(map(_size, own)))
+
+
+def _folders(kind: str) -> list[Path]:
+    root = cache_dir() / kind
+    with usable(root):
+        return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def _size(folder: Path) -> int:
+    with usable(folder):
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _model_of(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / "about.json").read_text(encoding="utf-8"))["model"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "an unknown model"
+
+
+@click.command("cache", help="List what evaluations keep in the cache, or remove it.")
+@click.argument("kind", required=False, metavar="[KIND]")
+@click.option("--clear", is_flag=True, help="Remove it: of KIND (or with --all everything).")
+@click.option("--all", "everything", is_flag=True, help="With --clear: all kinds.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@debug_option
+def cache_command(
+    kind: str | None, clear: bool, everything: bool, yes: bool, as_json: bool
+) -> None:
+    """List scores, vectors and checkpoints with their sizes, or remove them."""
+    if kind is not None and kind not in KINDS:
+        hint = did_you_mean(kind, KINDS)
+        raise UsageError(f"the cache holds no {kind!r}.{hint} It holds: {', '.join(KINDS)}.")
+    if clear and everything == (kind is not None):
+        raise UsageError(f"say what to remove: one of {', '.join(KINDS)}, or --all")
+    if not clear and (everything or yes):
+        raise UsageError("--all and --yes are of --clear")
+    shown = [one for one in held() if kind in (None, one.kind)]
+    if not clear:
+        _list(shown, as_json)
+        return
+    total = sum(one.bytes for one in shown)
+    if not shown:
+        click.echo("There is nothing to remove.", err=True)
+        return
+    kinds = sorted({one.kind for one in shown})
+    if not yes:
+        what = ", ".join(kinds)
+        click.confirm(f"Remove {what} ({_spelled(total)}) from {cache_dir()}?", abort=True)
+    for name in kinds:
+        with usable(cache_dir() / name):
+            remove_tree(cache_dir() / name)
+    click.echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
+
+
+def _list(shown: list[Held], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in shown], indent=2))
+        return
+    for one in shown:
+        click.echo(f"{one.kind:10} {one.entries:6,}  {_spelled(one.bytes):>10}  {one.what}")
+    click.echo(f"In {cache_dir()}. Remove with: evaluate-probe cache KIND --clear", err=True)
+
+
+def _spelled(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

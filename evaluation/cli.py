@@ -58,7 +58,14 @@ def study_command(study: Study) -> click.Command:
     json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of a table.")
     if study.expand is None:
         inputs: list[click.Parameter] = [
-            click.Argument(["folders"], nargs=-1, type=click.Path(path_type=Path), metavar="DIR...")
+            click.Argument(
+                ["folders"], nargs=-1, type=click.Path(path_type=Path), metavar="DIR..."
+            ),
+            click.Option(
+                ["-o", "--output"],
+                type=click.Path(path_type=Path),
+                help="Folder to write the summary to as well.",
+            ),
         ]
         fields = _fields(study.options)
     else:
@@ -141,13 +148,16 @@ def _run_study(
     def report(outcome: Outcome) -> None:
         if isinstance(outcome.result, KbprobeError):
             failures.append(outcome)
-        if workers.leads:
+            _report(outcome, as_json)
+        elif workers.leads and study.page is None:
             _report(outcome, as_json and study.independent)
 
     with shown_progress(workers.leads) as progress:
         summary = run_study(
             request, overwrite=overwrite, workers=workers, progress=progress, report=report
         )
+    if workers.leads and not study.independent:
+        _report_summary(request)
     if workers.leads and not as_json:
         study.show(summary)
     elif workers.leads and not study.independent:
@@ -155,15 +165,24 @@ def _run_study(
     return FAILED if failures else 0
 
 
+def _report_summary(request: StudyRequest) -> None:
+    """Report on stderr where a study's summary is."""
+    if request.output is not None and request.study.page is not None:
+        files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
+        click.echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
+
+
 def _summarise(
     study: Study,
     fields: dict[str, FieldInfo],
     folders: tuple[Path, ...],
+    output: Path | None,
     as_json: bool,
     **values: Any,
 ) -> None:
-    request = StudyRequest.parse(study, (), (), _given(fields, values), owner=PROGRAM)
+    request = StudyRequest.parse(study, (), (), _given(fields, values), output, PROGRAM)
     summary = summarise_folders(request, folders)
+    _report_summary(request)
     if as_json:
         click.echo(summary.model_dump_json())
     else:

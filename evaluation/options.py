@@ -27,6 +27,12 @@ class ModelOptions(Options):
     revision: str | None = Field(
         None, description="Branch, tag or commit of a checkpoint on the Hub."
     )
+    random_weights: int | None = Field(
+        None,
+        ge=0,
+        description="Draw all weights at random with this seed, in place of the checkpoint's: what "
+        "the architecture can do without pre-training.",
+    )
     model_args: dict[str, Any] = Field(
         {}, description="Further arguments of from_pretrained, as key=value,key=value."
     )

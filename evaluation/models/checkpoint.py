@@ -6,6 +6,7 @@ its weights: that is enough to look its scores up in the cache.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ class Checkpoint:
         architecture: the class that wrote the weights, such as ``RobertaForMaskedLM``.
         weights_sha256: hash of weights and configuration.
         loading: further arguments of ``from_pretrained``.
+        random_weights: the seed that all weights are drawn with; None: they are those stored.
     """
 
     id: str
@@ -54,6 +56,7 @@ class Checkpoint:
     weights_sha256: str
     tokenizer_sha256: str
     loading: Mapping[str, Any]
+    random_weights: int | None = None
 
 
 def no_checkpoint() -> Checkpoint:
@@ -68,6 +71,7 @@ def open_checkpoint(
     revision: str | None = None,
     model_args: Mapping[str, Any] | None = None,
     trust_remote_code: bool = False,
+    random_weights: int | None = None,
 ) -> Checkpoint:
     """Find a checkpoint (a folder, a ``.gguf`` file or a Hub id) and identify it.
 
@@ -98,6 +102,9 @@ def open_checkpoint(
     # Code that comes along decides about scores as much as weights do.
     code = sorted(folder.rglob("*.py")) if trust_remote_code else []
     weights_sha256 = digest_of_files([*weights, *folder.glob("config.json"), *code])
+    if random_weights is not None:
+        drawn = f"{weights_sha256}, drawn at random with seed {random_weights}"
+        weights_sha256 = hashlib.sha256(drawn.encode()).hexdigest()
     return Checkpoint(
         id=model,
         folder=folder,
@@ -110,6 +117,7 @@ def open_checkpoint(
         # A GGUF file holds its tokenizer.
         tokenizer_sha256=weights_sha256 if "gguf_file" in loading else digest_of_files(tokenizer),
         loading=loading,
+        random_weights=random_weights,
     )
 
 

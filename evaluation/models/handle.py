@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Loaded = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
+IDENTITY = {"revision", "model_args", "trust_remote_code", "random_weights"}
+"""Options that say which model it is."""
+
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384, "mps": 4096}
 """Default budgets: padded tokens in a batch, by type of device."""
 
@@ -35,7 +38,7 @@ class ModelHandle:
         """
         for package in ("torch", "transformers", "matplotlib"):
             require(package, "eval", "evaluating models")
-        given = options.model_dump(include={"revision", "model_args", "trust_remote_code"})
+        given = options.model_dump(include=IDENTITY)
         none = model == NO_MODEL
         self.checkpoint = no_checkpoint() if none else open_checkpoint(model, **given)
         self.device = choose_device(options.device)

@@ -128,6 +128,8 @@ def _load(
         raise KbprobeError(
             f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
         ) from error
+    if checkpoint.random_weights is not None:
+        draw_fresh(model, [name for name, _ in model.named_parameters()], checkpoint.random_weights)
     return model, fresh_parameters(info)
 
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from evaluation.report.breakdowns import SMALL, JoinedSizes
 from evaluation.results.analyses import inks
-from evaluation.results.analyses.inks import INKS, LINE, MODEL, REFERENCE, SOFT, TYPE
+from evaluation.results.analyses.inks import LINE, MODEL, REFERENCE, SOFT, TYPE
 from evaluation.results.types import Bin
 from evaluation.results.words import ROUND, printable
 
@@ -62,8 +62,9 @@ def style_rules() -> Markup:
     Classes ``s0`` to ``s20`` are grounds of the heat map with type that reads on them, variables
     ``--u0`` to ``--u4`` and ``--v0`` to ``--v4`` the shades of two answers.
     """
-    colours = {**INKS, **inks.pair_colours()}.items()
-    variables = " ".join(f"--{name}: light-dark({', '.join(pair)});" for name, pair in colours)
+    variables = " ".join(
+        f"--{name}: light-dark({', '.join(pair)});" for name, pair in inks.colours().items()
+    )
     lines = [f":root {{ {variables} }}"]
     for step in range(SHADES + 1):
         grounds = tuple(inks.colour(name, step / SHADES) for name in ("Blues", "Blues_r"))
@@ -117,7 +118,7 @@ def _inline(svg: str, label: str) -> Markup:
     body = re.sub(r"(\d+\.\d\d)\d+", r"\1", body)
     body = re.sub(r"font: ([^;\"]*?)[\d.]+px [^;\"]*", r"font: \g<1>11px inherit", body)
     body = body.replace("font: 11px inherit", "font-size: 11px")
-    for name, (light, _) in {**INKS, **inks.pair_colours()}.items():
+    for name, (light, _) in inks.colours().items():
         body = body.replace(light, f"var(--{name})")
     body = re.sub(r">\s+<", "><", body)
     opening = Markup('<svg class="figure" role="img" viewBox="{}" aria-label="{}">')

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report import breakdowns, figures, questions
+from evaluation.report.templates import environment
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
 from evaluation.results.analyses.facts import facts_of
@@ -28,14 +29,13 @@ from evaluation.results.types import (
     read_results,
     remarks,
 )
-from evaluation.results.words import clip, interval, last_name, number, percent, points, printable
+from evaluation.results.words import clip, interval, last_name, percent
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from jinja2 import Environment
     from markupsafe import Markup
 
 SHOWN_GROUPS = 12
@@ -118,12 +118,18 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         for analysis in all_analyses()
         if (section := analysis.section(ResultFiles(results, predictions, facts))) is not None
     ]
-    template = _environment().get_template("report.html.j2")
-    return template.render(
+    templates = environment()
+    templates.globals |= {
+        "shown": SHOWN_GROUPS,
+        "listed": LISTED_GROUPS,
+        "worst_least": questions.WORST_LEAST,
+        "metric_of": METRIC_OF,
+        "length_of": breakdowns.LENGTH_OF,
+    }
+    return templates.get_template("report.html.j2").render(
         r=results,
         m=metrics,
         model=last_name(results.model.id),
-        style_rules=figures.style_rules(),
         example=(right or wrong)[0] if right or wrong else None,
         floor=strongest_baseline(metrics),
         verdict=verdict(metrics),
@@ -303,41 +309,3 @@ def _spelled(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.2f}" if isinstance(value, float) else str(value)
-
-
-def _environment() -> Environment:
-    """The templates' environment: everything is escaped, nothing may be undefined."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "percent": percent,
-        "interval": interval,
-        "count": "{:,}".format,
-        "points": points,
-        "number": number,
-        "across": lambda share: f"{100 * share:.2f}%",
-        "clip": clip,
-    }
-    environment.globals |= {
-        "shade": figures.shade,
-        "small": breakdowns.SMALL,
-        "shown": SHOWN_GROUPS,
-        "listed": LISTED_GROUPS,
-        "worst_least": questions.WORST_LEAST,
-        "metric_of": METRIC_OF,
-        "length_of": breakdowns.LENGTH_OF,
-    }
-    return environment
-
-
-def _printable(value: Any) -> Any:
-    """Make texts printable, and leave what is HTML already as it is."""
-    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -69,7 +69,7 @@ class Estimate(Model):
     n: int = Field(description="Rows, or clusters, that it was computed from.")
     method: str = Field(
         description="How the interval was made: wilson; cluster bootstrap; "
-        "wilson, effective n; combined wilson; t over clusters."
+        "wilson, effective n; combined wilson; t over clusters; two-way bootstrap."
     )
 
 

@@ -13,7 +13,8 @@ from evaluation.names import folder_name
 from evaluation.options import parse_options
 from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, plugins
-from kbprobe.errors import UsageError
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import write_file
 from kbprobe.options import Options
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ class Finished:
     folder: Path | None = None
 
 
+def finished_in(folder: Path) -> Finished:
+    """Read the run whose results a folder holds.
+
+    Raises:
+        UsageError: the folder holds no results, or damaged ones.
+    """
+    return Finished(load(folder), folder=folder)
+
+
 @dataclass(frozen=True)
 class Study:
     """Declares a study: a command of its own, ``evaluate-probe NAME``.
@@ -45,8 +55,13 @@ class Study:
         help: what it shows, in a sentence or two.
         expand: makes the runs of a request, those of one model after each other; None: the study
             is given folders of results instead of probes and models.
-        summarise: makes the summary of the finished runs, in the order of ``expand``.
+        summarise: makes the summary of the finished runs, in the order of ``expand``; where the
+            study is given folders, of what ``read`` takes from each.
         show: prints the summary for people.
+        page: makes files of the summary for people: texts by file name. Runs of a study that
+            has a page get no reports of their own.
+        read: what the study takes from a folder, where it is given folders: by default the
+            finished run that is there. The folder's path is the argument; raises UsageError.
         options: the study's own options; their names must differ from those of runs.
         fixed: options of runs that the study sets itself and users cannot.
         least: how many folders of results it takes at least, where it is given folders.
@@ -57,12 +72,14 @@ class Study:
     name: str
     help: str
     expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
-    summarise: Callable[[StudyRequest, Sequence[Finished]], BaseModel]
+    summarise: Callable[[StudyRequest, Sequence[Any]], BaseModel]
     show: Callable[[Any], None]
     options: type[Options] = Options
     fixed: tuple[str, ...] = ()
     least: int = 1
     independent: bool = False
+    page: Callable[[Any], Mapping[str, str]] | None = None
+    read: Callable[[Path], Any] = finished_in
 
 
 @dataclass(frozen=True)
@@ -147,11 +164,35 @@ class StudyRequest:
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
     """Summarise results that are there already, for a study that is given their folders.
 
+    Where the request names an output the summary is written there.
+
     Raises:
-        UsageError: a folder holds no results, or the study cannot be made of these.
+        UsageError: a folder lacks what the study reads, or it cannot be made of these.
     """
     if len(folders) < request.study.least:
         number = "two folders" if request.study.least == 2 else f"{request.study.least} folder(s)"
         raise UsageError(f"{request.study.name} takes at least {number} with results")
-    finished = [Finished(load(folder), folder=folder) for folder in folders]
-    return request.study.summarise(request, finished)
+    summary = request.study.summarise(request, [request.study.read(path) for path in folders])
+    if request.output is not None:
+        write_summary(request.study, summary, request.output)
+    return summary
+
+
+def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
+    """Write a study's summary into a folder, and its page beside it; return the files' paths.
+
+    Raises:
+        KbprobeError: a file cannot be written.
+    """
+    files = {f"{study.name}.json": summary.model_dump_json(indent=2) + "\n"}
+    if study.page is not None:
+        files |= study.page(summary)
+    try:
+        for name, text in files.items():
+            write_file(output / name, text.encode("utf-8", errors="backslashreplace"))
+    except OSError as error:
+        raise KbprobeError(
+            f"{error.filename or output} cannot be written ({error.strerror}): choose another "
+            "folder with -o"
+        ) from error
+    return [output / name for name in files]

@@ -14,5 +14,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.compare:COMPARE",
         "evaluation.studies.controls:CONTROLS",
         "evaluation.studies.facts:FACTS",
+        "evaluation.studies.curve.study:CURVE",
     ],
 )

@@ -10,10 +10,9 @@ from pydantic import BaseModel
 from evaluation.progress import Progress, silent
 from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import write_file
 from kbprobe.options import option_name
 
 
@@ -44,7 +43,8 @@ def run_study(
     _refuse_shared_places(specs)
     finished: list[Finished] = []
     failed: list[KbprobeError] = []
-    for outcome in execute(specs, overwrite, workers, progress):
+    reports = request.study.page is None
+    for outcome in execute(specs, overwrite, workers, progress, reports):
         if isinstance(outcome.result, KbprobeError):
             if len(specs) == 1:
                 raise outcome.result
@@ -59,8 +59,7 @@ def run_study(
         )
     summary = request.study.summarise(request, finished)
     if workers.leads and request.output is not None and not request.study.independent:
-        path = request.output / f"{request.study.name}.json"
-        write_file(path, summary.model_dump_json(indent=2) + "\n")
+        write_summary(request.study, summary, request.output)
     return summary
 
 

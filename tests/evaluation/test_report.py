@@ -13,7 +13,6 @@ import pytest
 from evaluation.items.types import Item, ProbeSplit, fingerprint
 from evaluation.report.breakdowns import heat_map, joined_sizes
 from evaluation.report.figures import (
-    INKS,
     SHADES,
     calibration_chart,
     draw,
@@ -36,6 +35,7 @@ from evaluation.report.questions import (
     drawn,
     worst_clusters,
 )
+from evaluation.results.analyses.inks import colours
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores, compared, softmax
 from evaluation.results.types import (
@@ -518,7 +518,7 @@ def test_figures_take_the_colours_of_the_page_and_share_no_ids() -> None:
         assert picture is not None
         assert "<text" in picture, "text stays text"
         assert "var(--model)" in picture
-        assert not any(light in picture for light, _ in INKS.values())
+        assert not any(light in picture for light, _ in colours().values())
         assert "metadata" not in picture
         found = re.findall(r' id="([^"]*)"', picture)
         assert set(found) == set(re.findall(r'href="#([^"]*)"', picture))

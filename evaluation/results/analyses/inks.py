@@ -19,6 +19,26 @@ INKS = {
 
 MODEL, REFERENCE, SOFT, LINE, TYPE = (light for light, _ in INKS.values())
 
+SERIES = {
+    "series0": ("#0a5fb4", "#5aaef0"),
+    "series1": ("#b0368c", "#f08fd0"),
+    "series2": ("#0f7a55", "#3fd0a0"),
+    "series3": ("#7a5c00", "#e2c044"),
+    "series4": ("#6a4fc0", "#b3a0ff"),
+    "series5": ("#3d6670", "#8fc0cc"),
+}
+"""Colours of several lines in one figure, all of 4.5 to 1 against the page's ground."""
+
+
+def line_colour(number: int) -> str:
+    """Return the colour of a line, light; after the last the first comes again."""
+    return list(SERIES.values())[number % len(SERIES)][0]
+
+
+def colours() -> dict[str, tuple[str, str]]:
+    """Return all colours of figures by name, in light and in dark."""
+    return {**INKS, **SERIES, **pair_colours()}
+
 
 def pair_colours() -> dict[str, tuple[str, str]]:
     """Return shades of two colours that the colour-blind tell apart, from faint to strong.

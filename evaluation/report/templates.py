@@ -1,0 +1,48 @@
+"""The pages' templates: what all pages share, and how they spell numbers and texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.report.breakdowns import SMALL
+from evaluation.report.figures import shade, style_rules
+from evaluation.results.words import clip, interval, number, percent, points, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def environment(folder: Path | None = None) -> Environment:
+    """Return the environment of templates: everything is escaped, nothing may be undefined.
+
+    ``folder`` holds further templates, which may extend ``base.html.j2``: a page of the same
+    style, that runs no script and asks for nothing from elsewhere.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    folders = [Path(__file__).parent, *([] if folder is None else [folder])]
+    made = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "count": "{:,}".format,
+        "points": points,
+        "number": number,
+        "across": lambda share: f"{100 * share:.2f}%",
+        "clip": clip,
+    }
+    made.globals |= {"shade": shade, "small": SMALL, "style_rules": style_rules}
+    return made
+
+
+def _printable(value: Any) -> Any:
+    """Make texts printable, and leave what is HTML already as it is."""
+    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

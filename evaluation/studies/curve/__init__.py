@@ -1,0 +1,1 @@
+"""Learning curves: accuracy by training size, with controls, baselines and code length."""

@@ -1,0 +1,202 @@
+"""The page of the study, ``curve.html``: made from the summary alone, the same bytes each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from evaluation.report.templates import environment
+from evaluation.results.types import Estimate
+from evaluation.results.words import interval, last_name, percent, points
+from evaluation.studies.curve.figures import learners_figure, renderings_figure, series_figure
+from evaluation.studies.curve.show import remarks
+from evaluation.studies.curve.types import CurveSummary, ModelCurves, Restarts
+from evaluation.studies.curve.words import (
+    LEARNERS,
+    model_name,
+    rendering_name,
+    sentences,
+    untrained,
+)
+from kbprobe.errors import require
+
+
+def render(summary: CurveSummary) -> str:
+    """Return the page.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    require("matplotlib", "eval", "making a page of learning curves")
+    shown = _shown(summary)
+    template = environment(Path(__file__).parent).get_template("curve.html.j2")
+    return template.render(
+        title=_title(shown),
+        models=[_section(one, number) for number, one in enumerate(shown)],
+        restarts=[_restarts(one) for one in summary.restarts],
+        series=[
+            {
+                "one": one,
+                "name": last_name(one.model),
+                "figure": series_figure(one, f"series{number}"),
+            }
+            for number, one in enumerate(summary.series)
+        ],
+    )
+
+
+def _shown(summary: CurveSummary) -> list[ModelCurves]:
+    """Return the models with sections of their own: random ones where there is no other."""
+    trained = [one for one in summary.models if one.random_init is None]
+    return trained or summary.models
+
+
+def _title(models: list[ModelCurves]) -> str:
+    probes = list(dict.fromkeys(one.probe for one in models))
+    names = list(dict.fromkeys(model_name(one) for one in models))
+    what = names[0] if len(names) == 1 else f"{len(names)} models"
+    return f"{what} on {probes[0] if len(probes) == 1 else f'{len(probes)} probes'}"
+
+
+def _section(one: ModelCurves, number: int) -> dict[str, Any]:
+    """Return what the section of a model on a probe shows."""
+    best = max(one.learners, key=lambda learner: learner.own.ws.value)
+    return {
+        "id": f"m{number}",
+        "name": model_name(one),
+        "one": one,
+        "best": best,
+        "floor": one.floor,
+        "untrained": untrained(one),
+        "seen": [
+            (learner.learner, LEARNERS.get(learner.learner), sentences(one, learner))
+            for learner in one.learners
+        ],
+        "remarks": remarks(one),
+        "figure": learners_figure(one, f"m{number}"),
+        "further": [
+            figure
+            for at in range(len(one.learners))
+            if (figure := renderings_figure(one, at, f"m{number}l{at}")) is not None
+        ],
+        "overall": _overall(one),
+        "sizes": _by_size(one),
+        "selectivity": _selectivity(one),
+        "codes": _codes(one),
+    }
+
+
+class Cell(NamedTuple):
+    """A number and, smaller beneath it, its interval."""
+
+    value: str
+    interval: str = ""
+
+
+Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, list[Cell]]]]
+"""The head of a table, and its rows: a name and cells."""
+
+_NONE = Cell("–")
+
+
+def _share(estimate: Estimate) -> Cell:
+    return Cell(percent(estimate.value), interval(estimate))
+
+
+def _overall(one: ModelCurves) -> Table:
+    """Return head and rows of the table of WS, MAX and LangSense."""
+    controls = list(
+        dict.fromkeys(found.config for learner in one.learners for found in learner.lang_sense)
+    )
+    head = ["learner", "WS", "MAX", "at"]
+    for config in controls:
+        name = rendering_name(config)
+        head += [f"LangSense, {name}", f"WS less that of {name}"]
+    rows = []
+    for learner in one.learners:
+        curve, held = learner.own, {found.config: found for found in learner.lang_sense}
+        cells = [_share(curve.ws), _share(curve.maximum.accuracy), Cell(f"{curve.maximum.size:,}")]
+        for config in controls:
+            found = held.get(config)
+            cells += (
+                [_NONE, _NONE]
+                if found is None
+                else [Cell(f"{found.value.value:.1f}"), _points(found.difference)]
+            )
+        rows.append((learner.learner, cells))
+    return tuple(head), rows
+
+
+def _points(estimate: Estimate) -> Cell:
+    return Cell(points(estimate.value), f"{points(estimate.low)} to {points(estimate.high)}")
+
+
+def _by_size(one: ModelCurves) -> Table:
+    """Return head and rows of the table of accuracy by size."""
+    rows = []
+    for learner in one.learners:
+        for curve in learner.curves:
+            at = {point.size: point for point in curve.points}
+            name = learner.learner
+            if len(learner.curves) > 1:
+                name = f"{name}, {rendering_name(curve.rendering)}"
+            cells = [_share(at[size].accuracy) if size in at else _NONE for size in one.sizes]
+            rows.append((name, cells))
+    draws = {
+        point.size: len(point.draws) for learner in one.learners for point in learner.own.points
+    }
+    counted = [f"{size:,} ({draws.get(size, 0)})" for size in one.sizes]
+    return ("rows (draws)", *counted), rows
+
+
+def _selectivity(one: ModelCurves) -> Table | None:
+    rows = [
+        (
+            f"{learner.learner}, {found.size:,} rows",
+            [_points(found.value), _NONE if found.seen is None else Cell(percent(found.seen))],
+        )
+        for learner in one.learners
+        for found in learner.selectivity
+    ]
+    head = ("learner and rows", "selectivity in points", "first argument seen")
+    return (head, rows) if rows else None
+
+
+def _codes(one: ModelCurves) -> Table | None:
+    rows = [
+        (
+            f"{learner.learner}, {rendering_name(curve.rendering)}",
+            [
+                Cell(text)
+                for text in (
+                    f"{code.rows:,}",
+                    f"{code.uniform_bits:,.0f}",
+                    f"{code.bits:,.0f}",
+                    f"{code.compression:.2f}",
+                    f"{code.draws}",
+                )
+            ],
+        )
+        for learner in one.learners
+        for curve in learner.curves
+        if (code := curve.code_length) is not None
+    ]
+    head = ("learner", "rows", "uniform bits", "online bits", "compression", "draws")
+    return (head, rows) if rows else None
+
+
+def _restarts(one: Restarts) -> dict[str, Any]:
+    """Return head and rows of the table of randomly initialised models."""
+    head = ("", "WS", *(f"{point.size:,}" for point in one.points))
+
+    def deviation(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.1f}"
+
+    rows = [
+        ("mean", [Cell(percent(held.mean)) for held in (one.ws, *one.points)]),
+        (
+            "standard deviation, points",
+            [Cell(deviation(held.deviation)) for held in (one.ws, *one.points)],
+        ),
+    ]
+    return {"one": one, "name": last_name(one.model), "table": (head, rows)}

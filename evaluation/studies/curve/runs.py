@@ -1,0 +1,216 @@
+"""The runs that curves are made of: models x renderings x learners x sizes x draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from evaluation.items.sources import open_probe
+from evaluation.learners.base import LearnerEntry
+from evaluation.learners.registry import LEARNERS
+from evaluation.models.capabilities import Capability
+from evaluation.models.checkpoint import NO_MODEL, no_checkpoint, open_checkpoint
+from evaluation.models.handle import IDENTITY
+from evaluation.options import ModelOptions
+from evaluation.runs.spec import RunSpec, plugins
+from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.registry import SCORERS
+from evaluation.studies.base import StudyRequest
+from evaluation.studies.curve.options import CONTROLS, CurveOptions
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import CLOZE
+from kbprobe.options import option_name
+
+if TYPE_CHECKING:
+    from evaluation.items.sources import ProbeSource
+
+ZERO_SHOT = "zero-shot"
+"""The folder of a run without training, beside those of the learners."""
+
+FIXED = (
+    *("config", "scorer", "learner", "train", "train_seed", "labels", "next_size"),
+    *("facts", "random_weights"),
+)
+"""Options of runs that the study sets itself."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """What the study must know of a probe's train split: its rows and their set-ups."""
+
+    rows: int
+    setups: frozenset[str]
+
+
+def expand(request: StudyRequest) -> list[RunSpec]:
+    """Return all runs, those of one model after each other.
+
+    Raises:
+        UsageError: a probe has no train split, or too few rows for any size; an option is unknown.
+    """
+    options: CurveOptions = request.options
+    if options.revisions and "revision" in request.values:
+        raise UsageError("--revision names one revision, --revisions several: give one of the two")
+    splits = [(probe, _open_train(probe, options)) for probe in request.probes]
+    specs: list[RunSpec] = []
+    for model in request.models:
+        for variant in _variants(model, options):
+            able = _capabilities(request, model, variant)
+            for probe, train in splits:
+                learners = options.learners or suitable_learners(able, train.setups)
+                if not learners:
+                    setups, names = " and ".join(sorted(train.setups)), ", ".join(LEARNERS.names())
+                    raise UsageError(
+                        f"no learner suits {model} and rows of the set-up {setups}: name one with "
+                        f"--learners ({names})"
+                    )
+                specs += _of_model(request, probe, model, variant, able, train, learners)
+    _refuse_idle_options(request, specs)
+    return specs
+
+
+def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:
+    """Return the learners that suit a model and the set-ups of a probe's rows.
+
+    Args:
+        able: what the model can do; nothing: there is none, and baselines over word vectors suit.
+        setups: of the rows.
+    """
+    clozes = setups == {CLOZE}
+    if not able:
+        names: tuple[str, ...] = ("mlm_baseline",) if clozes else ("esim",)
+    elif clozes and Capability.MASKED_SCORES in able:
+        names = ("linear", "mlp", "full_mlm")
+    elif Capability.CAUSAL_SCORES in able:
+        names = ("linear",) if clozes else ("frozen",)
+    else:
+        names = ("frozen", "full")
+    return tuple(name for name in names if name in LEARNERS.names())
+
+
+def possible_sizes(sizes: tuple[int, ...], rows: int, probe: str) -> list[int]:
+    """Return the sizes that a train split has the rows for.
+
+    Raises:
+        UsageError: there are none; the message says which there could be.
+    """
+    possible = [size for size in sizes if size <= rows]
+    if not possible:
+        some = sorted({max(1, rows // 4), max(1, rows // 2), rows} - {0})
+        raise UsageError(
+            f"{probe} has {rows:,} rows to train on, fewer than the smallest size "
+            f"({sizes[0]:,}). Name sizes up to {rows:,}, such as --sizes "
+            f"{','.join(map(str, some))}, or build it with more: build-probe NAME --train-rows "
+            f"{sizes[-1]}"
+        )
+    return possible
+
+
+def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
+    name = probe if isinstance(probe, str) else "the data set in memory"
+    try:
+        split = open_probe(probe, split="train")
+    except UsageError as error:
+        raise UsageError(
+            f"{name} has no rows to train on, so that no size is possible: {error} Build it with "
+            f"some: build-probe NAME --train-rows {options.sizes[-1]}; or ask the model without "
+            "training: evaluate-probe PROBE --model MODEL"
+        ) from error
+    rows = len(split.items)
+    possible_sizes(options.sizes, rows, name)
+    return Train(rows, frozenset(item.setup for item in split.items))
+
+
+def _variants(model: str, options: CurveOptions) -> Iterator[dict[str, Any]]:
+    """Yield the options that tell the variants of a model: its revisions, random weights."""
+    if options.revisions:
+        yield from ({"revision": revision} for revision in options.revisions)
+    else:
+        yield {}
+    if model != NO_MODEL:
+        yield from ({"random_weights": seed} for seed in range(options.random_init))
+
+
+def _capabilities(request: StudyRequest, model: str, variant: dict[str, Any]) -> Capability:
+    """Return what a model can do; its weights are not loaded."""
+    if model == NO_MODEL:
+        return no_checkpoint().capabilities
+    given = {**request.values, **variant}
+    own = {name: given[name] for name in ModelOptions.model_fields if name in given}
+    identity = ModelOptions.parse(own, "curve").model_dump(include=IDENTITY)
+    return open_checkpoint(model, **identity).capabilities
+
+
+def _of_model(
+    request: StudyRequest,
+    probe: ProbeSource,
+    model: str,
+    variant: dict[str, Any],
+    able: Capability,
+    train: Train,
+    learners: tuple[str, ...],
+) -> Iterator[RunSpec]:
+    """Yield a model's runs on one probe."""
+    options: CurveOptions = request.options
+    sizes = [size for size in options.sizes if size <= train.rows]
+    renderings: list[dict[str, Any]] = [{}]
+    if options.controls:
+        renderings += [{"config": config} for config in CONTROLS]
+    scorer = _zero_shot_scorer(able, train.setups)
+    if scorer is not None:
+        untrained = _with_options_of(request, scorer)
+        for rendering in renderings:
+            spec = untrained.spec(probe, model, **variant, **rendering, facts=False)
+            yield replace(spec, folder=spec.folder and spec.folder / ZERO_SHOT)
+    if options.random_labels:
+        renderings.append({"labels": "random"})
+    for name in learners:
+        entry = LEARNERS.get(name)
+        trained = _with_options_of(request, entry, entry.scorer)
+        for rendering, size in product(renderings, sizes):
+            for draw in options.draws(size):
+                changes = {**variant, "learner": name, **rendering, "train": size}
+                spec = trained.spec(probe, model, **changes, train_seed=draw, facts=False)
+                yield _with_next(spec, entry, sizes, options)
+
+
+def _with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry) -> StudyRequest:
+    """Leave out the options of all scorers and learners but some."""
+    theirs = {name for entry in plugins() for name in entry.options.model_fields}
+    theirs -= {name for entry in entries for name in entry.options.model_fields}
+    return replace(
+        request, values={name: v for name, v in request.values.items() if name not in theirs}
+    )
+
+
+def _refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
+    """Refuse options of scorers and learners that no run takes."""
+    taken = {name for spec in specs for name in spec.options}
+    for name in request.values:
+        owners = [entry.label for entry in plugins() if name in entry.options.model_fields]
+        if owners and name not in taken:
+            raise UsageError(
+                f"{option_name(name)} is for {' or '.join(dict.fromkeys(owners))}, which none of "
+                "these runs uses: leave it out"
+            )
+
+
+def _with_next(
+    spec: RunSpec, entry: LearnerEntry, sizes: list[int], options: CurveOptions
+) -> RunSpec:
+    """Have a learner measure the code length of the next block, if it can and there is one."""
+    size, draw = spec.run.train, spec.run.train_seed
+    further = [later for later in sizes if later > (size or 0) and draw in options.draws(later)]
+    if not further or "next_size" not in entry.options.model_fields:
+        return spec
+    return spec.vary(next_size=further[0])
+
+
+def _zero_shot_scorer(able: Capability, setups: frozenset[str]) -> ScorerEntry | None:
+    """Return what scores a model as it is; None where it cannot be asked without training."""
+    for entry in SCORERS:
+        if entry.needs and entry.needs in able:
+            return entry if all(map(entry.takes, setups)) else None
+    return None

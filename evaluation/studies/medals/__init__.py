@@ -1,0 +1,1 @@
+"""Medals: which probes a model's learning curves show it to know, in one table."""

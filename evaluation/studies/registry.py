@@ -15,5 +15,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.controls:CONTROLS",
         "evaluation.studies.facts:FACTS",
         "evaluation.studies.curve.study:CURVE",
+        "evaluation.studies.medals.study:MEDALS",
     ],
 )

@@ -1,0 +1,156 @@
+"""Medals: what the rule awards, and the table as text, Markdown and page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+import evaluation
+from evaluation.cli import main
+from evaluation.studies.base import Finished
+from evaluation.studies.medals.rule import award
+from evaluation.studies.medals.types import Medal, Medals
+from kbprobe.errors import UsageError
+from tests.evaluation.sample_curves import curve_runs, summary_of
+from tests.evaluation.test_curve_page import HOSTILE, read
+
+ROWS = 300
+
+
+def runs_of(
+    share: float, control: float | None = None, learner: str = "linear", **options: object
+) -> list[Finished]:
+    shares = {"probe": share, "perturbed": control or 0.0}
+    given: dict[str, object] = {"sizes": (62, 125), "draws": 2, "rows": ROWS, "zero_shot": 0.55}
+    return curve_runs(
+        lambda rendering, *_: shares[rendering],
+        renderings=("probe",) if control is None else ("probe", "perturbed"),
+        learner=learner,
+        **(given | options),  # type: ignore[arg-type]
+    )
+
+
+def medal_of(*runs: list[Finished]) -> Medal:
+    """The medal of one model; the audit's strongest baseline is 58%, halfway is 79%."""
+    return award(summary_of([run for held in runs for run in held]).models[0])
+
+
+def test_success_is_above_the_floor_half_of_the_way_and_above_the_controls() -> None:
+    medal = medal_of(runs_of(0.9, 0.6))
+    assert (medal.award, medal.learner, medal.unchecked) == ("success", "linear", False)
+    assert medal.way == pytest.approx((0.9 - 0.58) / 0.42)
+    assert medal.floor.name == "majority <b>&"
+    assert medal.controls[0].difference.value == pytest.approx(30)
+    assert "exceeds WS on each control" in medal.reason
+    assert medal_of(runs_of(0.9)).unchecked
+
+
+@pytest.mark.parametrize(
+    ("share", "control", "why"),
+    [(0.75, 0.5, "40.5% of the way"), (0.9, 0.9, "is not told from that on perturbed language")],
+)
+def test_what_is_above_the_floor_and_no_more_is_partial(
+    share: float, control: float, why: str
+) -> None:
+    medal = medal_of(runs_of(share, control))
+    assert medal.award == "partial"
+    assert why in medal.reason
+
+
+def test_zero_shot_or_fine_tuning_alone_is_partial() -> None:
+    zero = medal_of(runs_of(0.5, zero_shot=0.9))
+    assert zero.award == "partial"
+    assert zero.reason.startswith("zero-shot accuracy is above")
+    tuned = medal_of(runs_of(0.95, learner="full"))
+    assert (tuned.award, tuned.learner, tuned.way) == ("partial", None, None)
+    assert "no learner was run on the frozen model" in tuned.reason
+    both = medal_of(runs_of(0.5), runs_of(0.95, learner="full", zero_shot=None))
+    assert both.award == "partial"
+    assert "WS of full is above" in both.reason
+
+
+def test_none_is_what_the_floor_reaches() -> None:
+    medal = medal_of(runs_of(0.58))
+    assert medal.award == "none"
+    assert medal.way == pytest.approx(0)
+    below = medal_of(runs_of(0.5))
+    assert below.award == "none"
+    assert below.way is not None
+    assert below.way < 0
+
+
+def test_learners_without_a_model_raise_the_floor(save: Callable[..., Path]) -> None:
+    folder = save("both", runs_of(0.75), runs_of(0.74, learner="mlm_baseline", model="none"))
+    medals: Medals = evaluation.study("medals", folder)
+    assert medals.models == ["bert"], "what needs no model is no column"
+    (medal,) = medals.medals
+    assert (medal.floor.name, medal.award) == ("WS of mlm_baseline", "none")
+    assert award(summary_of(runs_of(0.75)).models[0]).award == "partial"
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Write the curves of some runs into a folder, as the study does."""
+
+    def write(name: str, *runs: list[Finished]) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        summary = summary_of([run for held in runs for run in held])
+        (folder / "curve.json").write_text(summary.model_dump_json())
+        return folder
+
+    return write
+
+
+def test_the_table_is_probes_by_models(save: Callable[..., Path], capsys, tmp_path: Path) -> None:
+    ages = save("ages", runs_of(0.9, 0.5), runs_of(0.5, model="org/gpt"))
+    objects = save("objects", runs_of(0.7, probe="objects"), runs_of(0.5, random_weights=0))
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as done:
+        main(["medals", str(ages), str(objects / "curve.json"), "-o", str(out)])
+    assert not done.value.code
+    shown = capsys.readouterr()
+    assert "success 90.0" in shown.out
+    assert "Success: WS of the best learner" in shown.out
+    assert "medals.html, medals.json, medals.md" in shown.err
+    medals = Medals.model_validate_json((out / "medals.json").read_text())
+    assert (medals.probes, medals.models) == (["ages", "objects"], ["bert", "org/gpt"])
+    assert medals.at("objects", "org/gpt") is None
+    text = (out / "medals.md").read_text()
+    assert "| objects | ◐ partial 70.0 |  |" in text
+    page = (out / "medals.html").read_text()
+    assert read(page).tags["script"] == 0
+    assert "✔ success" in page
+    assert medals.rule[1].split("(")[0] in page
+    with pytest.raises(SystemExit):
+        main(["medals", str(ages), "--json"])
+    assert json.loads(capsys.readouterr().out)["medals"][0]["award"] == "success"
+
+
+def test_names_are_escaped_in_page_and_markdown(save: Callable[..., Path], tmp_path: Path) -> None:
+    folder = save("hostile", runs_of(0.7, model=f"{HOSTILE}|x"))
+    evaluation.study("medals", folder, output=tmp_path / "out")
+    assert read((tmp_path / "out/medals.html").read_text()).tags["script"] == 0
+    table = (tmp_path / "out/medals.md").read_text()
+    assert "<script" not in table
+    assert len({line.count(" | ") for line in table.splitlines()[2:5]} - {0}) == 1
+
+
+def test_what_cannot_be_put_into_a_table_is_refused(
+    save: Callable[..., Path], tmp_path: Path
+) -> None:
+    one, two = save("one", runs_of(0.7)), save("two", runs_of(0.8))
+    with pytest.raises(UsageError, match=r"one and .*two both hold curves of bert on ages"):
+        evaluation.study("medals", [one, two])
+    with pytest.raises(UsageError, match="holds no learning curves"):
+        evaluation.study("medals", tmp_path)
+    with pytest.raises(UsageError, match="at least 1"):
+        evaluation.study("medals", [])
+    random = save("random", runs_of(0.7, random_weights=0))
+    with pytest.raises(UsageError, match="no curves of trained models"):
+        evaluation.study("medals", random)

@@ -1,15 +1,19 @@
-"""Candidates of a gap: what each choice of each row is, and the output vectors they start from."""
+"""Candidates of a gap: what each choice is, its output vector, and heads made of these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import nn
 
+from evaluation.frozen.fitting import HeadPlan
+from evaluation.frozen.heads import CandidateHead
 from evaluation.frozen.readers import answer_prompt, gap_of
+from evaluation.frozen.training import RowTable
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import aside
@@ -22,47 +26,92 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Pieces = tuple[int, ...]
+"""A candidate where it stands: its token ids."""
 
 
-@dataclass
-class Candidates:
-    """The distinct candidates of all rows, by the pieces that a tokenizer makes of them.
+class CandidateHeads(HeadPlan):
+    """Heads of the candidates' own output vectors, and what stands between them and vectors."""
 
-    Attributes:
-        numbers: of each candidate, by its pieces.
-    """
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
 
-    numbers: dict[Pieces, int] = field(default_factory=dict)
-
-    def table(self, pieces: Sequence[Sequence[Pieces]]) -> Ints:
-        """Number the choices of rows, shape [rows, most choices]; -1 where there is none."""
-        width = max(map(len, pieces), default=0)
-        table = np.full((len(pieces), width), -1, dtype=np.int64)
-        for row, choices in enumerate(pieces):
-            for at, choice in enumerate(choices):
-                table[row, at] = self.numbers.setdefault(choice, len(self.numbers))
-        return table
-
-    def output_vectors(self, model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the model's output vectors and biases of all candidates, in float32.
-
-        A candidate of several pieces starts from the mean of its pieces'.
+    @abstractmethod
+    def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        """Return where a head starts from.
 
         Returns:
-            Shapes [candidates, dimensions] and [candidates].
+            A body of its own; output vectors, shape [candidates, dimensions]; and biases.
         """
-        decoder = model.get_output_embeddings()
-        flat = torch.tensor([piece for pieces in self.numbers for piece in pieces])
-        counts = torch.tensor([len(pieces) for pieces in self.numbers])
-        owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
-        with torch.no_grad():
-            rows = decoder.weight[flat.to(decoder.weight.device)].float().cpu()
-            weight = torch.zeros(len(counts), rows.shape[1]).index_add_(0, owner, rows)
-            bias = torch.zeros(len(counts))
-            if decoder.bias is not None:
-                own = decoder.bias[flat.to(decoder.bias.device)].float().cpu()
-                bias.index_add_(0, owner, own)
-        return weight / counts.unsqueeze(1), bias / counts
+
+    def numbered(self, choices: Sequence[Sequence[Hashable]]) -> Ints:
+        """Number the candidates of rows, shape [rows, most choices]; -1 where there is none."""
+        width = max(map(len, choices), default=0)
+        table = np.full((len(choices), width), -1, dtype=np.int64)
+        for row, candidates in enumerate(choices):
+            for at, candidate in enumerate(candidates):
+                table[row, at] = self._numbers.setdefault(candidate, len(self._numbers))
+        return table
+
+    def candidates(self) -> list[Hashable]:
+        """Return the distinct candidates of all rows, in the order of their numbers."""
+        return list(self._numbers)
+
+    def modules(
+        self, fitted: Sequence[RowTable], seeds: Sequence[int]
+    ) -> list[tuple[nn.Module, RowTable]]:
+        """Make heads of the candidates that the rows show; others keep their output vectors."""
+        shown = [_shown(rows) for rows in fitted]
+        most = max(map(len, shown))
+        made: list[tuple[nn.Module, RowTable]] = []
+        for rows, own, seed in zip(fitted, shown, seeds, strict=True):
+            body, all_weights, all_biases = self.start(seed)
+            weight = all_weights.new_zeros(most, all_weights.shape[1])
+            bias = all_biases.new_zeros(most)
+            weight[: len(own)], bias[: len(own)] = all_weights[own], all_biases[own]
+            local = torch.searchsorted(own, rows.candidates.clamp(min=0))
+            local = torch.where(rows.candidates < 0, -1, local)
+            head = CandidateHead(body, weight, bias)
+            made.append((head, RowTable(rows.vectors, local, rows.answers)))
+        return made
+
+    def whole(
+        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
+    ) -> dict[str, torch.Tensor]:
+        """Put the fitted candidates' output vectors among those of all candidates."""
+        own = _shown(rows)
+        _, weight, bias = self.start(seed)
+        weight, bias = weight.clone(), bias.clone()
+        weight[own], bias[own] = parameters["weight"][: len(own)], parameters["bias"][: len(own)]
+        return {**parameters, "weight": weight, "bias": bias}
+
+
+def _shown(rows: RowTable) -> torch.Tensor:
+    shown: torch.Tensor = torch.unique(rows.candidates[rows.candidates >= 0])
+    return shown
+
+
+def output_vectors(
+    model: PreTrainedModel, candidates: Sequence[Pieces]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a model's output vectors and biases of candidates, in float32 on the CPU.
+
+    A candidate of several pieces has the mean of its pieces'.
+
+    Returns:
+        Shapes [candidates, dimensions] and [candidates].
+    """
+    decoder = model.get_output_embeddings()
+    flat = torch.tensor([piece for pieces in candidates for piece in pieces])
+    counts = torch.tensor([len(pieces) for pieces in candidates])
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    with torch.no_grad():
+        rows = decoder.weight[flat.to(decoder.weight.device)].float().cpu()
+        weight = torch.zeros(len(counts), rows.shape[1]).index_add_(0, owner, rows)
+        bias = torch.zeros(len(counts))
+        if decoder.bias is not None:
+            own = decoder.bias[flat.to(decoder.bias.device)].float().cpu()
+            bias.index_add_(0, owner, own)
+    return weight / counts.unsqueeze(1), bias / counts
 
 
 def pieces_of(

@@ -19,9 +19,10 @@ from evaluation.results.scores import Scores
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 
-_BYTES_OF_CHUNK = {"cpu": 1 << 26, "cuda": 1 << 32, "mps": 1 << 30}
-"""Parameters, gradients and moments that are held at once, by type of device. On a CPU more than
-its cache holds is slower; a GPU is faster the more heads it trains at once."""
+_BYTES_OF_CHUNK = {"cpu": 1 << 26}
+_MOST_BYTES = 1 << 32
+"""Parameters, gradients and moments that are held at once. On a CPU more than its cache holds is
+slower; elsewhere training is faster the more heads are trained at once."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class HeadPlan(ABC):
         """Make modules of one shape for some fittings, and their rows as the modules read them."""
 
     @abstractmethod
-    def whole(self, parameters: dict[str, torch.Tensor], rows: RowTable) -> dict[str, torch.Tensor]:
+    def whole(
+        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
+    ) -> dict[str, torch.Tensor]:
         """Return the parameters that score any row, from those fitted on some."""
 
 
@@ -102,7 +105,7 @@ def fit_side_by_side(training: HeadTraining, plan: HeadPlan) -> Iterator[tuple[i
         rate = options.learning_rate or plan.learning_rate
         trained = train_heads(heads, plan.vectors, options, rate)
         for at, one in enumerate(chunk):
-            parameters = plan.whole(trained.of(at), one.fitted)
+            parameters = plan.whole(trained.of(at), one.fitted, one.fitting.seed)
             scored = score_rows(trained.module, parameters, plan.vectors, one.scored.table)
             bits = None
             if len(one.next.answers):
@@ -177,7 +180,7 @@ def _chunks(prepared: Sequence[_Prepared], plan: HeadPlan) -> list[list[_Prepare
         options = one.fitting.options.model_copy(update={"next_size": None})
         shape = (one.fitted.candidates.shape[1], one.fitted.vectors.shape[1], one.fitting.count)
         alike.setdefault((*shape, options.model_dump_json()), []).append(one)
-    budget = _BYTES_OF_CHUNK[plan.vectors.device.type]
+    budget = _BYTES_OF_CHUNK.get(plan.vectors.device.type, _MOST_BYTES)
     chunks = []
     for group in alike.values():
         ((module, _),) = plan.modules([group[0].fitted], [0])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 from torch import nn
 
-from evaluation.frozen.candidates import Candidates, Pieces, pieces_of
+from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
 from evaluation.frozen.fitting import Cost, HeadPlan, Rows
-from evaluation.frozen.heads import CandidateHead, ModelBody, UnitHead
+from evaluation.frozen.heads import ModelBody, UnitHead
 from evaluation.frozen.kinds import Text, VectorKind, VectorReader
 from evaluation.frozen.store import VECTORS, VectorStore
 from evaluation.frozen.training import RowTable
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 _AT_ONCE = 4096
+
+
+def row_table(
+    items: Sequence[Item], vectors: Ints, candidates: Ints, device: torch.device
+) -> RowTable:
+    """Return rows as heads read them; the arrays are those of :class:`RowTable`."""
+    answers = np.array([item.answer for item in items], dtype=np.int64)
+    parts = (torch.from_numpy(part).to(device) for part in (vectors, candidates, answers))
+    return RowTable(*parts)
 
 
 class ModelPlan(HeadPlan):
@@ -83,23 +92,16 @@ class ModelPlan(HeadPlan):
     def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
         raise NotImplementedError
 
-    def _table(self, items: Sequence[Item], places: Ints, candidates: Ints) -> RowTable:
-        answers = np.array([item.answer for item in items], dtype=np.int64)
-        device = self.vectors.device
-        return RowTable(
-            *(torch.from_numpy(part).to(device) for part in (places, candidates, answers))
-        )
 
-
-class CandidatePlan(ModelPlan):
-    """Heads of the candidates' own output vectors, with the layers before them or without."""
+class CandidatePlan(ModelPlan, CandidateHeads):
+    """Heads that start from the model's own output vectors."""
 
     def __init__(
         self,
         training: HeadTraining,
         kind: VectorKind,
         learning_rate: float,
-        body: Any = None,
+        body: Callable[[PreTrainedModel], nn.Module] | None = None,
         trained: bool = False,
     ) -> None:
         """Say what stands between vectors and output vectors.
@@ -111,17 +113,16 @@ class CandidatePlan(ModelPlan):
             body: makes the layers between of the model; None: nothing stands between.
             trained: whether these layers are trained as well.
         """
-        super().__init__(training, kind, learning_rate)
+        ModelPlan.__init__(self, training, kind, learning_rate)
+        CandidateHeads.__init__(self)
         self._make_body, self._trained = body, trained
         self._body: nn.Module = nn.Identity()
-        self._candidates = Candidates()
         self._pieces: dict[int, list[list[Pieces]]] = {}
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the rows with a candidate that the tokenizer does not know, and why."""
         _, tokenizer = self._load()
-        capabilities = self._kind.needs
-        self._pieces[id(items)], reasons = pieces_of(items, tokenizer, capabilities)
+        self._pieces[id(items)], reasons = pieces_of(items, tokenizer, self._kind.needs)
         return reasons
 
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
@@ -130,9 +131,15 @@ class CandidatePlan(ModelPlan):
         if self._make_body is not None:
             self._body = self._make_body(model)
         rows = super().read(splits)
-        weight, bias = self._candidates.output_vectors(model)
-        self._weight, self._bias = weight.to(self.vectors.device), bias.to(self.vectors.device)
+        weight, bias = output_vectors(model, cast(list[Pieces], self.candidates()))
+        device = self.vectors.device
+        self._output_vectors = weight.to(device), bias.to(device)
         return rows
+
+    def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        """Return the model's own weights; see :meth:`CandidateHeads.start`."""
+        body = copy.deepcopy(self._body) if self._trained else nn.Identity()
+        return body, *self._output_vectors
 
     def _ready(self, vectors: torch.Tensor) -> torch.Tensor:
         if self._trained:
@@ -145,37 +152,8 @@ class CandidatePlan(ModelPlan):
         pieces = self._pieces[id(items)]
         counts = [len(choice) for row in pieces for choice in row]
         several = sum(any(len(choice) > 1 for choice in row) for row in pieces)
-        table = self._table(items, places, self._candidates.table(pieces))
+        table = row_table(items, places, self.numbered(pieces), self.vectors.device)
         return Rows(table, np.array(counts, dtype=np.int64), {"several_pieces": several})
-
-    def modules(
-        self, fitted: Sequence[RowTable], seeds: Sequence[int]
-    ) -> list[tuple[nn.Module, RowTable]]:
-        """Make heads of the candidates that the rows show; others keep their output vectors."""
-        shown = [self._shown(rows) for rows in fitted]
-        most = max(map(len, shown))
-        made: list[tuple[nn.Module, RowTable]] = []
-        for rows, own in zip(fitted, shown, strict=True):
-            weight = self._weight.new_zeros(most, self._weight.shape[1])
-            bias = self._bias.new_zeros(most)
-            weight[: len(own)], bias[: len(own)] = self._weight[own], self._bias[own]
-            local = torch.searchsorted(own, rows.candidates.clamp(min=0))
-            local = torch.where(rows.candidates < 0, -1, local)
-            body = copy.deepcopy(self._body) if self._trained else nn.Identity()
-            module = CandidateHead(body, weight, bias)
-            made.append((module, RowTable(rows.vectors, local, rows.answers)))
-        return made
-
-    def whole(self, parameters: dict[str, torch.Tensor], rows: RowTable) -> dict[str, torch.Tensor]:
-        """Put the fitted candidates' output vectors among those of all candidates."""
-        own = self._shown(rows)
-        weight, bias = self._weight.clone(), self._bias.clone()
-        weight[own], bias[own] = parameters["weight"][: len(own)], parameters["bias"][: len(own)]
-        return {**parameters, "weight": weight, "bias": bias}
-
-    def _shown(self, rows: RowTable) -> torch.Tensor:
-        shown: torch.Tensor = torch.unique(rows.candidates[rows.candidates >= 0])
-        return shown
 
 
 class UnitPlan(ModelPlan):
@@ -191,7 +169,7 @@ class UnitPlan(ModelPlan):
         places = np.pad(places, ((0, 0), (0, width - places.shape[1])))
         candidates = np.where(np.arange(width) < counts[:, None], 0, -1)
         ones = np.ones(int(counts.sum()), dtype=np.int64)
-        return Rows(self._table(items, places, candidates), ones, {})
+        return Rows(row_table(items, places, candidates, self.vectors.device), ones, {})
 
     def modules(
         self, fitted: Sequence[RowTable], seeds: Sequence[int]
@@ -203,7 +181,9 @@ class UnitPlan(ModelPlan):
             for rows, seed in zip(fitted, seeds, strict=True)
         ]
 
-    def whole(self, parameters: dict[str, torch.Tensor], rows: RowTable) -> dict[str, torch.Tensor]:
+    def whole(
+        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
+    ) -> dict[str, torch.Tensor]:
         """Return the parameters: they score any row."""
         return parameters
 

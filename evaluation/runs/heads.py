@@ -48,8 +48,7 @@ def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Pro
             continue
         fittings = [run.head_fitting for run, _ in together]
         training = HeadTraining(together[0][0].model, fittings, folder, workers, progress)
-        for number, scores in learner.fit(training):
-            run, cache = together[number]
-            if workers.leads:
+        with workers.together():
+            for number, scores in learner.fit(training):
+                run, cache = together[number]
                 cache.write(scores, choice_starts(run.rows.items))
-        workers.wait()

@@ -159,7 +159,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
     expected[encoded.slot_choice] = scorer.score(encoded, np.arange(len(encoded.lengths)))
     np.testing.assert_allclose(found.numpy().ravel(), expected, atol=2e-4)
     # Parameters of the whole, with none of them trained, are those that the model has.
-    whole = plan.whole(parameters, read.table)
+    whole = plan.whole(parameters, read.table, 0)
     again = score_rows(module, whole, plan.vectors, read.table)
     torch.testing.assert_close(again, found)
 

@@ -30,8 +30,8 @@ class ModelOptions(Options):
     random_weights: int | None = Field(
         None,
         ge=0,
-        description="Draw all weights at random with this seed, in place of the checkpoint's: what "
-        "the architecture can do without pre-training.",
+        description="Weights drawn anew with this seed, as the architecture's configuration says, "
+        "instead of the checkpoint's own: what it can do without pre-training.",
     )
     model_args: dict[str, Any] = Field(
         {}, description="Further arguments of from_pretrained, as key=value,key=value."

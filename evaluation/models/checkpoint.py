@@ -7,8 +7,10 @@ its weights: that is enough to look its scores up in the cache.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +43,8 @@ class Checkpoint:
         head: the head that its architecture names; :data:`ENCODER` where it names none that is
             known here.
         architecture: the class that wrote the weights, such as ``RobertaForMaskedLM``.
-        weights_sha256: hash of weights and configuration.
+        weights_sha256: hash of weights and configuration; of random weights, of all that they
+            depend on.
         loading: further arguments of ``from_pretrained``.
         random_weights: the seed that all weights are drawn with; None: they are those stored.
     """
@@ -78,12 +81,18 @@ def open_checkpoint(
     The arguments are those of :class:`evaluation.options.ModelOptions`.
 
     Raises:
-        UsageError: there is no such checkpoint.
+        UsageError: there is no such checkpoint, or its file says too little to draw weights anew.
         KbprobeError: its files cannot be read or fetched.
     """
     loading: dict[str, Any] = {**(model_args or {}), "trust_remote_code": trust_remote_code}
     folder, commit = find_checkpoint(model, revision, loading)
     if model.endswith(".gguf"):
+        if random_weights is not None:
+            raise UsageError(
+                f"--random-weights draws weights as a config.json describes them, and {model} is "
+                "a GGUF file. Name the folder or Hub id that it was made from, or leave the "
+                "option out."
+            )
         loading["gguf_file"] = Path(model).name
     config = _config(model, folder, loading)
     architecture, head = _architecture(config, loading)
@@ -92,7 +101,7 @@ def open_checkpoint(
         capabilities &= ~Capability.TRAINABLE
     if getattr(config, "is_encoder_decoder", False):
         capabilities = Capability.NOTHING
-    weights, tokenizer = weight_files(model, folder, loading), tokenizer_files(folder)
+    tokenizer = tokenizer_files(folder)
     if not tokenizer and "gguf_file" not in loading:
         # transformers would make up an empty one, to which every word is unknown.
         raise KbprobeError(
@@ -101,10 +110,11 @@ def open_checkpoint(
         )
     # Code that comes along decides about scores as much as weights do.
     code = sorted(folder.rglob("*.py")) if trust_remote_code else []
-    weights_sha256 = digest_of_files([*weights, *folder.glob("config.json"), *code])
-    if random_weights is not None:
-        drawn = f"{weights_sha256}, drawn at random with seed {random_weights}"
-        weights_sha256 = hashlib.sha256(drawn.encode()).hexdigest()
+    described = [*folder.glob("config.json"), *code]
+    if random_weights is None:
+        weights_sha256 = digest_of_files([*weight_files(model, folder, loading), *described])
+    else:
+        weights_sha256 = _digest_of_random_weights(digest_of_files(described), random_weights)
     return Checkpoint(
         id=model,
         folder=folder,
@@ -119,6 +129,13 @@ def open_checkpoint(
         loading=loading,
         random_weights=random_weights,
     )
+
+
+def _digest_of_random_weights(described: str, seed: int) -> str:
+    """Hash what random weights depend on: configuration, seed, and the code that draws them."""
+    versions = {name: version(name) for name in ("torch", "transformers")}
+    content = {"described": described, "random_weights": seed, "versions": versions}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -109,12 +110,15 @@ def _load(
     import transformers
     from safetensors import SafetensorError
 
+    auto_class = getattr(transformers, head.auto_class)
     arguments = {"dtype": dtype, **checkpoint.loading}
     if "gguf_file" not in checkpoint.loading:
         arguments["config"] = checkpoint.config
     try:
         with quiet_transformers():
-            model, info = getattr(transformers, head.auto_class).from_pretrained(
+            if checkpoint.random_weights is not None:
+                return _draw_weights(auto_class, checkpoint, checkpoint.random_weights, dtype), []
+            model, info = auto_class.from_pretrained(
                 checkpoint.folder, output_loading_info=True, **arguments
             )
     except TypeError as error:
@@ -128,9 +132,27 @@ def _load(
         raise KbprobeError(
             f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
         ) from error
-    if checkpoint.random_weights is not None:
-        draw_fresh(model, [name for name, _ in model.named_parameters()], checkpoint.random_weights)
     return model, fresh_parameters(info)
+
+
+def _draw_weights(
+    auto_class: Any, checkpoint: Checkpoint, seed: int, dtype: torch.dtype
+) -> PreTrainedModel:
+    """Make a model whose weights are drawn as its architecture's own code draws them.
+
+    On the CPU, in float32 and from the seed alone: the same on every device and, to rounding, in
+    every dtype. torch's global generator is left as it was. No part of it counts as missing: to
+    know nothing is what such a model is for.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        # A copy, since the dtype is noted in it.
+        model: PreTrainedModel = auto_class.from_config(
+            copy.deepcopy(checkpoint.config), dtype=torch.float32, **checkpoint.loading
+        )
+    return model.to(dtype)  # type: ignore[arg-type,no-any-return]
 
 
 @contextmanager

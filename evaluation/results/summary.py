@@ -92,6 +92,8 @@ def cautions(result: Results) -> list[str]:
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()
     ]
+    if (seed := result.model.random_weights) is not None:
+        lines.append(f"weights drawn at random (seed {seed}) instead of the checkpoint's own")
     others = {
         name: e for name, e in metrics.accuracies.items() if e.value != metrics.accuracy.value
     }

@@ -24,8 +24,8 @@ PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
-SCHEMA_VERSION = "1.1"
-_READ = ("1.0", SCHEMA_VERSION)
+SCHEMA_VERSION = "1.2"
+_READ = ("1.0", "1.1", SCHEMA_VERSION)
 _AGAIN = "Evaluate again with --overwrite."
 
 Normalization = Literal["sum", "char", "byte", "token"]
@@ -177,6 +177,11 @@ class ModelInfo(Model):
     tokenizer_sha256: str = Field(description="Hash of the tokenizer's files.")
     dtype: str = Field(description="Type that the weights were run in.")
     device: str = Field(description="Type of device that it ran on.")
+    random_weights: int | None = Field(
+        None,
+        description="Seed that its weights were drawn with, instead of the checkpoint's own; null "
+        "where they were not.",
+    )
     finetuning: dict[str, Any] | None = Field(
         description="How it was fine-tuned first; null where it was not."
     )
@@ -316,7 +321,7 @@ def read_results(folder: Path) -> Results:
         if isinstance(version, str) and version not in _READ:
             raise UsageError(
                 f"{path} has schema version {version}, and this kbprobe reads "
-                f"{' and '.join(_READ)}: evaluate again, or read it with the kbprobe that wrote it"
+                f"{', '.join(_READ)}: evaluate again, or read it with the kbprobe that wrote it"
             )
         return Results.model_validate(held)
     except (FileNotFoundError, NotADirectoryError):

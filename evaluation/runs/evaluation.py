@@ -157,6 +157,7 @@ def _results(
             tokenizer_sha256=checkpoint.tokenizer_sha256,
             dtype=model.dtype_name,
             device=model.device.type,
+            random_weights=checkpoint.random_weights,
             finetuning=learnt or None,
         ),
         scoring=Scoring(

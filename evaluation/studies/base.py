@@ -156,7 +156,12 @@ class StudyRequest:
             if config := changes.get("config"):
                 name = f"{name}-{config}"
             varied = {key: value for key, value in changes.items() if key != "config"}
-            rest = [f"{k}-{v}" for k, v in varied.items() if not isinstance(v, bool)]
+            rest = [
+                # Revisions may have slashes: a branch of pull requests, a stage of training.
+                f"{k}-{v}".replace("/", "--").replace("\\", "--")
+                for k, v in varied.items()
+                if not isinstance(v, bool)
+            ]
             folder = self.output.joinpath(name, folder_name(model), *rest)
         return RunSpec.parse(probe, model, {**self.values, **changes}, folder)
 

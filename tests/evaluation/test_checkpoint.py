@@ -107,7 +107,7 @@ def test_the_scorer_can_be_overridden_and_a_missing_head_is_still_refused(bert, 
         load_model(found, CPU, torch.float32, MULTIPLE_CHOICE)
     with pytest.raises(UsageError, match=r"makes a multiple_choice model.*--scorer masked_lm"):
         choose_learner(found, None, "masked_lm")
-    assert choose_learner(found, None, None).scorer == "multiple_choice"
+    assert choose_learner(found, None, None).scorer.name == "multiple_choice"
     with pytest.raises(UsageError, match=r"no scorer 'masked_llm'. Did you mean 'masked_lm'"):
         choose_scorer(found, "masked_llm")
 

@@ -126,7 +126,7 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
 def test_results_of_another_schema(tmp_path: Path, results: Results) -> None:
     held = json.loads(results.model_dump_json()) | {"schema_version": "9.1", "more": 1}
     (tmp_path / RESULTS).write_text(json.dumps(held))
-    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0 and 1\.1"):
+    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0, 1\.1, 1\.2"):
         read_results(tmp_path)
 
 

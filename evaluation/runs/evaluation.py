@@ -6,10 +6,10 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.progress import Progress, silent
@@ -180,6 +180,6 @@ def _results(
         versions={
             "kbprobe": kbprobe_version(),
             "python": platform.python_version(),
-            **{name: version(name) for name in _VERSIONS},
+            **{name: installed_version(name) for name in _VERSIONS},
         },
     )

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import version
 from typing import Any
 
-from evaluation.content import content_hash
+from evaluation.content import content_hash, installed_version
 from evaluation.items.control_task import control_keys
 from evaluation.items.types import LABELLED_SETUPS, Item, ProbeSplit, fingerprint
 from evaluation.learners.base import (
@@ -164,7 +163,7 @@ class Run:
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
             "seed": self._seed_of_content,
-            "versions": {name: version(name) for name in ("torch", "transformers")},
+            "versions": {name: installed_version(name) for name in ("torch", "transformers")},
         }
 
     @property

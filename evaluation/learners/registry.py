@@ -16,6 +16,7 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.frozen.learners:LINEAR",
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",
+        "evaluation.learners.esim:ESIM",
     ],
 )
 """All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""

@@ -46,6 +46,7 @@ NOTES: dict[str, str] = {
     "halved_batches": "batches halved because memory ran out",
     "several_pieces": "rows with a candidate of several pieces, which starts from their mean",
     "train_set_aside": "rows of train that were not fitted on, for such a reason",
+    "unknown_words": "different words without a vector of their own",
     "train_overlap": "rows of clusters that are in train as well",
 }
 """What a scorer may report, by its name in the results."""

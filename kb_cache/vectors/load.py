@@ -47,7 +47,9 @@ def _default() -> str:
     if usual in known or len(known) == 1:
         return usual if usual in known else known[0]
     if known:
-        raise UsageError(f"there are several word vectors: {', '.join(known)}. Say which, by name.")
+        raise UsageError(
+            f"there are several word vectors: {', '.join(known)}. Name one with --vectors."
+        )
     try:
         installed_package()
     except MissingDependencyError as error:

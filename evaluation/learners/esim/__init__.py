@@ -1,0 +1,61 @@
+"""ESIM over fixed word vectors: the baseline that reads words but has never read anything else.
+
+Chen et al. 2017, "Enhanced LSTM for Natural Language Inference", as Talmor et al. 2020 (oLMpics)
+and Richardson and Sabharwal 2020 use it for questions with choices: one score for each pair of
+question and choice, softmax over the choices of a row.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from pydantic import Field
+
+from evaluation.learners.base import ModelLearner, Training
+from evaluation.learners.options import TrainingOptions
+from evaluation.learners.vectors import VectorsOptions, vectors_content
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
+from kbprobe.errors import KbprobeError
+from kbprobe.format.setups import QUESTION
+
+
+class EsimOptions(TrainingOptions, VectorsOptions):
+    """How ESIM is built and trained."""
+
+    epochs: int = Field(20, ge=1, description="Passes over the rows.")
+    hidden_units: int = Field(100, ge=1, description="Units of an LSTM, in each direction.")
+    dropout: float = Field(0.5, ge=0, lt=1, description="Share of units left out in training.")
+
+
+def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
+    from evaluation.learners.esim.fitting import fitted
+
+    return fitted(training)
+
+
+def _made_by_the_learner(_: ScorerInputs) -> Scorer:
+    raise KbprobeError("ESIM is trained before it scores: name it with --learner esim --train N")
+
+
+SCORER = ScorerEntry(
+    name="esim",
+    label="ESIM",
+    version=1,
+    needs=Capability.NOTHING,
+    make=_made_by_the_learner,
+    setups=(QUESTION,),
+)
+"""What a trained ESIM scores with: the logit of each choice."""
+
+ESIM = ModelLearner(
+    name="esim",
+    label="ESIM",
+    version=1,
+    needs=Capability.NOTHING,
+    scorer=SCORER,
+    fit=_fit,
+    options=EsimOptions,
+    setups=(QUESTION,),
+    content=vectors_content,
+)

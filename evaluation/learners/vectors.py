@@ -1,0 +1,48 @@
+"""Word vectors of learners that read no model: which, and their identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from kb_cache.store import cache_dir
+from kbprobe.options import Options
+
+if TYPE_CHECKING:
+    from kb_cache.vectors.types import WordVectors
+
+
+class VectorsOptions(Options):
+    """Which word vectors a learner reads."""
+
+    vectors: str | None = Field(
+        None,
+        min_length=1,
+        description="Word vectors, by their name in kb-cache list; none: GloVe's of 50 dimensions, "
+        "or the only ones there are.",
+    )
+
+
+def word_vectors(options: VectorsOptions) -> WordVectors:
+    """Load the word vectors that are asked for, once in a process.
+
+    Raises:
+        UsageError: there are none of that name; the message says how to get some.
+    """
+    return _loaded(options.vectors, cache_dir())
+
+
+def vectors_content(options: VectorsOptions) -> Mapping[str, str]:
+    """Return what scores depend on (`LearnerEntry.content`): the vectors' digest."""
+    return {"vectors_digest": word_vectors(options).digest}
+
+
+@lru_cache(maxsize=4)
+def _loaded(name: str | None, _folder: Path) -> WordVectors:
+    from kb_cache.vectors.load import load_vectors
+
+    return load_vectors(name)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import evaluation.results.analyses.facts as facts
+import evaluation.results.analyses.fitting as fitting
 import evaluation.results.analyses.labels as labels
 import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses
@@ -10,8 +11,8 @@ from evaluation.results.analyses import all_analyses
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 MODELS = ["Results", "ProbeInfo", "ModelInfo", "Scoring", "Metrics", "Estimate", "Cell", "Group"]
 MODELS += ["ClusterSize", "Bin", "Timings", "Labels", "LabelScores", "Statistic"]
-MODELS += ["Facts", "Composition", "KnownPart"]
-PAGES = (results, facts, labels)
+MODELS += ["Facts", "Composition", "KnownPart", "Fitting"]
+PAGES = (results, facts, fitting, labels)
 BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}
 
 

@@ -44,8 +44,12 @@ def percent(share: float) -> str:
 
 
 def points(difference: float) -> str:
-    """Spell a difference in percentage points, with its sign: ``−33.1``."""
-    return f"{difference:+.1f}".replace("-", "−")
+    """Spell a difference in percentage points, with its sign: ``−33.1``.
+
+    >>> points(-33.14), points(-0.04)
+    ('−33.1', '+0.0')
+    """
+    return f"{round(difference, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def number(value: float) -> str:

@@ -32,6 +32,9 @@ _CONTROLS: tuple[dict[str, Any], ...] = (
 )
 """Lines of controls, in their order: dashed, in the learner's colour."""
 
+_LEAST_SPAN = 25.0
+"""Points of accuracy that a figure spans at least."""
+
 _LABEL = 30
 """Characters of a baseline's name in a legend."""
 
@@ -151,7 +154,10 @@ def _finish(figure: Figure, axes: Axes, curves: Sequence[Curve], one: ModelCurve
     ]
     shown += [one.chance, *(best.accuracy for best in one.baselines[:1])]
     shown += [] if one.own_zero_shot is None else [one.own_zero_shot.value]
-    axes.set_ylim(max(0.0, 100 * min(shown) - 4), min(102.0, 100 * max(shown) + 4))
+    low, high = 100 * min(shown) - 4, 100 * max(shown) + 4
+    # Noise about chance is not to look like a landscape.
+    missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
+    axes.set_ylim(max(0.0, low - missing), min(102.0, high + missing))
     axes.set_xscale("log")
     axes.set_xticks(one.sizes, [f"{size:,}" for size in one.sizes])
     axes.minorticks_off()

@@ -108,8 +108,8 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
     if learner.selectivity:
         last = learner.selectivity[-1]
         text = (
-            f"After {last.size:,} rows accuracy is {difference(last.value)} above that on random "
-            "labels (selectivity)"
+            f"After {last.size:,} rows accuracy differs by {difference(last.value)} from that on "
+            "random labels (selectivity)"
         )
         if last.seen is not None:
             text += f", where {percent(last.seen)} of the test rows could be told from memory"

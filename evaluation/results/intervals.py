@@ -241,8 +241,13 @@ class Resampled:
     bounds: tuple[float, float] | None = None
 
     def estimate(self, scale: int = 1) -> Estimate:
-        """Return the number with the percentiles of its resamples."""
+        """Return the number with the percentiles of its resamples.
+
+        The largest of several numbers, and what is cut off at 0, are larger in most resamples:
+        the interval is widened to hold the number itself.
+        """
         low, high = (float(end) for end in np.quantile(self.samples, _TAILS))
+        low, high = min(low, self.value), max(high, self.value)
         if self.bounds is not None:
             low, high = min(low, self.bounds[0]), max(high, self.bounds[1])
         return _estimate(self.value, (low, high), self.n, "two-way bootstrap", scale)

@@ -115,3 +115,13 @@ def test_compare_names_the_study_that_pairs_controls(tmp_path):
     folders = [tmp_path / name / "tiny-bert" for name in ("ages", "ages-perturbed")]
     with pytest.raises(UsageError, match="evaluate-probe controls"):
         compare(folders)
+
+
+def test_a_comparison_is_written_where_asked(tmp_path, capsys):
+    run("controls", "ages", "--model", "tiny-bert", "-o", tmp_path)
+    one = tmp_path / "ages" / "tiny-bert"
+    capsys.readouterr()
+    run("compare", one, one, "-o", tmp_path / "compared", "--json")
+    assert json.loads((tmp_path / "compared/compare.json").read_text()) == json.loads(
+        capsys.readouterr().out
+    )

@@ -143,6 +143,7 @@ def test_learners_suit_model_and_rows():
     assert suitable_learners(causal | states, frozenset({"mc_mlm"})) == ("linear",)
     assert suitable_learners(causal | states, frozenset({"mc_qa"})) == ("frozen",)
     assert suitable_learners(masked | states, frozenset({"mc_qa"})) == ("frozen", "full")
+    assert suitable_learners(masked | states, frozenset({"nli"})) == ()
 
 
 def test_the_command_writes_summary_and_page_and_finds_finished_runs(tmp_path, capsys):

@@ -109,6 +109,11 @@ def test_the_interval_holds_the_truth(draws: int, spread: float) -> None:
     assert held / times >= 0.88
 
 
+def test_an_interval_holds_its_number_whatever_resamples_favour() -> None:
+    largest = Resampled(0.5, np.linspace(0.6, 0.7, 100), 10).estimate()
+    assert (largest.low, largest.high > 0.69) == (0.5, True)
+
+
 def test_bounds_of_another_method_are_not_left() -> None:
     samples = np.full(100, 0.5)
     estimate = Resampled(0.5, samples, 10, (0.4, 0.7)).estimate()

@@ -87,7 +87,8 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
         names = ("linear",) if clozes else ("frozen",)
     else:
         names = ("frozen", "full")
-    return tuple(name for name in names if name in LEARNERS.names())
+    known = (LEARNERS.get(name) for name in names if name in LEARNERS.names())
+    return tuple(entry.name for entry in known if all(map(entry.takes, setups)))
 
 
 def possible_sizes(sizes: tuple[int, ...], rows: int, probe: str) -> list[int]:

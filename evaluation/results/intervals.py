@@ -12,7 +12,8 @@ All are at 95%. The methods, each named in the estimate it made:
 - ``combined wilson``: of a difference in those cases, from the intervals of its two sides
   (Newcombe, 1998; Zou & Donner, 2008).
 - ``t over clusters``: of a mean of numbers that are no shares (:func:`mean`).
-- ``two-way bootstrap``: of averages over several trained models (:class:`TwoWayBootstrap`).
+- ``two-way bootstrap``: of averages over several trained models (:class:`TwoWayBootstrap`); with
+  ``basic`` of numbers that noise makes larger (:meth:`Resampled.basic_estimate`).
 
 On simulated rows as alike as a probe's (intra-cluster correlation 0.3) these hold the truth 90 to
 97 times in 100, from 5 clusters to 300; Wilson's over the rows does so 69 to 76 times.
@@ -241,16 +242,28 @@ class Resampled:
     bounds: tuple[float, float] | None = None
 
     def estimate(self, scale: int = 1) -> Estimate:
-        """Return the number with the percentiles of its resamples.
+        """Return the number with the percentiles of its resamples."""
+        low, high = (float(end) for end in np.quantile(self.samples, _TAILS))
+        return self._within((low, high), "two-way bootstrap", scale)
 
-        The largest of several numbers, and what is cut off at 0, are larger in most resamples:
-        the interval is widened to hold the number itself.
+    def basic_estimate(self, most: float, scale: int = 1) -> Estimate:
+        """Return a number that noise alone makes larger, with a basic bootstrap interval.
+
+        Such are the largest of several numbers, and differences cut off at 0. Resamples add
+        noise to noise, so that they are too large by about as much as the number is: the interval
+        reflects their percentiles at the number (Davison & Hinkley, 1997, section 5.2.1), within
+        0 and ``most``. On simulated curves without any effect it holds the truth 98 times in
+        100 or more, and the percentiles 18 to 23 times.
         """
         low, high = (float(end) for end in np.quantile(self.samples, _TAILS))
-        low, high = min(low, self.value), max(high, self.value)
+        reflected = max(0.0, 2 * self.value - high), min(most, 2 * self.value - low)
+        return self._within(reflected, "two-way bootstrap, basic", scale)
+
+    def _within(self, ends: tuple[float, float], method: str, scale: int) -> Estimate:
+        low, high = min(ends[0], self.value), max(ends[1], self.value)
         if self.bounds is not None:
             low, high = min(low, self.bounds[0]), max(high, self.bounds[1])
-        return _estimate(self.value, (low, high), self.n, "two-way bootstrap", scale)
+        return _estimate(self.value, (low, high), self.n, method, scale)
 
     def less(self, other: Resampled) -> Resampled:
         """Return this number less another one of the same resamples."""

@@ -44,6 +44,7 @@ def test_ws_and_max_are_as_published(whole: CurveSummary) -> None:
     assert curve.ws.value == pytest.approx(by_hand)
     assert curve.ws.low < by_hand < curve.ws.high
     assert (curve.maximum.size, curve.maximum.accuracy.value) == (2000, pytest.approx(0.9))
+    assert curve.maximum.accuracy.method == "two-way bootstrap, basic"
     assert one.weighting == "as published"
     assert [point.accuracy.value for point in curve.points] == pytest.approx(
         list(ACCURACY.values())
@@ -259,6 +260,12 @@ def test_sentences_say_what_the_intervals_allow() -> None:
     assert "the control is the easier of the two" in words(0.5, 0.9)
     assert "raise accuracy by" in words(0.9, 0.5)
     assert "Nothing above what needs no model" in words(0.5, 0.5)
+    # The first point is not wholly above the floor of 58%, WS is, and nothing grows.
+    flat = summary_of(curve_runs(lambda *_: 0.615, draws=2, rows=300)).models[0]
+    text = " ".join(sentences(flat, flat.learners[0]))
+    assert "was learnt from them is not shown." in text
+    grown = summary_of(curve_runs(lambda _r, size, _d: 0.5 + size / 9000, draws=2)).models[0]
+    assert "learnt from the probe's own rows" in " ".join(sentences(grown, grown.learners[0]))
 
 
 def test_sizes_are_taken_from_the_runs_whatever_their_order() -> None:

@@ -110,8 +110,27 @@ def test_the_interval_holds_the_truth(draws: int, spread: float) -> None:
 
 
 def test_an_interval_holds_its_number_whatever_resamples_favour() -> None:
-    largest = Resampled(0.5, np.linspace(0.6, 0.7, 100), 10).estimate()
-    assert (largest.low, largest.high > 0.69) == (0.5, True)
+    largest = Resampled(0.5, np.linspace(0.55, 0.7, 101), 10)
+    assert (largest.estimate().low, largest.estimate().high > 0.69) == (0.5, True)
+    basic = largest.basic_estimate(1.0)
+    assert (basic.low, basic.high) == (pytest.approx(1 - 0.69625), 0.5)
+    assert basic.method == "two-way bootstrap, basic"
+    assert Resampled(0.1, np.linspace(0.2, 0.4, 9), 10).basic_estimate(1.0, 100).low == 0.0
+
+
+def test_the_basic_interval_of_differences_cut_off_holds_none() -> None:
+    """Two renderings that are equally hard: what is cut off at 0 is noise alone."""
+    generator, held, times = np.random.default_rng(2), 0, 60
+    for _ in range(times):
+        own = 0.6 + generator.normal(0, 0.08, (150, 1)) + generator.normal(0, 0.02, (1, 12))
+        rows = np.full((150, 12), 2)
+        made = TwoWayBootstrap(generator.binomial(rows, own), rows, seed=0, resamples=200)
+        means = [made.average({i: 3 * k + i for i in range(3)}) for k in range(4)]
+        gaps = [(means[0], means[1]), (means[2], means[3])]
+        value = sum(max(0.0, one.value - two.value) for one, two in gaps) / 2
+        samples = sum(np.maximum(0.0, one.samples - two.samples) for one, two in gaps) / 2
+        held += Resampled(value, np.asarray(samples), 300).basic_estimate(1.0).low == 0.0
+    assert held / times >= 0.9
 
 
 def test_bounds_of_another_method_are_not_left() -> None:

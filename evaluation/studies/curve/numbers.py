@@ -103,7 +103,7 @@ def _curve(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Curve:
         rendering=fit.rendering,
         points=points,
         ws=_ws(runs, fit, weights).estimate(),
-        maximum=Maximum(size=best, accuracy=_maximum(means, best).estimate()),
+        maximum=Maximum(size=best, accuracy=_maximum(means, best).basic_estimate(1.0)),
         code_length=_code_length(runs, fit),
     )
 
@@ -139,7 +139,7 @@ def _lang_sense(
     difference = _ws(runs, own, weights).less(_ws(runs, control, weights))
     return LangSense(
         config=control.rendering,
-        value=published.estimate(100),
+        value=published.basic_estimate(1.0, 100),
         difference=difference.estimate(100),
     )
 

@@ -37,7 +37,8 @@ class Maximum(Model):
 
     size: int = Field(description="The size that it is reached at, the smallest of equals.")
     accuracy: Estimate = Field(
-        description="The mean accuracy there. The best of noisy means is a little too good."
+        description="The mean accuracy there. The best of noisy means is a little too good, which "
+        "the interval makes up for."
     )
 
 
@@ -79,8 +80,8 @@ class LangSense(Model):
     config: str = Field(description="The control's config.")
     value: Estimate = Field(
         description="LangSense as published [O], in points: the weighted mean over sizes of "
-        "max(0, accuracy less control accuracy). It is never negative, so that noise alone makes "
-        "it, and the lower end of its interval, more than 0."
+        "max(0, accuracy less control accuracy). It is never negative, so noise alone makes it "
+        "more than 0, which the interval makes up for."
     )
     difference: Estimate = Field(
         description="WS of the probe less WS of the control, in points: may be negative, so its "

@@ -129,6 +129,9 @@ def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
     trained = one.model != NO_MODEL and one.random_init is None
     if first.after.low > floor and trained:
         return "So few can hardly teach the task: what is above came with pre-training."
-    if learner.own.maximum.accuracy.low > floor:
+    best = next(p for p in learner.own.points if p.size == learner.own.maximum.size)
+    if learner.own.ws.low <= floor and best.accuracy.low <= floor:
+        return "Nothing above what needs no model is shown at any size."
+    if first.further.low > 0:
         return "What is above what needs no model was learnt from the probe's own rows."
-    return "Nothing above what needs no model is shown at any size."
+    return "Whether what is above what needs no model was learnt from them is not shown."

@@ -1,4 +1,4 @@
-"""Learners of heads on a frozen model: linear, mlp and frozen.
+"""Learners of heads on vectors that do not change: linear, mlp, frozen, and MLM-Baseline.
 
 [O], section 3.1: "linear" trains the candidates' output vectors and biases alone, "mlp" the whole
 head of a masked LM. Output vectors are often tied to the input embeddings: here they are copies,
@@ -13,6 +13,7 @@ from pydantic import Field
 
 from evaluation.learners.base import HeadLearner, HeadTraining
 from evaluation.learners.options import TrainingOptions
+from evaluation.learners.vectors import VectorsOptions, vectors_content, word_vectors
 from evaluation.models.capabilities import Capability
 from evaluation.results.scores import Scores
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
@@ -29,6 +30,12 @@ class HeadOptions(TrainingOptions):
         description="Heads: measure the code length of the answers of the rows drawn next, up to "
         "this many rows in all with those of --train.",
     )
+
+
+class BaselineOptions(HeadOptions, VectorsOptions):
+    """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
+
+    weight_decay: float = Field(0.0, ge=0, description="Of matrices; biases and norms have none.")
 
 
 def _made_by_a_learner(_: ScorerInputs) -> Scorer:
@@ -82,6 +89,14 @@ def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     return fit_side_by_side(training, UnitPlan(training, kind, 1e-3))
 
 
+def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.words import WordPlan
+
+    words = word_vectors(training.fittings[0].options)
+    return fit_side_by_side(training, WordPlan(training, words))
+
+
 LINEAR = HeadLearner(
     name="linear",
     label="heads",
@@ -110,4 +125,15 @@ FROZEN = HeadLearner(
     scorer=HEAD,
     fit=_fit_frozen,
     options=HeadOptions,
+)
+MLM_BASELINE = HeadLearner(
+    name="mlm_baseline",
+    label="heads",
+    version=1,
+    needs=Capability.NOTHING,
+    scorer=HEAD,
+    fit=_fit_mlm_baseline,
+    options=BaselineOptions,
+    setups=(CLOZE,),
+    content=vectors_content,
 )

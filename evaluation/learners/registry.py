@@ -16,6 +16,7 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.frozen.learners:LINEAR",
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",
+        "evaluation.frozen.learners:MLM_BASELINE",
         "evaluation.learners.esim:ESIM",
     ],
 )

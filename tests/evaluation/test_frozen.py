@@ -31,6 +31,7 @@ from evaluation.frozen.readers import (
     answer_prompt,
 )
 from evaluation.frozen.training import Head, RowTable, score_rows, train_heads
+from evaluation.frozen.words import WordPlan
 from evaluation.items.control_task import control_keys, random_labels
 from evaluation.items.sources import open_probe
 from evaluation.items.types import Item, choice_starts
@@ -43,10 +44,14 @@ from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.masked.scorer import MaskedScorer
 from evaluation.workers import ALONE
+from kb_cache.fetching import fetch
+from kb_cache.vectors.load import load_vectors
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_causal, tiny_masked
 
 torch.set_num_threads(1)
+
+SAMPLE = Path(__file__).parents[1] / "data" / "glove.sample.50d.txt"
 
 
 def write_jsonl(folder, splits):
@@ -340,6 +345,47 @@ def test_random_labels_are_memorised_where_they_recur_and_nowhere_else(bert, pro
     )
     assert unseen.results.analyses["fitting"]["seen"] == 0.0
     assert 0.4 < unseen.results.metrics.accuracy.value < 0.6
+
+
+# MLM-Baseline: heads on word vectors
+
+
+@pytest.fixture
+def glove(cache):
+    """The sample of GloVe in the test's own cache."""
+    fetch("vectors", source=SAMPLE, name="sample")
+    return load_vectors()
+
+
+def test_the_baseline_reads_the_first_twenty_words_laid_end_to_end(glove, tmp_path):
+    long = "the dog [MASK] than " + "a red house , " * 10
+    rows = (
+        Item("1", "mc_mlm", "The dog [MASK] zyzzyva.", ("older", "larger"), 0),
+        Item("2", "mc_mlm", long, ("older", "larger", "red"), 0),
+    )
+    plan = WordPlan(training("none", [], tmp_path), glove)
+    assert not plan.set_aside(rows)
+    (read,) = plan.read([(rows, np.arange(2))])
+    vectors = plan.vectors.view(2, 20, 50)
+    known = {word: glove.matrix[glove.rows([word])[0]] for word in ("the", "dog", ".", "house")}
+    for at, word in ((0, "the"), (1, "dog"), (4, ".")):
+        np.testing.assert_array_equal(vectors[0, at], known[word])
+    assert not vectors[0, 2].any(), "the mask"
+    assert not vectors[0, 3].any(), "a word without a vector"
+    assert not vectors[0, 5:].any(), "padding"
+    np.testing.assert_array_equal(vectors[1, 6], known["house"])
+    assert vectors[1, 19].any(), "the text goes on, and is not read"
+    assert read.table.candidates.tolist() == [[0, 1, -1], [0, 1, 2]]
+
+
+def test_the_baseline_learns_a_planted_signal_without_a_model(glove, probe):
+    done = evaluation.evaluate(
+        probe, "none", learner="mlm_baseline", train=96, epochs=60, learning_rate=1e-2
+    )
+    assert done.results.metrics.accuracy.value == 1.0
+    assert done.results.model.parameters > 1_000_000
+    assert done.results.scoring.options["weight_decay"] == 0.0
+    assert done.results.scoring.options["vectors_digest"] == glove.digest
 
 
 # Runs: vectors once, scores found again, whatever happens between

@@ -21,7 +21,7 @@ from evaluation.studies.base import StudyRequest
 from evaluation.studies.curve.runs import expand, suitable_learners
 from evaluation.studies.curve.study import CURVE
 from kbprobe.errors import UsageError
-from tests.evaluation import tiny_masked
+from tests.evaluation import tiny_causal, tiny_masked
 
 SENTENCES = {
     "": "A {a} year old person is [MASK] than a {b} year old person.",
@@ -134,6 +134,18 @@ def test_options_go_to_the_runs_that_take_them():
         specs_of(revisions=("a", "b"), revision="c")
     with pytest.raises(UsageError, match="no learner"):
         specs_of(sizes=(5,), learners=("liner",))
+
+
+def test_each_model_gets_those_of_the_named_learners_that_it_can_be_used_with(world):
+    tiny_causal.write("gpt2", world / "tiny-gpt2")
+    options = {"sizes": (5,), "seeds": 1, "models": ("tiny-bert", "tiny-gpt2")}
+    specs = specs_of(learners=("linear", "mlp"), **options)
+    fitted = {(spec.model, spec.run.learner) for spec in specs if spec.run.train}
+    assert fitted == {("tiny-bert", "linear"), ("tiny-bert", "mlp"), ("tiny-gpt2", "linear")}
+    with pytest.raises(UsageError, match="--learners mlp: none of the models"):
+        specs_of(sizes=(5,), learners=("linear", "mlp"), models=("tiny-gpt2",))
+    with pytest.raises(UsageError, match="no learner suits tiny-gpt2"):
+        specs_of(learners=("mlp",), **options)
 
 
 def test_learners_suit_model_and_rows():

@@ -59,7 +59,9 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         for variant in _variants(model, options):
             able = _capabilities(request, model, variant)
             for probe, train in splits:
-                learners = options.learners or suitable_learners(able, train.setups)
+                learners = _usable(request, model, able)
+                if not options.learners or (not learners and model == NO_MODEL):
+                    learners = suitable_learners(able, train.setups)
                 if not learners:
                     setups, names = " and ".join(sorted(train.setups)), ", ".join(LEARNERS.names())
                     raise UsageError(
@@ -67,8 +69,24 @@ def expand(request: StudyRequest) -> list[RunSpec]:
                         f"--learners ({names})"
                     )
                 specs += _of_model(request, probe, model, variant, able, train, learners)
+    fitted = {spec.run.learner for spec in specs}
+    if idle := [name for name in options.learners if name not in fitted]:
+        raise UsageError(
+            f"--learners {idle[0]}: none of the models ({', '.join(request.models)}) can be used "
+            "with it. Leave it out, or name another model with --model."
+        )
     _refuse_idle_options(request, specs)
     return specs
+
+
+def _usable(request: StudyRequest, model: str, able: Capability) -> tuple[str, ...]:
+    """Return those of the learners asked for that a model can be used with.
+
+    Those that need no model are run with ``--model none`` alone, where that is given.
+    """
+    entries = [LEARNERS.get(name) for name in request.options.learners]
+    lone = model == NO_MODEL or NO_MODEL not in request.models
+    return tuple(e.name for e in entries if e.needs in able and (e.needs or lone))
 
 
 def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class EsimOptions(TrainingOptions, VectorsOptions):
     """How ESIM is built and trained."""
 
     epochs: int = Field(20, ge=1, description="Passes over the rows.")
-    hidden_units: int = Field(100, ge=1, description="Units of an LSTM, in each direction.")
+    hidden_units: int = Field(50, ge=1, description="Units of an LSTM, in each direction.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Share of units left out in training.")
 
 

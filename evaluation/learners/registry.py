@@ -13,6 +13,7 @@ LEARNERS = Registry[LearnerEntry](
     LearnerEntry,
     [
         "evaluation.learners.finetune:FULL",
+        "evaluation.learners.finetune:FULL_MLM",
         "evaluation.frozen.learners:LINEAR",
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",

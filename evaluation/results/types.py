@@ -44,7 +44,7 @@ NOTES: dict[str, str] = {
     "unpacked": "questions read again for each choice, as the model needs it",
     "plain_forward": "sequences run the plain way, as the model needs it",
     "halved_batches": "batches halved because memory ran out",
-    "several_pieces": "rows with a candidate of several pieces, which starts from their mean",
+    "several_pieces": "rows with a candidate of several pieces, which counts as their mean",
     "train_set_aside": "rows of train that were not fitted on, for such a reason",
     "unknown_words": "different words without a vector of their own",
     "train_overlap": "rows of clusters that are in train as well",

@@ -198,7 +198,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     _refuse_idle_options(spec, scorer, learner)
     rows = reader.rows(spec.probe, options)
     for setup in sorted({item.setup for item in rows.items}):
-        for entry in (scorer, learner):
+        for entry in (learner, scorer):
             if entry is not None and not entry.takes(setup):
                 raise UsageError(_other_setup(rows, setup, spec, entry))
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))

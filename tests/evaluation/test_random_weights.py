@@ -11,6 +11,7 @@ import pytest
 import torch
 import transformers
 
+from evaluation.items.types import Item
 from evaluation.models.capabilities import ENCODER, MASKED_LM, MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.handle import ModelHandle
@@ -23,19 +24,17 @@ from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Study, StudyRequest
 from kbprobe.errors import UsageError
-from tests.evaluation import tiny_masked
+from tests.evaluation import jsonl_probe, tiny_masked
 
 CPU = torch.device("cpu")
 ROWS = [
-    {
-        "id": f"row-{number}",
-        "setup": "mc_mlm",
-        "question": f"A {word} is a kind of [MASK].",
-        "choices": {"text": ["animal", "vehicle", "house"], "label": ["A", "B", "C"]},
-        "answer": number % 3,
-        "answerKey": "ABC"[number % 3],
-        "cluster": word,
-    }
+    Item(
+        f"row-{number}",
+        "mc_mlm",
+        f"A {word} is a kind of [MASK].",
+        ("animal", "vehicle", "house"),
+        number % 3,
+    )
     for number, word in enumerate(("dog", "cat", "mouse", "robin", "penguin", "car"))
 ]
 
@@ -52,10 +51,7 @@ def bert(folder):
 
 @pytest.fixture(scope="module")
 def probe(folder):
-    (folder / "probe").mkdir()
-    text = "".join(json.dumps(row) + "\n" for row in ROWS)
-    (folder / "probe" / "test.jsonl").write_text(text)
-    return str(folder / "probe")
+    return jsonl_probe.write(folder / "probe", {"test": ROWS})
 
 
 @pytest.fixture(autouse=True)

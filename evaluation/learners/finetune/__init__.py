@@ -1,4 +1,8 @@
-"""Fine-tuning of the whole network for multiple choice."""
+"""Fine-tuning of whole networks: for multiple choice, and masked LMs over candidates.
+
+[O], section 3.1, trains masked LMs whole on the cross-entropy of the candidates at the mask
+(``full_mlm``), and multiple-choice networks on that of the choices (``full``).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from evaluation.learners.base import ModelLearner, Training
 from evaluation.learners.options import TrainingOptions
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer
+from evaluation.scorers.masked import CANDIDATES as MASKED_CANDIDATES
 from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
+from kbprobe.format.setups import CLOZE
 
 RECORD = "finetuning.json"
 """The file in a kept checkpoint that says how it was trained."""
@@ -31,8 +37,16 @@ class FinetuneOptions(TrainingOptions):
 
 def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.kept import finetuned
+    from evaluation.learners.finetune.networks import CHOICES
 
-    return finetuned(training)
+    return finetuned(training, CHOICES)
+
+
+def _fit_masked(training: Training) -> AbstractContextManager[ReadyScorer]:
+    from evaluation.learners.finetune.kept import finetuned
+    from evaluation.learners.finetune.networks import CANDIDATES
+
+    return finetuned(training, CANDIDATES)
 
 
 def _not_kept_yet(options: FinetuneOptions) -> bool:
@@ -49,4 +63,15 @@ FULL = ModelLearner(
     fit=_fit,
     options=FinetuneOptions,
     wanted=_not_kept_yet,
+)
+FULL_MLM = ModelLearner(
+    name="full_mlm",
+    label="fine-tuning",
+    version=1,
+    needs=Capability.MASKED_SCORES | Capability.TRAINABLE,
+    scorer=MASKED_CANDIDATES,
+    fit=_fit_masked,
+    options=FinetuneOptions,
+    wanted=_not_kept_yet,
+    setups=(CLOZE,),
 )

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training
 from evaluation.learners.finetune import RECORD
+from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import finetune
-from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.models.checkpoint import open_checkpoint
-from evaluation.models.loading import load_for_training, load_model, load_tokenizer
+from evaluation.models.loading import (
+    load_for_training,
+    load_model,
+    load_tokenizer,
+    refuse_fresh_head,
+)
 from evaluation.scorers.base import ReadyScorer
-from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import remove_tree, replacing_folder
@@ -28,18 +32,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def finetuned(training: Training) -> Iterator[ReadyScorer]:
+def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
     """Fine-tune a checkpoint, or find it where an interrupted run left it, and load it.
 
     One process trains; all load what it wrote. When the block ends well, and the checkpoint was
     not to be kept, it is removed: its scores are in the cache.
 
     Raises:
-        UsageError: the checkpoint's encoder is not there, or the folder holds something else.
+        UsageError: the checkpoint's encoder is not there, or a head that is not trained from the
+            start; or the folder holds something else.
         KbprobeError: training failed, or the result cannot be written.
     """
     model, kept = training.model, training.options.keep_checkpoint
     identity: dict[str, Any] = {
+        "learner": network.learner,
         "base": {
             "weights_sha256": model.checkpoint.weights_sha256,
             "tokenizer_sha256": model.checkpoint.tokenizer_sha256,
@@ -52,13 +58,13 @@ def finetuned(training: Training) -> Iterator[ReadyScorer]:
     folder = Path(kept) if kept else cache_dir() / "finetuned" / name
     began = time.perf_counter()
     if training.workers.leads and not _holds(folder, identity):
-        _train(training, folder, identity["base"])
+        _train(training, network, folder, identity["base"])
     training.workers.wait()
     written = open_checkpoint(str(folder))
-    trained = load_model(written, model.device, model.dtype, head=MULTIPLE_CHOICE)
+    trained = load_model(written, model.device, model.dtype, network.head)
     tokenizer = load_tokenizer(written)
     model.training_seconds += time.perf_counter() - began
-    yield ReadyScorer(MultipleChoiceScorer(trained, tokenizer), trained.num_parameters())
+    yield ReadyScorer(network.scorer(trained, tokenizer), trained.num_parameters())
     if training.workers.leads and not kept:
         remove_tree(folder)
 
@@ -72,9 +78,10 @@ def keep(
 ) -> None:
     """Write the fine-tuned checkpoint, whole or not at all.
 
-    The folder loads through ``AutoModelForMultipleChoice`` and ``AutoTokenizer`` and gives the
-    same scores, to rounding: weights mapped from a file lie otherwise in memory, which decides
-    the order of some sums. :data:`RECORD` in it tells how it was made.
+    The folder loads through the head's class (``AutoModelForMultipleChoice``,
+    ``AutoModelForMaskedLM``) and ``AutoTokenizer`` and gives the same scores, to rounding: weights
+    mapped from a file lie otherwise in memory, which decides the order of some sums.
+    :data:`RECORD` in it tells how it was made.
 
     Args:
         model: after :func:`~evaluation.learners.finetune.training.finetune`.
@@ -104,14 +111,25 @@ def keep(
         ) from error
 
 
-def _train(training: Training, folder: Path, base: Mapping[str, Any]) -> None:
-    checkpoint, items, options = training.model.checkpoint, training.items, training.options
-    model, fresh = load_for_training(checkpoint, training.model.device, MULTIPLE_CHOICE)
+def _train(training: Training, network: Network, folder: Path, base: Mapping[str, Any]) -> None:
+    checkpoint = training.model.checkpoint
+    model, fresh = load_for_training(checkpoint, training.model.device, network.head)
+    if not network.fresh_head:
+        refuse_fresh_head(checkpoint.id, fresh, network.head)
     tokenizer = load_tokenizer(checkpoint)
     report = finetune(
-        model, tokenizer, items, options, training.seed, training.progress, fresh=fresh
+        model,
+        tokenizer,
+        training.items,
+        training.options,
+        training.seed,
+        training.progress,
+        network=network,
+        fresh=fresh,
     )
-    named = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
+    named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
+    if checkpoint.random_weights is not None:
+        named["random_weights"] = checkpoint.random_weights
     keep(model, tokenizer, folder, report, named)
 
 

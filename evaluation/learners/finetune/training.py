@@ -1,4 +1,4 @@
-"""Fine-tuning a multiple-choice model on a probe's train split: the whole network and its head.
+"""Fine-tuning on a probe's train split: a multiple-choice network or a masked LM, head and all.
 
 Sources: [O] Talmor et al. 2020 (oLMpics), [W] Richardson and Sabharwal 2020 (WordNetQA and
 DictionaryQA).
@@ -17,14 +17,14 @@ import transformers
 
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
+from evaluation.learners.finetune.networks import CHOICES, Network, TrainedScorer
 from evaluation.learners.options import TrainingOptions, slanted_triangle
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
 from evaluation.scorers.base import Encoded
 from evaluation.scorers.batching import free_memory, out_of_memory
-from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, ragged_ranges
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -40,6 +40,7 @@ def finetune(
     seed: int,
     progress: Progress = silent,
     *,
+    network: Network = CHOICES,
     fresh: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Train the whole network and its head by cross-entropy over the choices of each row.
@@ -50,13 +51,14 @@ def finetune(
     added up: the same step, but for the units that dropout happens to draw.
 
     Args:
-        model: an ``AutoModelForMultipleChoice`` on its device; changed in place, left in
-            evaluation mode and in float32 (on a GPU the forward pass runs in bfloat16).
+        model: loaded with the network's head, on its device; changed in place, left in evaluation
+            mode and in float32 (on a GPU the forward pass runs in bfloat16).
         tokenizer: the checkpoint's fast tokenizer.
         items: the rows to train on.
         options: how to train.
         seed: decides the rows' order, a fresh head and dropout.
         progress: told of each step.
+        network: what the model is.
         fresh: parameters that the checkpoint did not hold; drawn again from the seed.
 
     Returns:
@@ -65,25 +67,30 @@ def finetune(
         step has if memory ran out), ``notes``, ``seconds``, and versions of libraries.
 
     Raises:
-        UsageError: an item cannot be encoded.
+        UsageError: an item cannot be encoded, or none can be scored.
         KbprobeError: the loss is no number any more, or one row does not fit into memory.
     """
     began = time.perf_counter()
     model.float()
     draw_fresh(model, fresh, seed)
-    scorer = MultipleChoiceScorer(model, tokenizer)
-    encoded = scorer.encode(items)
+    scorer = network.scorer(model, tokenizer)
+    kept, encoded = _scorable(scorer, items)
+    notes = dict(encoded.notes)
+    if len(kept) < len(items):
+        notes["train_set_aside"] = len(items) - len(kept)
     model.train()
     try:
         # torch's global generators are left as they were.
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
-            training = ChoiceTraining(scorer, encoded, items, options, seed, LEARNING_RATE)
+            pairs = network.pairs(encoded)
+            training = ChoiceTraining(scorer, pairs, kept, options, seed, LEARNING_RATE)
             losses = training.run(progress)
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
     return {
+        "learner": network.learner,
         "options": options.model_dump(mode="json"),
         "seed": seed,
         "losses": losses,
@@ -92,10 +99,25 @@ def finetune(
         "train_fingerprint": fingerprint(items),
         "rows_at_once": training.rows_at_once,
         "fresh": list(fresh),
-        "notes": dict(encoded.notes),
+        "notes": notes,
         "seconds": round(time.perf_counter() - began, 3),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
     }
+
+
+def _scorable(scorer: TrainedScorer, items: Sequence[Item]) -> tuple[Sequence[Item], Encoded]:
+    """Encode the items that can be scored, and return both."""
+    encoded = scorer.encode(items)
+    if not encoded.set_aside:
+        return items, encoded
+    kept = [item for number, item in enumerate(items) if number not in encoded.set_aside]
+    if not kept:
+        reason = next(iter(encoded.set_aside.values()))
+        raise UsageError(
+            f"none of the {len(items):,} rows to train on can be scored, the first for {reason}. "
+            "Build the probe with candidates that the model knows."
+        )
+    return kept, scorer.encode(kept)
 
 
 class TrainableScorer(Protocol):

@@ -1,4 +1,4 @@
-"""The masked-LM scorer: its options, and what it needs."""
+"""The scorers of masked LMs: their options, and what they need."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def _make(inputs: ScorerInputs) -> Scorer:
     return MaskedScorer(inputs.model, inputs.tokenizer, **inputs.options.model_dump())
 
 
+def _make_candidates(inputs: ScorerInputs) -> Scorer:
+    from evaluation.scorers.masked.candidates import CandidateScorer
+
+    return CandidateScorer(inputs.model, inputs.tokenizer)
+
+
 MASKED_LM = ScorerEntry(
     name="masked_lm",
     label="masked LM",
@@ -43,3 +49,12 @@ MASKED_LM = ScorerEntry(
     wording=CLOZE,
     normalization=lambda _options: "sum",
 )
+CANDIDATES = ScorerEntry(
+    name="candidates",
+    label="masked LM trained on candidates",
+    version=1,
+    needs=Capability.MASKED_SCORES,
+    make=_make_candidates,
+    setups=(CLOZE,),
+)
+"""Not registered: it suits what a learner has trained with the same scores."""

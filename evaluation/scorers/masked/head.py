@@ -90,7 +90,8 @@ class MaskHead:
             # In float32, since bf16 logits of candidates that are alike would often be equal.
             bias = None if decoder.bias is None else decoder.bias[rows].float()
             weight = decoder.weight[rows].float()
-            asked = nn.functional.linear(hidden.float(), weight, bias)
+            with torch.autocast(hidden.device.type, enabled=False):
+                asked = nn.functional.linear(hidden.float(), weight, bias)
             # As wide as the vocabulary, so that whatever follows (a bias, a soft cap) still fits.
             logits = asked.new_zeros(*hidden.shape[:-1], decoder.out_features)
             return logits.index_copy_(-1, rows, asked)

@@ -194,7 +194,7 @@ class MaskedScorer(Scorer):
                 an item cannot be scored as single pieces.
         """
         placed = self._placer.place(
-            [_gap(item) for item in items], [item.choices for item in items]
+            [gap_of_item(item) for item in items], [item.choices for item in items]
         )
         set_aside: dict[int, str] = {}
         sequences = MaskedSequences(self._mask)
@@ -207,7 +207,7 @@ class MaskedScorer(Scorer):
             if reason:
                 set_aside[number] = reason
                 continue
-            gap, fitting = _gap(item), self._fit(filled)
+            gap, fitting = gap_of_item(item), self._fit(filled)
             truncated += fitting is not filled
             log_probs |= item.setup != "mc_mlm" or any(len(one.pieces) > 1 for one in filled)
             for choice, candidate in enumerate(fitting, starts[number]):
@@ -311,7 +311,7 @@ class MaskedScorer(Scorer):
         return torch.from_numpy(numbers.astype(np.int64, copy=False)).to(self._model.device)
 
 
-def _gap(item: Item) -> Gap:
+def gap_of_item(item: Item) -> Gap:
     """Return the text around a choice: its cloze, or its question, a space and nothing more."""
     if item.setup != "mc_mlm":
         return Gap(item.question + " ", "")

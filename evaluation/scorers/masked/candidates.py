@@ -1,0 +1,157 @@
+"""Masked language models scored over candidates: logits at one mask, also of several pieces.
+
+The score of a candidate of several pieces is the mean of its pieces' logits at a single mask. As
+a pretrained model knows nothing of such means, it is for models that were trained on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+
+from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Encoded
+from evaluation.scorers.masked.pieces import Filled
+from evaluation.scorers.masked.scorer import (
+    MaskedEncoded,
+    MaskedScorer,
+    MaskedSequences,
+    gap_of_item,
+)
+from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateEncoded(MaskedEncoded):
+    """Clozes with one mask each. A slot is a choice at the mask of its text.
+
+    Attributes:
+        pieces: token ids of the pieces of all choices, choice after choice.
+        piece_starts: where those of each choice start, shape [choices + 1].
+    """
+
+    pieces: Ints
+    piece_starts: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidatePairs(Encoded):
+    """The slots of clozes, each a sequence of its own: a text with one of its candidates.
+
+    Attributes:
+        texts: the clozes that the slots are of.
+    """
+
+    texts: CandidateEncoded
+
+    @classmethod
+    def of(cls, texts: CandidateEncoded) -> CandidatePairs:
+        """Make each slot a sequence."""
+        owner = np.repeat(np.arange(len(texts.lengths)), np.diff(texts.slot_starts))
+        return cls(
+            lengths=texts.lengths[owner],
+            item=texts.item[owner],
+            slot_starts=np.arange(len(owner) + 1),
+            slot_choice=texts.slot_choice,
+            choice_tokens=texts.choice_tokens,
+            set_aside=texts.set_aside,
+            notes=texts.notes,
+            texts=texts,
+        )
+
+
+class CandidateScorer(MaskedScorer):
+    """Scores the candidates of clozes with the logits of their pieces at the mask.
+
+    Single pieces have the scores that :class:`MaskedScorer` gives them. Rows with a candidate of
+    several pieces are counted in the notes as ``several_pieces``.
+    """
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The masked LM."""
+        return self._model
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self._model.device
+
+    def encode(self, items: Sequence[Item]) -> CandidateEncoded:
+        """Tokenize all items; see :class:`MaskedScorer` for what is set aside or cut.
+
+        Raises:
+            UsageError: a cloze does not hold exactly one mask.
+        """
+        gaps, starts = [gap_of_item(item) for item in items], choice_starts(items)
+        placed = self._placer.place(gaps, [item.choices for item in items])
+        sequences, set_aside = MaskedSequences(self._mask), dict[int, str]()
+        pieces: list[tuple[int, ...]] = [()] * int(starts[-1])
+        truncated = several = 0
+        for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
+            if reason := self._obstacle(item, filled):
+                set_aside[number] = reason
+                continue
+            fitting = self._fit(filled)
+            truncated += fitting is not filled
+            several += any(len(one.pieces) > 1 for one in filled)
+            for choice, one in enumerate(fitting, int(starts[number])):
+                pieces[choice] = one.pieces
+                first = Filled(one.left, one.pieces[:1], one.words[:1], one.right)
+                sequences.add(number, gaps[number], choice, first)
+        notes = {"truncated": truncated, "several_pieces": several}
+        if not self._head.gathers:
+            notes["plain_forward"] = len(sequences)
+        encoded = sequences.encoded(
+            choices=int(starts[-1]),
+            log_probs=False,
+            set_aside=set_aside,
+            notes={name: count for name, count in notes.items() if count},
+        )
+        tokens = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+        return CandidateEncoded(
+            **{**vars(encoded), "choice_tokens": tokens},
+            pieces=np.fromiter(chain.from_iterable(pieces), dtype=np.int64),
+            piece_starts=run_starts(tokens),
+        )
+
+    @torch.inference_mode()
+    def score(self, encoded: Any, sequences: Ints) -> Floats:
+        """Run some sequences as one batch; see :meth:`Scorer.score`."""
+        values = self._slot_logits(encoded, encoded.slots(sequences)[1])
+        scores: Floats = values.cpu().numpy().astype(np.float64)
+        return scores
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Return ``logit``: comparable within an item only."""
+        return "logit"
+
+    def logits(self, encoded: CandidatePairs, sequences: Ints) -> torch.Tensor:
+        """Return the logit of each of some pairs: float32, shape [n], differentiable.
+
+        Pairs of one text share its forward pass.
+        """
+        return self._slot_logits(encoded.texts, sequences)
+
+    def _slot_logits(self, encoded: CandidateEncoded, slots: Ints) -> torch.Tensor:
+        owner = np.searchsorted(encoded.slot_starts, slots, side="right") - 1
+        texts, text_of_slot = np.unique(owner, return_inverse=True)
+        choices = encoded.slot_choice[slots]
+        counts = np.diff(encoded.piece_starts)[choices]
+        pieces = encoded.pieces[ragged_ranges(encoded.piece_starts[choices], counts)]
+        ids = encoded.padded(texts, encoded.tokens, self._pad)
+        logits = self._head.logits(
+            self._inputs(ids, encoded.shown(texts)),
+            self._to_device(encoded.position[texts]),
+            self._to_device(np.unique(pieces)),
+        )
+        rows, asked = self._to_device(np.repeat(text_of_slot, counts)), self._to_device(pieces)
+        slot_of_piece = self._to_device(np.repeat(np.arange(len(slots)), counts))
+        of_pieces = logits[rows, asked].float()
+        sums = of_pieces.new_zeros(len(slots)).index_add(0, slot_of_piece, of_pieces)
+        return sums / self._to_device(counts)

@@ -259,7 +259,7 @@ def test_sentences_say_what_the_intervals_allow() -> None:
     assert "is not shown" in words(0.7, 0.7)
     assert "the control is the easier of the two" in words(0.5, 0.9)
     assert "raise accuracy by" in words(0.9, 0.5)
-    assert "Nothing above what needs no model" in words(0.5, 0.5)
+    assert "Nothing above the strongest baseline" in words(0.5, 0.5)
     # The first point is not wholly above the floor of 58%, WS is, and nothing grows.
     flat = summary_of(curve_runs(lambda *_: 0.615, draws=2, rows=300)).models[0]
     text = " ".join(sentences(flat, flat.learners[0]))

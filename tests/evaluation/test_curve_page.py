@@ -117,6 +117,23 @@ def test_names_cannot_leave_their_place() -> None:
     assert "alert(1)" in page
 
 
+def test_learners_without_a_model_are_drawn_beside_those_of_models() -> None:
+    runs = curve_runs(lambda *_: 0.7, sizes=(62, 125), draws=1)
+    runs += curve_runs(
+        lambda *_: 0.6,
+        sizes=(62, 125),
+        draws=1,
+        model="none",
+        learner="mlm_baseline",
+        zero_shot=None,
+    )
+    page = render(summary_of(runs))
+    first, second = re.findall(r"<svg.*?</svg>", page, re.S)
+    assert "mlm_baseline (no model)" in first
+    assert "(no model)" not in second
+    assert "no language model on ages" in page
+
+
 def test_every_number_of_the_tables_is_on_the_page(summary: CurveSummary) -> None:
     page = render(summary)
     for learner in summary.models[0].learners:

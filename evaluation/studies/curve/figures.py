@@ -39,15 +39,22 @@ _LABEL = 30
 """Characters of a baseline's name in a legend."""
 
 
-def learners_figure(one: ModelCurves, name: str) -> Markup:
-    """Draw the curve of each learner on the probe itself; ``name`` keeps ids apart."""
+def learners_figure(one: ModelCurves, name: str, without_model: Sequence[LearnerCurves]) -> Markup:
+    """Draw the curve of each learner on the probe itself, and of those that need no model.
+
+    ``name`` keeps ids apart.
+    """
 
     def plot(figure: Figure) -> None:
         axes = figure.subplots()
         for number, learner in enumerate(one.learners):
             _line(axes, learner.own, learner.learner, color=line_colour(number))
+        for learner in without_model:
+            style = {"color": REFERENCE, "linestyle": "--", "marker": "d"}
+            _line(axes, learner.own, f"{learner.learner} (no model)", **style)
         _references(axes, one)
-        _finish(figure, axes, [learner.own for learner in one.learners], one)
+        curves = [learner.own for learner in (*one.learners, *without_model)]
+        _finish(figure, axes, curves, one)
 
     names = " and ".join(learner.learner for learner in one.learners)
     label = f"Accuracy on {one.probe} by rows trained on: {names}."

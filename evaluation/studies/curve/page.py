@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report.templates import environment
 from evaluation.results.types import Estimate
 from evaluation.results.words import interval, last_name, percent, points
 from evaluation.studies.curve.figures import learners_figure, renderings_figure, series_figure
 from evaluation.studies.curve.show import remarks
-from evaluation.studies.curve.types import CurveSummary, ModelCurves, Restarts
+from evaluation.studies.curve.types import CurveSummary, LearnerCurves, ModelCurves, Restarts
 from evaluation.studies.curve.words import (
     LEARNERS,
     model_name,
@@ -32,7 +33,9 @@ def render(summary: CurveSummary) -> str:
     template = environment(Path(__file__).parent).get_template("curve.html.j2")
     return template.render(
         title=_title(shown),
-        models=[_section(one, number) for number, one in enumerate(shown)],
+        models=[
+            _section(one, number, _without_model(one, shown)) for number, one in enumerate(shown)
+        ],
         restarts=[_restarts(one) for one in summary.restarts],
         series=[
             {
@@ -58,7 +61,19 @@ def _title(models: list[ModelCurves]) -> str:
     return f"{what} on {probes[0] if len(probes) == 1 else f'{len(probes)} probes'}"
 
 
-def _section(one: ModelCurves, number: int) -> dict[str, Any]:
+def _without_model(one: ModelCurves, models: list[ModelCurves]) -> list[LearnerCurves]:
+    """Return the learners that need no model, on a model's probe; none for one of themselves."""
+    if one.model == NO_MODEL:
+        return []
+    return [
+        learner
+        for other in models
+        if (other.model, other.probe, other.split) == (NO_MODEL, one.probe, one.split)
+        for learner in other.learners
+    ]
+
+
+def _section(one: ModelCurves, number: int, without_model: list[LearnerCurves]) -> dict[str, Any]:
     """Return what the section of a model on a probe shows."""
     best = max(one.learners, key=lambda learner: learner.own.ws.value)
     return {
@@ -73,7 +88,7 @@ def _section(one: ModelCurves, number: int) -> dict[str, Any]:
             for learner in one.learners
         ],
         "remarks": remarks(one),
-        "figure": learners_figure(one, f"m{number}"),
+        "figure": learners_figure(one, f"m{number}", without_model),
         "further": [
             figure
             for at in range(len(one.learners))

@@ -34,6 +34,8 @@ RENDERINGS = {
 
 def model_name(one: ModelCurves) -> str:
     """Name a model with its revision, or say that it is random."""
+    if one.model == NO_MODEL:
+        return "no language model"
     name = last_name(one.model)
     if one.random_init is not None:
         return f"{name}, randomly initialised ({one.random_init + 1})"
@@ -52,19 +54,31 @@ def difference(estimate: Estimate) -> str:
 
 
 def floor_name(one: ModelCurves) -> str:
-    """Name what needs no model: the strongest baseline, or chance."""
+    """Name what is reached without knowledge: by the audit's strongest baseline, or by guessing."""
+    return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
+
+
+def _floor_number(one: ModelCurves) -> str:
     name, accuracy = one.floor
-    return f"{percent(accuracy)} ({'guessing' if name == 'chance' else name})"
+    return f"{percent(accuracy)}" if name == "chance" else f"{percent(accuracy)} ({name})"
 
 
 def untrained(one: ModelCurves) -> str:
-    """Say what the model knows without training, beside what needs no model."""
+    """Say what the model knows without training, beside the strongest baseline."""
     zero, (_, floor) = one.own_zero_shot, one.floor
+    if one.model == NO_MODEL:
+        return (
+            "What is learnt without a language model. "
+            f"{floor_name(one).capitalize()} gets {_floor_number(one)}."
+        )
     if zero is None:
-        return f"The model cannot be asked without training. Without a model: {floor_name(one)}."
+        return (
+            "The model cannot be asked without training. "
+            f"{floor_name(one).capitalize()} gets {_floor_number(one)}."
+        )
     return (
         f"Without training the model gets {percent(zero.value)} right ({interval(zero)}), "
-        f"{_against(zero, floor)} what needs no model, {floor_name(one)}."
+        f"{_against(zero, floor)} {floor_name(one)}, {_floor_number(one)}."
     )
 
 
@@ -79,7 +93,7 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
         f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
-        f"{_against(curve.ws, floor)} what needs no model; the best mean accuracy is "
+        f"{_against(curve.ws, floor)} {floor_name(one)}; the best mean accuracy is "
         f"{percent(curve.maximum.accuracy.value)}, after {curve.maximum.size:,} rows."
     ]
     start = "guessing" if first.before is None else "zero-shot"
@@ -131,7 +145,7 @@ def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
         return "So few can hardly teach the task: what is above came with pre-training."
     best = next(p for p in learner.own.points if p.size == learner.own.maximum.size)
     if learner.own.ws.low <= floor and best.accuracy.low <= floor:
-        return "Nothing above what needs no model is shown at any size."
+        return f"Nothing above {floor_name(one)} is shown at any size."
     if first.further.low > 0:
-        return "What is above what needs no model was learnt from the probe's own rows."
-    return "Whether what is above what needs no model was learnt from them is not shown."
+        return f"What is above {floor_name(one)} was learnt from the probe's own rows."
+    return f"Whether what is above {floor_name(one)} was learnt from them is not shown."

@@ -1,0 +1,241 @@
+"""How long a step of fine-tuning takes: ours beside transformers' Trainer, on the same batches.
+
+    python benchmarks/finetuning.py MODEL PROBE [--rows N] [--rounds N] [--threads N] [--json]
+
+MODEL is a checkpoint (where it has no masked-LM head, one is drawn for ``full_mlm``), PROBE a
+folder with clozes of a train split. Two ways of training are timed, each in turns with the
+Trainer, on the CPU and in processor seconds, which other jobs on the machine hardly change:
+
+- **full**: a multiple-choice network, each choice read with its question;
+- **full_mlm**: a masked LM, the cross-entropy of the candidates' logits at the mask. The Trainer's
+  side computes all logits at all positions, as transformers' masked LMs do.
+
+Both sides get the same batches and the same optimizer, schedule and clipping; texts are tokenized
+beforehand. The losses of all steps are compared as well: without dropout (``--no-dropout``) they
+must agree, since both sides take the same steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+BATCH = 16
+
+
+def options_of(epochs: int = 1) -> Any:
+    """Return how both sides train."""
+    from evaluation.learners.finetune import FinetuneOptions
+
+    return FinetuneOptions(train_batch=BATCH, epochs=epochs)
+
+
+def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> tuple[Any, ...]:
+    """Load a model, and return what ours trains: scorer, pairs, rows."""
+    import transformers
+
+    changes = {} if dropout else {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    auto = getattr(transformers, network.head.auto_class)
+    import torch
+
+    torch.manual_seed(0)
+    model = auto.from_pretrained(checkpoint, **changes)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    scorer = network.scorer(model, tokenizer)
+    return model, tokenizer, scorer, network.pairs(scorer.encode(items))
+
+
+def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> Any:
+    """Train with our loop; return seconds a step, losses and the batches of rows."""
+    from evaluation.learners.finetune.training import ChoiceTraining
+
+    model, _, scorer, pairs = prepare(network, checkpoint, items, dropout)
+    model.train()
+    training = ChoiceTraining(scorer, pairs, items, options_of(), 0, 2e-5)
+    batches = [batch.tolist() for batch in training._batches(0)]
+    times: list[float] = []
+
+    def progress(*_: Any) -> None:
+        times.append(time.process_time())
+
+    began = time.process_time()
+    losses = training.run(progress)
+    return np.diff([began, *times]).tolist(), losses, batches
+
+
+def theirs(
+    network: Any, checkpoint: str, items: Sequence[Any], dropout: bool, batches: list[list[int]]
+) -> Any:
+    """Train the same batches with transformers' Trainer; return seconds a step and losses."""
+    import torch
+    import transformers
+
+    model, tokenizer, *_ = prepare(network, checkpoint, items, dropout)
+    order = [row for batch in batches for row in batch]
+    choices = network.learner == "full"
+    features = _choice_features if choices else _cloze_features
+    rows = [features(tokenizer, items[row]) for row in order]
+
+    def collate(batch: list[dict[str, Any]]) -> dict[str, Any]:
+        flat = [one for row in batch for one in row["inputs"]]
+        padded = dict(tokenizer.pad(flat, return_tensors="pt"))
+        if choices:
+            padded = {k: v.view(len(batch), -1, v.shape[-1]) for k, v in padded.items()}
+        else:
+            padded["candidates"] = torch.tensor([row["candidates"] for row in batch])
+        padded["labels"] = torch.tensor([row["answer"] for row in batch])
+        return padded
+
+    times: list[float] = []
+    losses: list[float] = []
+
+    class Clock(transformers.TrainerCallback):
+        def on_train_begin(self, *_: Any, **__: Any) -> None:
+            times.append(time.process_time())
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            times.append(time.process_time())
+
+    class InOrder(transformers.Trainer):
+        def _get_train_sampler(self, *_: Any, **__: Any) -> Any:
+            return torch.utils.data.SequentialSampler(rows)
+
+        def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if choices:
+                loss = model(**inputs).loss
+            else:
+                labels, candidates = inputs.pop("labels"), inputs.pop("candidates")
+                every = model(**inputs).logits
+                at = (inputs["input_ids"] == tokenizer.mask_token_id).int().argmax(-1)
+                asked = every[torch.arange(len(at)), at].gather(1, candidates)
+                loss = torch.nn.functional.cross_entropy(asked, labels)
+            losses.append(float(loss.detach()))
+            return loss
+
+    from evaluation.learners.options import slanted_triangle
+
+    options, steps = options_of(), len(batches)
+    model.train()
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(
+            output_dir=folder,
+            num_train_epochs=1,
+            per_device_train_batch_size=BATCH,
+            max_grad_norm=options.max_grad_norm,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            remove_unused_columns=False,
+            use_cpu=True,
+            dataloader_pin_memory=False,
+        )
+        weights = list(model.parameters())
+        groups = [
+            {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
+            {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
+        ]
+        # Fused, as the Trainer's own.
+        optimizer = torch.optim.AdamW(groups, lr=2e-5, betas=options.betas, fused=True)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: slanted_triangle(min(step, steps - 1), steps, options.warmup)
+        )
+        trainer = InOrder(
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            data_collator=collate,
+            callbacks=[Clock()],
+            optimizers=(optimizer, schedule),
+        )
+        trainer.train()
+    return np.diff(times).tolist(), losses
+
+
+def _choice_features(tokenizer: Any, item: Any) -> dict[str, Any]:
+    question = item.question.replace("[MASK]", tokenizer.mask_token)
+    return {"inputs": [tokenizer(question, text) for text in item.choices], "answer": item.answer}
+
+
+def _cloze_features(tokenizer: Any, item: Any) -> dict[str, Any]:
+    question = item.question.replace("[MASK]", tokenizer.mask_token)
+    candidates = [tokenizer.convert_tokens_to_ids(text) for text in item.choices]
+    return {"inputs": [tokenizer(question)], "candidates": candidates, "answer": item.answer}
+
+
+def compare(network: Any, checkpoint: str, items: Any, rounds: int, dropout: bool) -> Any:
+    """Run both sides in turns; return medians of seconds a step, and how far losses are apart."""
+    sides: dict[str, list[float]] = {"ours": [], "trainer": []}
+    apart = 0.0
+    for _ in range(rounds):
+        seconds, losses, batches = ours(network, checkpoint, items, dropout)
+        # The first steps fill caches and make the optimizer's state.
+        sides["ours"] += seconds[2:]
+        seconds, other = theirs(network, checkpoint, items, dropout, batches)
+        sides["trainer"] += seconds[2:]
+        apart = max(apart, float(np.abs(np.subtract(losses, other)).max()))
+    medians = {side: statistics.median(times) for side, times in sides.items()}
+    return {
+        "learner": network.learner,
+        "steps": len(sides["ours"]),
+        "seconds_a_step": medians,
+        "ratio": medians["ours"] / medians["trainer"],
+        "losses_apart": apart,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("model")
+    parser.add_argument("probe")
+    parser.add_argument("--rows", type=int, default=320)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--no-dropout", action="store_true")
+    parser.add_argument("--json", action="store_true", dest="as_json")
+    asked = parser.parse_args(arguments)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import torch
+    import transformers
+
+    from evaluation.items.sources import open_probe
+    from evaluation.learners.finetune.networks import CANDIDATES, CHOICES
+
+    torch.set_num_threads(asked.threads)
+    transformers.logging.set_verbosity_error()
+    items = list(open_probe(asked.probe, split="train").items)[: asked.rows]
+    items = items[: len(items) // BATCH * BATCH]
+    found = [
+        compare(network, asked.model, items, asked.rounds, not asked.no_dropout)
+        for network in (CHOICES, CANDIDATES)
+    ]
+    if asked.as_json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for one in found:
+        times = one["seconds_a_step"]
+        print(
+            f"{one['learner']:9} {one['steps']} steps: ours {times['ours']:.3f} s, Trainer "
+            f"{times['trainer']:.3f} s a step, ratio {one['ratio']:.2f}; "
+            f"losses at most {one['losses_apart']:.1e} apart"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -40,6 +40,10 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
+class UnknownSplit(UsageError):
+    """A probe is there, and has no such split."""
+
+
 def open_probe(
     source: ProbeSource, *, split: str = DEFAULT_SPLIT, config: str | None = None
 ) -> ProbeSplit:
@@ -140,7 +144,7 @@ def _open_file(path: Path, source: str, split: str) -> ProbeSplit:
 def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
     """Refuse another split than the one there is; the default selects whichever that is."""
     if split not in (DEFAULT_SPLIT, own) and not _same_split(split, own):
-        raise UsageError(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
+        raise UnknownSplit(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
 
 
 def _open_folder(folder: Path, source: str, split: str, config: str | None) -> ProbeSplit:
@@ -318,7 +322,7 @@ def _choose(split: str, known: Iterable[str], source: str) -> str:
     same = [name for name in known if _same_split(name, split)]
     if len(same) == 1:
         return same[0]
-    raise UsageError(_unknown(source, "split", split, known))
+    raise UnknownSplit(_unknown(source, "split", split, known))
 
 
 def _unknown(source: str, what: str, name: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from evaluation.items.sources import open_probe
+from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
@@ -131,9 +131,9 @@ def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
     name = probe if isinstance(probe, str) else "the data set in memory"
     try:
         split = open_probe(probe, split="train")
-    except UsageError as error:
+    except UnknownSplit as error:
         raise UsageError(
-            f"{name} has no rows to train on, so that no size is possible: {error} Build it with "
+            f"{name} has no rows to train on, so no size is possible: {error} Build it with "
             f"some: build-probe NAME --train-rows {options.sizes[-1]}; or ask the model without "
             "training: evaluate-probe PROBE --model MODEL"
         ) from error

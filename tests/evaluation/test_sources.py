@@ -706,7 +706,7 @@ def test_a_probe_on_the_hub(hub: str, tmp_path: Path) -> None:
     )
     manifest = {"probe": "lights", "request": {}, "audit": {"rows": 1}}
     assert good == ["lights", "validation", [["q2", 1]], manifest]
-    assert split == "UsageError: org/suns has no split 'test'. It has: train, validation."
+    assert split == "UnknownSplit: org/suns has no split 'test'. It has: train, validation."
     assert config == "UsageError: org/suns has no config 'hard'. It has: default."
     assert missing.startswith("UsageError: There is no file or folder 'org/moons'.")
     assert "doesn't exist on the Hub" in missing

@@ -27,11 +27,13 @@ LEARNERS = Registry[LearnerEntry](
 def choose_learner(checkpoint: Checkpoint, name: str | None, scorer: str | None) -> LearnerEntry:
     """Return the learner by its name, or the first that a checkpoint of this kind can be used with.
 
+    A learner that needs no model is taken by its name alone.
+
     Raises:
         UsageError: there is no such learner, the checkpoint lacks what it needs, or what it fits
             is not scored by the scorer that was asked for.
     """
-    named = list(LEARNERS) if name is None else [LEARNERS.get(name)]
+    named = [one for one in LEARNERS if one.needs] if name is None else [LEARNERS.get(name)]
     fitting = [entry for entry in named if entry.needs in checkpoint.capabilities]
     if not fitting:
         what = f"--learner {name}" if name else "--train"

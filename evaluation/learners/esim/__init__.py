@@ -23,7 +23,7 @@ from kbprobe.format.setups import QUESTION
 class EsimOptions(TrainingOptions, VectorsOptions):
     """How ESIM is built and trained."""
 
-    epochs: int = Field(20, ge=1, description="Passes over the rows.")
+    epochs: int = Field(20, ge=1, description="Passes over the rows; 20 by default for esim.")
     hidden_units: int = Field(50, ge=1, description="Units of an LSTM, in each direction.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Share of units left out in training.")
 

@@ -24,7 +24,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Held:
-    """What the cache holds of one kind, or of one model's vectors.
+    """The entries of one kind in the cache, or the vectors of one model.
 
     Attributes:
         kind: one of :data:`KINDS`.
@@ -77,9 +77,9 @@ def _model_of(folder: Path) -> str:
 
 @click.command("cache", help="List what evaluations keep in the cache, or remove it.")
 @click.argument("kind", required=False, metavar="[KIND]")
-@click.option("--clear", is_flag=True, help="Remove it: of KIND (or with --all everything).")
+@click.option("--clear", is_flag=True, help="Remove KIND, or with --all everything.")
 @click.option("--all", "everything", is_flag=True, help="With --clear: all kinds.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @debug_option
 def cache_command(
@@ -92,7 +92,7 @@ def cache_command(
     if clear and everything == (kind is not None):
         raise UsageError(f"say what to remove: one of {', '.join(KINDS)}, or --all")
     if not clear and (everything or yes):
-        raise UsageError("--all and --yes are of --clear")
+        raise UsageError("--all and --yes require --clear")
     shown = [one for one in held() if kind in (None, one.kind)]
     if not clear:
         _list(shown, as_json)

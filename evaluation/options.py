@@ -30,8 +30,8 @@ class ModelOptions(Options):
     random_weights: int | None = Field(
         None,
         ge=0,
-        description="Weights drawn anew with this seed, as the architecture's configuration says, "
-        "instead of the checkpoint's own: what it can do without pre-training.",
+        description="Initialise the weights at random with this seed, as the configuration says, "
+        "instead of loading the checkpoint's: the architecture without pre-training.",
     )
     model_args: dict[str, Any] = Field(
         {}, description="Further arguments of from_pretrained, as key=value,key=value."
@@ -85,12 +85,12 @@ class RunOptions(ModelOptions):
     train_seed: int | None = Field(
         None,
         ge=0,
-        description="Seed of all that a learner draws, its rows included; none: that of --seed.",
+        description="Seed of a learner's randomness, including its training rows; none: --seed.",
     )
     labels: Literal["gold", "random"] = Field(
         "gold",
-        description="Answers of the rows: gold, or random ones that each row's first argument "
-        "decides, in train and test alike (the control task of Hewitt and Liang 2019).",
+        description="Answers of the rows: gold, or random ones determined by each row's first "
+        "argument, in train and test alike (the control task of Hewitt and Liang 2019).",
     )
     normalization: Literal["sum", "char", "byte", "token"] | None = Field(
         None,
@@ -105,9 +105,9 @@ class RunOptions(ModelOptions):
         if self.learner is not None and self.train is None:
             raise ValueError("--learner fits on the rows of --train: give --train N as well")
         if self.train_seed is not None and self.train is None:
-            raise ValueError("--train-seed is of --train: give --train N as well")
+            raise ValueError("--train-seed requires --train: give --train N as well")
         if self.labels == "random" and self.train is None:
-            raise ValueError("--labels random is for what is learnt: give --train N as well")
+            raise ValueError("--labels random requires a learner: give --train N as well")
         return self
 
 

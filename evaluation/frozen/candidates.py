@@ -1,4 +1,4 @@
-"""Candidates of a gap: what each choice is, its output vector, and heads made of these."""
+"""Candidates for a gap: their tokens, their output embeddings, and heads built from these."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 Pieces = tuple[int, ...]
-"""A candidate where it stands: its token ids."""
+"""The token ids of a candidate in its context."""
 
 
 class CandidateHeads(HeadPlan):
-    """Heads of the candidates' own output vectors, and what stands between them and vectors."""
+    """Heads with the candidates' output embeddings, and a body that the vectors pass first."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
     @abstractmethod
     def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-        """Return where a head starts from.
+        """Return the initial weights of a head.
 
         Returns:
-            A body of its own; output vectors, shape [candidates, dimensions]; and biases.
+            Its own body; output embeddings, shape [candidates, dimensions]; and biases.
         """
 
     def numbered(self, choices: Sequence[Sequence[Hashable]]) -> Ints:
@@ -59,7 +59,7 @@ class CandidateHeads(HeadPlan):
     def modules(
         self, fitted: Sequence[RowTable], seeds: Sequence[int]
     ) -> list[tuple[nn.Module, RowTable]]:
-        """Make heads of the candidates that the rows show; others keep their output vectors."""
+        """Make heads over the candidates that occur in the rows; others stay as they are."""
         shown = [_shown(rows) for rows in fitted]
         most = max(map(len, shown))
         made: list[tuple[nn.Module, RowTable]] = []
@@ -77,7 +77,7 @@ class CandidateHeads(HeadPlan):
     def whole(
         self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
     ) -> dict[str, torch.Tensor]:
-        """Put the fitted candidates' output vectors among those of all candidates."""
+        """Insert the fitted candidates' output embeddings into those of all candidates."""
         own = _shown(rows)
         _, weight, bias = self.start(seed)
         weight, bias = weight.clone(), bias.clone()
@@ -93,9 +93,9 @@ def _shown(rows: RowTable) -> torch.Tensor:
 def output_vectors(
     model: PreTrainedModel, candidates: Sequence[Pieces]
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a model's output vectors and biases of candidates, in float32 on the CPU.
+    """Return a model's output embeddings and biases for candidates, in float32 on the CPU.
 
-    A candidate of several pieces has the mean of its pieces'.
+    A candidate of several tokens has the mean of its tokens' embeddings.
 
     Returns:
         Shapes [candidates, dimensions] and [candidates].
@@ -117,10 +117,10 @@ def output_vectors(
 def pieces_of(
     items: Sequence[Item], tokenizer: PreTrainedTokenizerFast, capabilities: Capability
 ) -> tuple[list[list[Pieces]], dict[int, str]]:
-    """Tokenize the choices of clozes where they stand, or after the prompt of a causal LM.
+    """Tokenize the choices of clozes in context, or after the prompt of a causal LM.
 
     Returns:
-        For each item the pieces of its choices; and the items that cannot be scored, with reasons.
+        For each item the tokens of its choices; and the items that cannot be scored, with reasons.
     """
     if Capability.MASKED_SCORES in capabilities:
         placed = Placer(tokenizer).place(
@@ -138,7 +138,7 @@ def pieces_of(
     for row, choices in enumerate(found):
         for text, pieces in zip(items[row].choices, choices, strict=True):
             if not pieces:
-                reason = "a candidate of which the tokenizer leaves nothing"
+                reason = "a candidate for which the tokenizer returns no tokens"
             elif unknown is not None and unknown in pieces:
                 reason = "a candidate with characters unknown to the tokenizer"
             else:

@@ -21,8 +21,8 @@ from kbprobe.errors import UsageError
 
 _BYTES_OF_CHUNK = {"cpu": 1 << 26}
 _MOST_BYTES = 1 << 32
-"""Parameters, gradients and moments that are held at once. On a CPU more than its cache holds is
-slower; elsewhere training is faster the more heads are trained at once."""
+"""Bytes of parameters, gradients and moments held at once. A CPU is slower if these exceed its
+cache; other devices are faster the more heads are trained at once."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Rows:
     """The rows of a split as heads read them.
 
     Attributes:
-        table: all rows; those that were not asked for read some other row's vectors.
-        tokens: the pieces of each choice, all rows' choices one after another.
-        notes: counts worth telling.
+        table: all rows; those that were not requested point to some other row's vectors.
+        tokens: the number of tokens of each choice, all rows' choices one after another.
+        notes: counts to report.
     """
 
     table: RowTable
@@ -42,7 +42,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the vectors cost: texts and tokens that were read, and parameters of what read them."""
+    """The cost of the vectors: texts and tokens encoded, and parameters of the model used."""
 
     texts: int
     tokens: int
@@ -50,12 +50,12 @@ class Cost:
 
 
 class HeadPlan(ABC):
-    """What a learner of heads does its own way: its vectors, and its modules.
+    """What differs between learners of heads: their vectors and their modules.
 
     Attributes:
         vectors: float32 on the device to train on, shape [vectors, dimensions].
-        cost: what they cost.
-        learning_rate: the peak unless the user names one.
+        cost: the cost of computing them.
+        learning_rate: the peak unless the user sets one.
     """
 
     vectors: torch.Tensor
@@ -68,7 +68,7 @@ class HeadPlan(ABC):
 
     @abstractmethod
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
-        """Read the vectors of some rows of each split (their numbers); called once."""
+        """Read the vectors of some rows of each split, given by index; called once."""
 
     @abstractmethod
     def modules(
@@ -86,7 +86,7 @@ class HeadPlan(ABC):
 def fit_side_by_side(training: HeadTraining, plan: HeadPlan) -> Iterator[tuple[int, Scores]]:
     """Train the heads of all fittings and yield the scores of each one's rows.
 
-    All processes read vectors; the first alone trains, and yields.
+    All processes read vectors; only the first trains and yields.
 
     Raises:
         UsageError: a split has too few rows that a head can be fitted on.
@@ -174,7 +174,7 @@ def _too_few(fitting: HeadFitting, aside: Mapping[int, str], usable: int) -> str
 
 
 def _chunks(prepared: Sequence[_Prepared], plan: HeadPlan) -> list[list[_Prepared]]:
-    """Put fittings that take the same steps together, as many as are to be held at once."""
+    """Group fittings that take the same steps, as many as should be held at once."""
     alike: dict[Any, list[_Prepared]] = {}
     for one in prepared:
         options = one.fitting.options.model_copy(update={"next_size": None})
@@ -184,7 +184,7 @@ def _chunks(prepared: Sequence[_Prepared], plan: HeadPlan) -> list[list[_Prepare
     chunks = []
     for group in alike.values():
         ((module, _),) = plan.modules([group[0].fitted], [0])
-        # A number, its gradient and its two moments.
+        # A parameter, its gradient and its two moments.
         held = 16 * sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
         size = max(1, budget // max(held, 1))
         chunks += [group[start : start + size] for start in range(0, len(group), size)]

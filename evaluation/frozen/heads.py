@@ -1,6 +1,6 @@
-"""The heads: from the vectors of a row to a score of each of its choices.
+"""The heads: from the vectors of a row to a score for each of its choices.
 
-Each is a small module for one row set; :mod:`evaluation.frozen.training` stacks many of one shape.
+Each is a module for one set of rows; :mod:`evaluation.frozen.training` stacks many of one shape.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class CandidateHead(nn.Module):
-    """Scores candidates by their own output vectors: one vector a row, at its gap.
+    """Scores candidates by their output embeddings: one vector per row, at its gap.
 
-    ``body`` makes of the row's vector what the output vectors are compared with.
+    ``body`` maps the row's vector to the state that is multiplied by the output embeddings.
     """
 
     def __init__(self, body: nn.Module, weight: torch.Tensor, bias: torch.Tensor) -> None:
-        """Take the candidates' output vectors, shape [candidates, dimensions], and biases."""
+        """Take the candidates' output embeddings, shape [candidates, dimensions], and biases."""
         super().__init__()
         self.body = body
         self.weight = nn.Parameter(weight.clone())
@@ -45,10 +45,10 @@ class CandidateHead(nn.Module):
 
 
 class UnitHead(nn.Module):
-    """Scores choices by one linear unit on the vector of each: no bias, which all would share."""
+    """Scores choices by one linear layer on each vector; no bias, which all would share."""
 
     def __init__(self, dimensions: int, generator: torch.Generator) -> None:
-        """Draw the unit's weights as BERT's are drawn."""
+        """Initialise the weights as in BERT."""
         super().__init__()
         drawn = torch.empty(dimensions).normal_(0, 0.02, generator=generator)
         self.weight = nn.Parameter(drawn.unsqueeze(0))
@@ -58,16 +58,16 @@ class UnitHead(nn.Module):
 
         Args:
             vectors: shape [rows, choices, dimensions].
-            candidates: not read.
+            candidates: not used.
         """
         return vectors @ self.weight[0]
 
 
 class FreshBody(nn.Module):
-    """A masked-LM head's layers before its output vectors, untrained: dense, GELU, norm."""
+    """A masked-LM head's layers before its output embeddings, untrained: dense, GELU, norm."""
 
     def __init__(self, dimensions: int, generator: torch.Generator) -> None:
-        """Draw the layers as BERT's are drawn."""
+        """Initialise the layers as in BERT."""
         super().__init__()
         self.dense = nn.Linear(dimensions, dimensions)
         self.norm = nn.LayerNorm(dimensions)
@@ -76,20 +76,20 @@ class FreshBody(nn.Module):
             self.dense.bias.zero_()
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return shape [rows, dimensions], as the vectors have."""
+        """Return states of the vectors' shape, [rows, dimensions]."""
         states: torch.Tensor = self.norm(nn.functional.gelu(self.dense(vectors)))
         return states
 
 
 class _Given(nn.Module):
-    """Stands for an encoder, and hands on the states that it is given."""
+    """Stands in for an encoder, and returns the states that it is given."""
 
     def forward(self, *_: Any, inputs_embeds: torch.Tensor, **__: Any) -> BaseModelOutput:
         return BaseModelOutput(last_hidden_state=inputs_embeds)
 
 
 class ModelBody(nn.Module):
-    """A masked LM's own head up to its output vectors, run by the model's own code.
+    """A masked LM's own head up to its output embeddings, run by the model's own code.
 
     Its parameters are copies in float32: those of the model stay as they are.
     """
@@ -98,8 +98,8 @@ class ModelBody(nn.Module):
         """Copy the head.
 
         Raises:
-            KbprobeError: the model does not end in an ordinary layer of output vectors, or its
-                head reads other things than the encoder's last state.
+            KbprobeError: the model does not end in an ordinary linear output layer, or its
+                head reads anything but the encoder's last hidden state.
         """
         super().__init__()
         prefix, encoder = model.base_model_prefix, model.base_model
@@ -120,7 +120,7 @@ class ModelBody(nn.Module):
         self._drop_idle(decoder.in_features, model)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return the vectors that the output vectors are compared with.
+        """Return the states that are multiplied by the output embeddings.
 
         Args:
             vectors: the encoder's last hidden states, shape [rows, dimensions].
@@ -136,7 +136,7 @@ class ModelBody(nn.Module):
         except (RuntimeError, TypeError, AttributeError) as error:
             raise KbprobeError(_unsuited(model, str(error).splitlines()[0])) from error
         if states.shape != (2, width):
-            raise KbprobeError(_unsuited(model, "its head's states have another width"))
+            raise KbprobeError(_unsuited(model, "its head's states have a different width"))
         weights = list(self.shell.parameters())
         found = torch.autograd.grad(states.sum(), weights, allow_unused=True)
         for weight, gradient in zip(weights, found, strict=True):
@@ -146,5 +146,5 @@ class ModelBody(nn.Module):
 def _unsuited(model: PreTrainedModel, why: str) -> str:
     return (
         f"the head of {type(model).__name__} cannot be trained on its own: {why}. Leave out the "
-        "learners linear and mlp, or name another model"
+        "learners linear and mlp, or use another model"
     )

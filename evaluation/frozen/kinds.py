@@ -1,4 +1,4 @@
-"""Kinds of vectors: which texts an item is read as, and which vector of a model stands for each."""
+"""Kinds of vectors: the texts of an item, and the vector of a model that represents each."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from evaluation.models.capabilities import Capability
 from kbprobe.arrays import Ints
 
 Text = tuple[str, ...]
-"""What is read as one sequence: a question, or a question and a choice; hashed as it is."""
+"""What is read as one sequence: a question, or a question and a choice; hashed as is."""
 
 Vectors = npt.NDArray[np.float32]
 """Shape [texts, dimensions]."""
 
 
 class VectorReader(ABC):
-    """Reads vectors of texts off one loaded model.
+    """Computes the vectors of texts with one loaded model.
 
     Attributes:
-        parameters: how many the model has.
+        parameters: the number of the model's parameters.
     """
 
     parameters: int
@@ -45,10 +45,10 @@ class VectorKind:
 
     Attributes:
         name: part of the key of stored vectors.
-        version: raised whenever vectors may change; part of the key.
+        version: incremented whenever vectors may change; part of the key.
         needs: what a model must be able to do.
         texts: the texts of one item: one, or one for each of its choices.
-        reader: makes a reader of a loaded model and its tokenizer.
+        reader: makes a reader from a loaded model and its tokenizer.
     """
 
     name: str

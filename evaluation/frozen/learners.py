@@ -1,8 +1,8 @@
-"""Learners of heads on vectors that do not change: linear, mlp, frozen, and MLM-Baseline.
+"""Learners that train heads on fixed vectors: linear, mlp, frozen, and MLM-Baseline.
 
-[O], section 3.1: "linear" trains the candidates' output vectors and biases alone, "mlp" the whole
-head of a masked LM. Output vectors are often tied to the input embeddings: here they are copies,
-so that training them leaves the encoder as it is.
+[O], section 3.1: "linear" trains only the candidates' output embeddings and biases, "mlp" the whole
+head of a masked LM. Output embeddings are often tied to the input embeddings: here they are
+copied, so that training them leaves the encoder as it is.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from kbprobe.format.setups import CLOZE
 
 
 class HeadOptions(TrainingOptions):
-    """How heads on vectors that do not change are trained."""
+    """How heads on fixed vectors are trained."""
 
     next_size: int | None = Field(
         None,
         ge=1,
-        description="Heads: measure the code length of the answers of the rows drawn next, up to "
-        "this many rows in all with those of --train.",
+        description="Heads: measure the code length of the answers of the next rows drawn, up to "
+        "this many rows in total, those of --train included.",
     )
 
 
 class BaselineOptions(HeadOptions, VectorsOptions):
     """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
 
-    weight_decay: float = Field(0.0, ge=0, description="Of matrices; biases and norms have none.")
+    weight_decay: float = Field(0.0, ge=0, description="For matrices; biases and norms have none.")
 
 
 def _made_by_a_learner(_: ScorerInputs) -> Scorer:
-    raise KbprobeError("a head is fitted by a learner, and scores the rows of its own run alone")
+    raise KbprobeError("a head is fitted by a learner, and scores only the rows of its own run")
 
 
 HEAD = ScorerEntry(
@@ -49,7 +49,7 @@ HEAD = ScorerEntry(
     needs=Capability.NOTHING,
     make=_made_by_a_learner,
 )
-"""What heads score with: logits of choices."""
+"""The scorer of heads: logits of choices."""
 
 
 def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
@@ -64,7 +64,7 @@ def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
         plan = CandidatePlan(training, ANSWER_VECTOR, 1e-3)
     else:
         raise UsageError(
-            f"--learner linear trains a language model's output vectors, and {checkpoint.id} "
+            f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
             f"({checkpoint.architecture}) has none. Use --learner frozen."
         )
     return fit_side_by_side(training, plan)

@@ -1,4 +1,4 @@
-"""The learners of heads on a model's vectors: candidates' output vectors, or one linear unit."""
+"""Heads on a model's vectors: the candidates' output embeddings, or one linear layer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def row_table(
 
 
 class ModelPlan(HeadPlan):
-    """A plan whose vectors are read off a model, each text once."""
+    """A plan whose vectors are computed by a model, once for each text."""
 
     def __init__(self, training: HeadTraining, kind: VectorKind, learning_rate: float) -> None:
-        """Name the kind of vectors; the model is loaded when something needs it."""
+        """Set the kind of vectors; the model is loaded only when needed."""
         self.learning_rate = learning_rate
         self._training, self._kind = training, kind
 
@@ -94,7 +94,7 @@ class ModelPlan(HeadPlan):
 
 
 class CandidatePlan(ModelPlan, CandidateHeads):
-    """Heads that start from the model's own output vectors."""
+    """Heads that start from the model's own output embeddings."""
 
     def __init__(
         self,
@@ -104,13 +104,13 @@ class CandidatePlan(ModelPlan, CandidateHeads):
         body: Callable[[PreTrainedModel], nn.Module] | None = None,
         trained: bool = False,
     ) -> None:
-        """Say what stands between vectors and output vectors.
+        """Set the layers between the vectors and the output embeddings.
 
         Args:
             training: what is to be fitted.
-            kind: one vector a row.
-            learning_rate: the peak unless the user names one.
-            body: makes the layers between of the model; None: nothing stands between.
+            kind: one vector per row.
+            learning_rate: the peak unless the user sets one.
+            body: makes these layers from the model; None: there are none.
             trained: whether these layers are trained as well.
         """
         ModelPlan.__init__(self, training, kind, learning_rate)
@@ -120,13 +120,13 @@ class CandidatePlan(ModelPlan, CandidateHeads):
         self._pieces: dict[int, list[list[Pieces]]] = {}
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
-        """Return the rows with a candidate that the tokenizer does not know, and why."""
+        """Return the rows with a candidate that the tokenizer cannot represent, and why."""
         _, tokenizer = self._load()
         self._pieces[id(items)], reasons = pieces_of(items, tokenizer, self._kind.needs)
         return reasons
 
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
-        """Read vectors, and the output vectors that the candidates start from."""
+        """Read vectors, and the output embeddings that the candidates start from."""
         model, _ = self._load()
         if self._make_body is not None:
             self._body = self._make_body(model)
@@ -157,7 +157,7 @@ class CandidatePlan(ModelPlan, CandidateHeads):
 
 
 class UnitPlan(ModelPlan):
-    """Heads of one linear unit on the vector of each question with a choice."""
+    """Heads of one linear layer on the vector of each question-choice pair."""
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return nothing: any text has a vector."""
@@ -174,7 +174,7 @@ class UnitPlan(ModelPlan):
     def modules(
         self, fitted: Sequence[RowTable], seeds: Sequence[int]
     ) -> list[tuple[nn.Module, RowTable]]:
-        """Draw a unit for each fitting."""
+        """Initialise a linear layer for each fitting."""
         dimensions, device = self.vectors.shape[1], self.vectors.device
         return [
             (UnitHead(dimensions, torch.Generator().manual_seed(seed)).to(device), rows)
@@ -189,5 +189,5 @@ class UnitPlan(ModelPlan):
 
 
 def mask_body(model: PreTrainedModel) -> nn.Module:
-    """Return the layers of a masked LM's head before its output vectors."""
+    """Return the layers of a masked LM's head before its output embeddings."""
     return ModelBody(model)

@@ -1,12 +1,12 @@
-"""The vectors that heads are trained on, and how each kind is read off a model.
+"""The vectors that heads are trained on, and how a model computes each kind.
 
 - ``mask``: a masked LM's last hidden state at the mask of a cloze.
-- ``answer``: a causal LM's last hidden state where the answer to a cloze is to come: after the
-  cloze, its gap shown as ``____``, and ``Answer:`` on a line of its own.
-- ``pair``: an encoder's vector of a question with a choice: its pooled vector where the checkpoint
-  holds a trained pooler, else the first token's last hidden state.
+- ``answer``: a causal LM's last hidden state where the answer to a cloze is expected: after the
+  cloze, with its gap shown as ``____``, and ``Answer:`` on a line of its own.
+- ``pair``: an encoder's vector of a question with a choice: its pooled vector if the checkpoint
+  has a trained pooler, otherwise the first token's last hidden state.
 - ``last``: a causal LM's last hidden state at the last token of a question with a choice, or of a
-  cloze that a choice fills.
+  cloze filled with a choice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def answer_prompt(question: str) -> str:
 
 
 def _one_text(item: Item) -> list[Text]:
-    # The tokens around the mask are those around a candidate: which, must not tell the answer.
+    # The context is tokenized as around a candidate: its choice must not reveal the answer.
     return [(item.question, min(item.choices))]
 
 
@@ -76,7 +76,7 @@ def _filled(item: Item) -> list[Text]:
 
 
 class _Reader(VectorReader):
-    """Reads last hidden states off a model without its head."""
+    """Reads the last hidden states of a model without its head."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
         self._model, self._tokenizer = model, tokenizer
@@ -96,7 +96,7 @@ class _Reader(VectorReader):
         raise NotImplementedError
 
     def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
-        """Lay token sequences out, one for each text."""
+        """Lay out token sequences, one for each text."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64)
         flat = array("i")
         for row in rows:
@@ -124,9 +124,9 @@ class MaskReader(_Reader):
         return self._encoded([self._masked(filled) for [filled] in placed])
 
     def _masked(self, filled: Filled) -> list[int]:
-        """Put the mask into the gap; a text that is too long keeps what is nearest to it."""
+        """Put the mask into the gap; a text that is too long keeps the tokens nearest to it."""
         left, right = list(filled.left), list(filled.right)
-        # Special tokens stand at the ends, and stay.
+        # The special tokens at both ends are kept.
         while len(left) + 1 + len(right) > self._limit:
             longer = left if len(left) > len(right) else right
             del longer[1 if longer is left else -2]
@@ -157,7 +157,7 @@ class LastReader(_Reader):
     """Reads the vector of the last token of a text."""
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
-        """Tokenize texts; one that is too long loses its beginning."""
+        """Tokenize texts; one that is too long is truncated on the left."""
         ids = self._tokenizer([text for (text,) in texts], verbose=False)["input_ids"]
         return self._encoded([row[-self._limit :] for row in ids])
 
@@ -171,7 +171,7 @@ class AnswerReader(LastReader):
     """Reads the vector of the last token before the answer."""
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
-        """Tokenize prompts that end where the answer is to come."""
+        """Tokenize prompts that end where the answer is expected."""
         prompts = [Rendered(answer_prompt(question), ()) for (question,) in texts]
         contexts = PairTokenizer(self._tokenizer).encode(prompts)
         return self._encoded([list(pair.context)[-self._limit :] for pair in contexts])

@@ -1,10 +1,10 @@
-"""Vectors on disk: each text's is computed once for each model, and found by any study.
+"""Vectors on disk: computed once for each text and model, and reused by every study.
 
-A folder, named by a hash of all that vectors depend on but the text (weights, tokenizer, dtype,
-kind of vector), grows by parts: ``NAME.texts.npy`` holds the hashes of a part's texts and how
+A folder, named by a hash of all that vectors depend on except the text (weights, tokenizer, dtype,
+kind of vector), grows part by part: ``NAME.texts.npy`` holds the hashes of a part's texts and how
 many tokens each has, ``NAME.vectors.npy`` their vectors, memory-mapped when read. A part is
-written whole, so that a run that was killed goes on from the last one. Vectors are computed in
-batches; another batch changes them by rounding alone (about 1e-6 in float32).
+written at once, so that a run that was killed resumes after the last one. Vectors are computed
+in batches; a different batch changes them only by rounding (about 1e-6 in float32).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ VECTORS = "vectors"
 
 _TEXT = np.dtype([("high", "<u8"), ("low", "<u8"), ("tokens", "<i4")])
 _BATCHES_PER_PART = 8
-"""Batches that a part holds, about."""
+"""Approximate number of batches in a part."""
 _CHARACTERS = 4
-"""Characters of a token, about: parts are cut before texts are tokenized."""
+"""Approximate number of characters per token: parts are cut before texts are tokenized."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Found:
     Attributes:
         vectors: shape [texts, dimensions].
         tokens: of all texts together.
-        parameters: how many the model has that they were read off.
+        parameters: the number of parameters of the model that computed them.
     """
 
     vectors: Vectors
@@ -64,7 +64,7 @@ class VectorStore:
 
         Args:
             folder: the folder of all stores.
-            content: all that vectors depend on but the text.
+            content: all that vectors depend on except the text.
             model: what the user calls the model; kept beside the vectors for people to read.
         """
         self._content, self._model = content, model
@@ -78,17 +78,17 @@ class VectorStore:
         workers: Workers,
         progress: Progress,
     ) -> Found:
-        """Return the vectors of texts, reading those off the model that are not there yet.
+        """Return the vectors of texts, computing those that are not stored yet.
 
         Args:
-            texts: each once.
+            texts: without duplicates.
             reader: gives the reader; called only if a vector is missing.
             batch_tokens: padded tokens in a batch.
             workers: the processes that share the work.
             progress: told of every batch.
 
         Raises:
-            KbprobeError: the model cannot be run, memory does not suffice, or the store cannot be
+            KbprobeError: the model cannot be run, memory is insufficient, or the store cannot be
                 written.
         """
         keys = _keys(texts)
@@ -102,9 +102,9 @@ class VectorStore:
         return self._gather(places, held)
 
     def _find(self, keys: npt.NDArray[Any]) -> tuple[Ints, list[tuple[str, npt.NDArray[Any]]]]:
-        """Return where each text stands in all parts laid end to end (-1: nowhere), and the parts.
+        """Return each text's position in the concatenated parts (-1: absent), and the parts.
 
-        A part that cannot be read is left out, and read off the model again.
+        A part that cannot be read is ignored, and its vectors are computed again.
         """
         held = []
         for path in sorted(self.folder.glob("*.texts.npy")):
@@ -148,7 +148,7 @@ class VectorStore:
         workers: Workers,
         progress: Progress,
     ) -> None:
-        """Read the missing vectors off the model, in parts that all texts together decide."""
+        """Compute the missing vectors, in parts determined by all texts together."""
         size = sum(len(part) for text in texts for part in text) / _CHARACTERS
         parts = max(1, round(size / (_BATCHES_PER_PART * batch_tokens)))
         part_of = keys["low"] % np.uint64(parts)
@@ -183,7 +183,7 @@ class VectorStore:
                 about = {"dimensions": vectors.shape[1], "parameters": parameters}
                 described = {**about, "model": self._model, "content": self._content}
                 write_file(self.folder / "about.json", json.dumps(described, indent=2))
-            # The texts come last: a part is there when they are.
+            # The texts are written last: they mark a part as complete.
             for what, values in (("vectors", vectors), ("texts", texts)):
                 aside = self.folder / f".{name}.{what}.{os.getpid()}.npy"
                 np.save(aside, values)

@@ -2,8 +2,8 @@
 
 Heads that see the same number of rows take the same number of steps. Their parameters are stacked
 along a first axis, a step takes a batch of each head's own rows, and one optimizer updates all:
-what is computed for a head is what training it alone would compute, since AdamW works number by
-number, gradients are clipped head by head, and no head's loss depends on another's parameters.
+what is computed for a head is what training it alone would compute, since AdamW works element by
+element, gradients are clipped head by head, and no head's loss depends on another's parameters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowTable:
     """Rows as heads read them.
 
     Attributes:
-        vectors: which vectors each row is, shape [rows, 1] or [rows, choices].
+        vectors: which vectors each row reads, shape [rows, 1] or [rows, choices].
         candidates: which candidate each choice is, shape [rows, choices]; -1: no such choice.
         answers: shape [rows].
     """
@@ -40,7 +40,7 @@ class RowTable:
     answers: torch.Tensor
 
     def take(self, rows: torch.Tensor) -> RowTable:
-        """Return some rows, as ``rows`` is shaped."""
+        """Return some rows, in the shape of ``rows``."""
         return RowTable(self.vectors[rows], self.candidates[rows], self.answers[rows])
 
 
@@ -64,9 +64,9 @@ class TrainedHeads:
     """Heads after their training.
 
     Attributes:
-        module: any of them, for its computation.
+        module: any of them, for its forward pass.
         parameters: of all heads, stacked along the first axis.
-        losses: cross-entropy of each head's last epoch, nats a row, shape [heads].
+        losses: cross-entropy of each head's last epoch, nats per row, shape [heads].
     """
 
     module: nn.Module
@@ -108,7 +108,7 @@ def train_heads(
         learning_rate: the peak.
 
     Raises:
-        KbprobeError: a loss is no number any more.
+        KbprobeError: a loss is no longer finite.
     """
     module, count = heads[0].module, len(heads[0].rows.answers)
     table = _stacked([head.rows for head in heads])
@@ -137,7 +137,7 @@ def train_heads(
             group["lr"] = learning_rate * share
         losses = losses_of(number)
         found = torch.autograd.grad(losses.sum(), weights.leaves)
-        # The fused optimizer reads memory in order, whatever the strides of a gradient say.
+        # The fused optimizer reads memory in order and ignores the strides of a gradient.
         gradients = [gradient.contiguous() for gradient in found]
         _clip(gradients, options.max_grad_norm)
         for leaf, gradient in zip(weights.leaves, gradients, strict=True):
@@ -160,7 +160,7 @@ class _Weights:
 
     Attributes:
         leaves: those that are trained. A matrix whose gradient comes transposed is held
-            transposed, so that no step has to turn its gradient round.
+            transposed, so that no step has to transpose its gradient.
     """
 
     def __init__(self, modules: Sequence[nn.Module], device: torch.device) -> None:
@@ -172,7 +172,7 @@ class _Weights:
         self._flipped = [False] * len(self.leaves)
 
     def flip(self, gradients: Sequence[torch.Tensor]) -> None:
-        """Hold those matrices transposed whose gradients are."""
+        """Store matrices transposed if their gradients are."""
         for at, gradient in enumerate(gradients):
             if gradient.dim() > 2 and not gradient.is_contiguous() and gradient.mT.is_contiguous():
                 self.leaves[at] = self.leaves[at].detach().mT.contiguous().requires_grad_(True)
@@ -196,7 +196,7 @@ class _Weights:
 
 
 def _order(seed: int, count: int, options: TrainingOptions) -> list[Ints]:
-    """Return the rows of each step: every epoch a permutation that the seed decides."""
+    """Return the rows of each step: a permutation determined by the seed in every epoch."""
     size = options.train_batch
     return [
         shuffled[start : start + size]

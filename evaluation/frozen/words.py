@@ -1,7 +1,7 @@
-"""MLM-Baseline of [O]: a masked-LM head, untrained, on the word vectors of a cloze's first words.
+"""MLM-Baseline of [O]: an untrained masked-LM head on the word vectors of a cloze's first words.
 
-The vectors of the first 20 tokens are laid end to end and padded with zeros; a token without a
-vector, the mask among them, is all zeros. It knows words and their places, and nothing else.
+The vectors of the first 20 tokens are concatenated and padded with zeros; a token without a
+vector, such as the mask, is all zeros. It knows only words and their positions.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from kb_cache.vectors.types import WordVectors
 from kbprobe.arrays import Ints
 
 FIRST = 20
-"""Tokens of a question that are read."""
+"""Number of tokens of a question that are read."""
 
 
 class WordPlan(CandidateHeads):
-    """Heads on word vectors: body and output vectors are drawn from the seed."""
+    """Heads on word vectors: body and output embeddings are initialised from the seed."""
 
     learning_rate = 4e-4
 
     def __init__(self, training: HeadTraining, words: WordVectors) -> None:
-        """Name the word vectors."""
+        """Set the word vectors."""
         super().__init__()
         self._device, self._words = training.model.device, words
 
@@ -41,7 +41,7 @@ class WordPlan(CandidateHeads):
         return {}
 
     def read(self, splits: Sequence[tuple[Sequence[Item], Ints]]) -> list[Rows]:
-        """Look the words of some rows of each split up."""
+        """Look up the words of some rows of each split."""
         asked = [items[row].question for items, rows in splits for row in rows.tolist()]
         questions = {text: number for number, text in enumerate(dict.fromkeys(asked))}
         tokens = [tokenize(text)[:FIRST] for text in questions]
@@ -61,7 +61,7 @@ class WordPlan(CandidateHeads):
         return read
 
     def start(self, seed: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-        """Draw a head; see :meth:`CandidateHeads.start`."""
+        """Initialise a head; see :meth:`CandidateHeads.start`."""
         generator = torch.Generator().manual_seed(seed)
         candidates, width = len(self.candidates()), self.vectors.shape[1]
         body = FreshBody(width, generator)

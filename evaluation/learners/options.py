@@ -14,7 +14,7 @@ class TrainingOptions(Options):
 
     Defaults are [O]'s published settings (AdamW, weight decay 0.1, betas (0.9, 0.98), 4 epochs,
     effective batch 16, slanted triangular learning rate with 6% warm-up). Clipping gradients at
-    norm 1 and sparing biases and norms from weight decay follow BERT.
+    norm 1 and excluding biases and norms from weight decay follow BERT.
     """
 
     learning_rate: float | None = Field(
@@ -23,17 +23,17 @@ class TrainingOptions(Options):
         description="Peak learning rate; none: the learner's own, 2e-5 for a whole network.",
     )
     epochs: int = Field(4, ge=1, description="Passes over the rows; 20 by default for esim.")
-    train_batch: int = Field(16, ge=1, description="Rows (with all their choices) of a step.")
-    weight_decay: float = Field(0.1, ge=0, description="Of matrices; biases and norms have none.")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Of AdamW.")
-    warmup: float = Field(0.06, ge=0, lt=1, description="Share of the steps before the peak.")
+    train_batch: int = Field(16, ge=1, description="Rows (with all their choices) per step.")
+    weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
+    warmup: float = Field(0.06, ge=0, lt=1, description="Share of the steps spent on warm-up.")
     max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
 
 
 def slanted_triangle(step: int, steps: int, warmup: float) -> float:
-    """Return the share of the peak learning rate at a step (from 0): up fast, then down slowly.
+    """Return the share of the peak learning rate at a step (from 0): fast rise, slow decay.
 
-    Howard and Ruder 2018 (ULMFiT), section 3.2, with their ratio of 32 between peak and bottom.
+    Howard and Ruder 2018 (ULMFiT), section 3.2, with their ratio of 32 between peak and minimum.
 
     >>> [round(slanted_triangle(step, 10, 0.2), 2) for step in (0, 1, 2, 6, 9)]
     [0.03, 0.52, 1.0, 0.52, 0.15]

@@ -63,7 +63,7 @@ def test_it_removes_one_kind_or_all_and_nothing_else(cache, capsys, monkeypatch)
         (("vector",), "Did you mean 'vectors'"),
         (("--clear",), "say what to remove: one of scores, vectors, finetuned, or --all"),
         (("scores", "--clear", "--all"), "say what to remove"),
-        (("--yes",), "--all and --yes are of --clear"),
+        (("--yes",), "--all and --yes require --clear"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, message, capsys):

@@ -128,7 +128,7 @@ def test_options_go_to_the_runs_that_take_them():
     for wrong in ({"train": 5}, {"config": "x"}, {"labels": "random"}, {"learner": "linear"}):
         with pytest.raises(UsageError, match=r"sets .* itself"):
             specs_of(**wrong)
-    with pytest.raises(UsageError, match=r"--sizes.* must grow"):
+    with pytest.raises(UsageError, match=r"--sizes.* must be strictly increasing"):
         specs_of(sizes=(10, 5))
     with pytest.raises(UsageError, match="--revision names one"):
         specs_of(revisions=("a", "b"), revision="c")

@@ -553,8 +553,8 @@ def test_random_labels_go_by_the_first_argument(tmp_path):
     ("options", "message"),
     [
         ({"learner": "linear", "train": 97}, "--train 97 .* Use --train 96 or less"),
-        ({"labels": "random"}, "--labels random is for what is learnt"),
-        ({"train_seed": 1}, "--train-seed is of --train"),
+        ({"labels": "random"}, "--labels random requires a learner"),
+        ({"train_seed": 1}, "--train-seed requires --train"),
         ({"learner": "full", "train": 9, "next_size": 20}, "--next-size is for heads"),
         ({"learner": "linear", "train": 9, "scorer": "masked_lm"}, "go with --scorer masked_lm"),
     ],

@@ -52,7 +52,7 @@ def test_success_is_above_the_floor_half_of_the_way_and_above_the_controls() -> 
 
 @pytest.mark.parametrize(
     ("share", "control", "why"),
-    [(0.75, 0.5, "40.5% of the way"), (0.9, 0.9, "is not told from that on perturbed language")],
+    [(0.75, 0.5, "40.5% of the way"), (0.9, 0.9, "is not clearly above WS on perturbed language")],
 )
 def test_what_is_above_the_floor_and_no_more_is_partial(
     share: float, control: float, why: str

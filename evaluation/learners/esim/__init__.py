@@ -1,8 +1,8 @@
-"""ESIM over fixed word vectors: the baseline that reads words but has never read anything else.
+"""ESIM over fixed word vectors: a baseline without a pre-trained language model.
 
 Chen et al. 2017, "Enhanced LSTM for Natural Language Inference", as Talmor et al. 2020 (oLMpics)
 and Richardson and Sabharwal 2020 use it for questions with choices: one score for each pair of
-question and choice, softmax over the choices of a row.
+question and choice, with a softmax over the choices of a row.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class EsimOptions(TrainingOptions, VectorsOptions):
     """How ESIM is built and trained."""
 
     epochs: int = Field(20, ge=1, description="Passes over the rows; 20 by default for esim.")
-    hidden_units: int = Field(50, ge=1, description="Units of an LSTM, in each direction.")
-    dropout: float = Field(0.5, ge=0, lt=1, description="Share of units left out in training.")
+    hidden_units: int = Field(50, ge=1, description="Units of each LSTM, per direction.")
+    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout rate during training.")
 
 
 def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
@@ -35,7 +35,7 @@ def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
 
 
 def _made_by_the_learner(_: ScorerInputs) -> Scorer:
-    raise KbprobeError("ESIM is trained before it scores: name it with --learner esim --train N")
+    raise KbprobeError("ESIM must be trained before it scores: use --learner esim --train N")
 
 
 SCORER = ScorerEntry(
@@ -46,7 +46,7 @@ SCORER = ScorerEntry(
     make=_made_by_the_learner,
     setups=(QUESTION,),
 )
-"""What a trained ESIM scores with: the logit of each choice."""
+"""The scorer of a trained ESIM: the logit of each choice."""
 
 ESIM = ModelLearner(
     name="esim",

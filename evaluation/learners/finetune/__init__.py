@@ -57,7 +57,7 @@ def _not_kept_yet(options: FinetuneOptions) -> bool:
 FULL = ModelLearner(
     name="full",
     label="fine-tuning",
-    version=1,
+    version=2,
     needs=Capability.TRAINABLE,
     scorer=MULTIPLE_CHOICE,
     fit=_fit,

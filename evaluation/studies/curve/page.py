@@ -1,4 +1,4 @@
-"""The page of the study, ``curve.html``: made from the summary alone, the same bytes each time."""
+"""The page of the study, ``curve.html``: generated deterministically from the summary alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def render(summary: CurveSummary) -> str:
 
 
 def _shown(summary: CurveSummary) -> list[ModelCurves]:
-    """Return the models with sections of their own: random ones where there is no other."""
+    """Return the models with sections of their own: random ones only if there are no others."""
     trained = [one for one in summary.models if one.random_init is None]
     return trained or summary.models
 
@@ -62,7 +62,7 @@ def _title(models: list[ModelCurves]) -> str:
 
 
 def _without_model(one: ModelCurves, models: list[ModelCurves]) -> list[LearnerCurves]:
-    """Return the learners that need no model, on a model's probe; none for one of themselves."""
+    """Return the model-free learners run on a model's probe; none for those themselves."""
     if one.model == NO_MODEL:
         return []
     return [
@@ -102,14 +102,14 @@ def _section(one: ModelCurves, number: int, without_model: list[LearnerCurves]) 
 
 
 class Cell(NamedTuple):
-    """A number and, smaller beneath it, its interval."""
+    """A number and its interval, shown below it in small type."""
 
     value: str
     interval: str = ""
 
 
 Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, list[Cell]]]]
-"""The head of a table, and its rows: a name and cells."""
+"""The header of a table, and its rows: a name and cells."""
 
 _NONE = Cell("–")
 
@@ -119,14 +119,14 @@ def _share(estimate: Estimate) -> Cell:
 
 
 def _overall(one: ModelCurves) -> Table:
-    """Return head and rows of the table of WS, MAX and LangSense."""
+    """Return the header and rows of the table of WS, MAX and LangSense."""
     controls = list(
         dict.fromkeys(found.config for learner in one.learners for found in learner.lang_sense)
     )
-    head = ["learner", "WS", "MAX", "at"]
+    head = ["learner", "WS", "MAX", "rows at MAX"]
     for config in controls:
         name = rendering_name(config)
-        head += [f"LangSense, {name}", f"WS less that of {name}"]
+        head += [f"LangSense, {name}", f"WS minus WS on {name}"]
     rows = []
     for learner in one.learners:
         curve, held = learner.own, {found.config: found for found in learner.lang_sense}
@@ -147,7 +147,7 @@ def _points(estimate: Estimate) -> Cell:
 
 
 def _by_size(one: ModelCurves) -> Table:
-    """Return head and rows of the table of accuracy by size."""
+    """Return the header and rows of the table of accuracy by size."""
     rows = []
     for learner in one.learners:
         for curve in learner.curves:
@@ -173,7 +173,7 @@ def _selectivity(one: ModelCurves) -> Table | None:
         for learner in one.learners
         for found in learner.selectivity
     ]
-    head = ("learner and rows", "selectivity in points", "first argument seen")
+    head = ("learner and rows", "selectivity (points)", "first argument seen in training")
     return (head, rows) if rows else None
 
 
@@ -201,7 +201,7 @@ def _codes(one: ModelCurves) -> Table | None:
 
 
 def _restarts(one: Restarts) -> dict[str, Any]:
-    """Return head and rows of the table of randomly initialised models."""
+    """Return the header and rows of the table of randomly initialised models."""
     head = ("", "WS", *(f"{point.size:,}" for point in one.points))
 
     def deviation(value: float | None) -> str:
@@ -210,7 +210,7 @@ def _restarts(one: Restarts) -> dict[str, Any]:
     rows = [
         ("mean", [Cell(percent(held.mean)) for held in (one.ws, *one.points)]),
         (
-            "standard deviation, points",
+            "standard deviation (points)",
             [Cell(deviation(held.deviation)) for held in (one.ws, *one.points)],
         ),
     ]

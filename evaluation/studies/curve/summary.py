@@ -83,7 +83,7 @@ def _spread(values: Sequence[float]) -> Spread:
 
 
 def _series(models: Sequence[ModelCurves]) -> list[Series]:
-    """Return the series of checkpoints: those of one model with two training steps or more."""
+    """Return the series of checkpoints: those of one model at two or more training steps."""
     stepped = [one for one in models if one.step is not None and one.random_init is None]
     found = []
     for (probe, name, learner), held in _by_learner(stepped).items():

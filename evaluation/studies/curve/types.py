@@ -14,31 +14,31 @@ NAME = "curve"
 SCHEMA_VERSION = "1.0"
 PROBE = "probe"
 RANDOM_LABELS = "random_labels"
-"""Renderings beside the controls, which are called as their configs are."""
+"""Renderings other than the controls, which are named after their configs."""
 
 
 class Point(Model):
-    """A learner fitted on one number of rows."""
+    """A learner fitted with one number of training rows."""
 
     size: int = Field(description="Rows trained on.")
     draws: list[float] = Field(
         description="Accuracy after training on each draw of rows, in the order of their seeds."
     )
     accuracy: Estimate = Field(
-        description="Mean of these; the interval resamples test clusters and draws."
+        description="Mean over the draws; the interval resamples test clusters and draws."
     )
     train_loss: float | None = Field(
-        description="Mean cross-entropy of the last epoch, nats a row; null where not reported."
+        description="Mean cross-entropy in the last epoch, nats per row; null where not reported."
     )
 
 
 class Maximum(Model):
-    """MAX: the best mean accuracy over the sizes [O]."""
+    """MAX: the highest mean accuracy over the sizes [O]."""
 
-    size: int = Field(description="The size that it is reached at, the smallest of equals.")
+    size: int = Field(description="The size at which it is reached; the smallest if tied.")
     accuracy: Estimate = Field(
-        description="The mean accuracy there. The best of noisy means is a little too good, which "
-        "the interval makes up for."
+        description="The mean accuracy there. The maximum of noisy means is biased upwards, which "
+        "the interval accounts for."
     )
 
 
@@ -46,17 +46,17 @@ class CodeLength(Model):
     """The online code length of the training answers (Voita and Titov 2020)."""
 
     rows: int = Field(description="Rows whose answers are coded.")
-    draws: int = Field(description="Draws that all sizes were trained on: all numbers are means.")
+    draws: int = Field(description="Draws run at all sizes; the numbers are means over them.")
     uniform_bits: float = Field(
         description="Bits of the uniform code: rows times log2 of the number of choices."
     )
     bits: float = Field(
         description="Bits of the online code: the uniform code for the first block, then each "
-        "block by the probabilities of the model that was fitted on all rows before it."
+        "block encoded with the probabilities of the model fitted on all preceding rows."
     )
-    compression: float = Field(description="Uniform bits over bits; 1: nothing was learnt.")
+    compression: float = Field(description="Uniform bits divided by bits; 1: nothing was learnt.")
     compression_deviation: float | None = Field(
-        description="Standard deviation of the compression over draws; null with one."
+        description="Standard deviation of the compression over draws; null for one draw."
     )
 
 
@@ -68,51 +68,51 @@ class Curve(Model):
     )
     points: list[Point] = Field(description="Accuracy by size, ascending.")
     ws: Estimate = Field(description="Weighted mean of the points' accuracies.")
-    maximum: Maximum = Field(description="The best of the points.")
+    maximum: Maximum = Field(description="The highest of the points.")
     code_length: CodeLength | None = Field(
-        description="Null where the learner reports none for all sizes."
+        description="Null unless the learner reports it for all sizes."
     )
 
 
 class LangSense(Model):
-    """How much less a learner gets from a control than from the probe."""
+    """How much lower a learner's accuracy is on a control than on the probe."""
 
     config: str = Field(description="The control's config.")
     value: Estimate = Field(
-        description="LangSense as published [O], in points: the weighted mean over sizes of "
-        "max(0, accuracy less control accuracy). It is never negative, so noise alone makes it "
-        "more than 0, which the interval makes up for."
+        description="LangSense as in oLMpics, in points: the weighted mean over sizes of "
+        "max(0, accuracy minus control accuracy). It is never negative, so noise alone makes it "
+        "positive, which the interval accounts for."
     )
     difference: Estimate = Field(
-        description="WS of the probe less WS of the control, in points: may be negative, so its "
-        "interval tells a difference from none."
+        description="WS on the probe minus that on the control, in points; may be negative, so its "
+        "interval shows whether they differ."
     )
 
 
 class Selectivity(Model):
-    """Accuracy on true answers less that on random ones, by size (Hewitt and Liang 2019)."""
+    """Accuracy on true answers minus that on random ones, by size (Hewitt and Liang 2019)."""
 
     size: int = Field(description="Rows trained on.")
     value: Estimate = Field(description="In points.")
     seen: float | None = Field(
-        description="Share of the test rows whose random answer the training rows tell, since "
-        "they show the same first argument; null where not reported."
+        description="Share of the test rows whose random answer can be memorised, since a "
+        "training row has the same first argument; null where not reported."
     )
 
 
 class First(Model):
-    """What pre-training knew, beside what the first examples teach."""
+    """What the model knew from pre-training, and what the first examples teach."""
 
     size: int = Field(description="The smallest size.")
     before: Estimate | None = Field(
-        description="Zero-shot accuracy; null where the model cannot be asked without training."
+        description="Zero-shot accuracy; null where the model cannot be evaluated zero-shot."
     )
     after: Estimate = Field(description="Accuracy at the smallest size.")
     taught: Estimate = Field(
-        description="After less before, or less chance where before is null, in points."
+        description="After minus before, or minus chance where before is null, in points."
     )
     further: Estimate = Field(
-        description="Accuracy at the largest size less that at the smallest, in points."
+        description="Accuracy at the largest size minus that at the smallest, in points."
     )
 
 
@@ -120,8 +120,8 @@ class LearnerCurves(Model):
     """A learner on a probe, its controls and its random labels."""
 
     learner: str = Field(description="The learner's name.")
-    curves: list[Curve] = Field(description="That of the probe itself first.")
-    first: First = Field(description="What the smallest size teaches.")
+    curves: list[Curve] = Field(description="The curve of the probe itself comes first.")
+    first: First = Field(description="What is learnt at the smallest size.")
     lang_sense: list[LangSense] = Field(description="One for each control.")
     selectivity: list[Selectivity] = Field(description="Empty without random labels.")
 
@@ -138,19 +138,19 @@ class LearnerCurves(Model):
 class Baseline(Model):
     """A baseline of the probe's audit."""
 
-    name: str = Field(description="Its name there.")
-    accuracy: float = Field(description="Share of the test rows that it gets right.")
+    name: str = Field(description="Its name in the audit.")
+    accuracy: float = Field(description="Share of the test rows that it answers correctly.")
 
 
 class ZeroShot(Model):
-    """The model as it is, on one rendering."""
+    """The model without training, on one rendering."""
 
     rendering: str = Field(description="probe, or a control's config.")
-    accuracy: Estimate = Field(description="Share of the scored rows answered right.")
+    accuracy: Estimate = Field(description="Share of the scored rows answered correctly.")
 
 
 class Weight(Model):
-    """What a size counts in WS and LangSense."""
+    """The weight of a size in WS and LangSense."""
 
     size: int = Field(description="Rows trained on.")
     weight: float = Field(description="All weights sum to 1.")
@@ -164,22 +164,22 @@ class ModelCurves(Model):
     model: str = Field(description="The model, as it was given.")
     revision: str | None = Field(description="The revision asked for; null: the default one.")
     random_init: int | None = Field(
-        description="Number of the randomly initialised model; null: the trained one."
+        description="Index of the randomly initialised model; null: the trained one."
     )
     step: int | None = Field(
-        description="The training step, from the name of revision or folder; null: none there."
+        description="The training step, from the revision or folder name; null: none found."
     )
     rows: int = Field(description="Rows evaluated.")
     clusters: int = Field(description="Clusters of these rows.")
-    chance: float = Field(description="Mean of one over the number of choices.")
-    baselines: list[Baseline] = Field(description="Of the audit, the strongest first.")
+    chance: float = Field(description="Mean of 1 / number of choices.")
+    baselines: list[Baseline] = Field(description="Baselines of the audit, strongest first.")
     sizes: list[int] = Field(description="Sizes trained on.")
-    left_out: list[int] = Field(description="Sizes that train has too few rows for.")
-    weights: list[Weight] = Field(description="What each size counts.")
+    left_out: list[int] = Field(description="Sizes for which train has too few rows.")
+    weights: list[Weight] = Field(description="The weight of each size.")
     weighting: str = Field(description="How the weights were chosen, in words.")
-    zero_shot: list[ZeroShot] = Field(description="Empty where the model cannot be asked so.")
-    learners: list[LearnerCurves] = Field(description="In the order asked for.")
-    notes: list[str] = Field(description="What a reader of the numbers must know.")
+    zero_shot: list[ZeroShot] = Field(description="Empty where zero-shot scoring is impossible.")
+    learners: list[LearnerCurves] = Field(description="In the order requested.")
+    notes: list[str] = Field(description="Caveats on the numbers.")
 
     @property
     def own_zero_shot(self) -> Estimate | None:
@@ -188,7 +188,7 @@ class ModelCurves(Model):
 
     @property
     def floor(self) -> tuple[str, float]:
-        """Name and accuracy of what needs no model: the strongest baseline, or chance if more."""
+        """Name and accuracy of the strongest model-free baseline, or of chance if higher."""
         best = self.baselines[0] if self.baselines else None
         if best is None or best.accuracy < self.chance:
             return "chance", self.chance
@@ -215,7 +215,7 @@ class Restarts(Model):
     model: str = Field(description="The model, as it was given.")
     learner: str = Field(description="The learner's name.")
     models: int = Field(description="Randomly initialised models.")
-    ws: Spread = Field(description="Of their WS.")
+    ws: Spread = Field(description="Mean and deviation of their WS.")
     points: list[RestartPoint] = Field(description="By size.")
     trained_ws: Estimate | None = Field(description="WS of the trained model; null: not run.")
 
@@ -235,14 +235,14 @@ class Series(Model):
     """Checkpoints of one model by training step."""
 
     probe: str = Field(description="The probe's name.")
-    model: str = Field(description="The model, without what tells its checkpoints apart.")
+    model: str = Field(description="The model, without its training step.")
     learner: str = Field(description="The learner's name.")
-    chance: float = Field(description="Mean of one over the number of choices.")
+    chance: float = Field(description="Mean of 1 / number of choices.")
     points: list[SeriesPoint] = Field(description="By step.")
 
 
 class CurveSummary(Model):
-    """All of ``curve.json``."""
+    """The contents of ``curve.json``."""
 
     schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
     models: list[ModelCurves] = Field(description="Each model (and revision) on each probe.")
@@ -257,13 +257,13 @@ def read_curves(folder: Path) -> CurveSummary:
         UsageError: there is none, or it is damaged or of another schema.
     """
     path = folder if folder.is_file() else folder / f"{NAME}.json"
-    again = "Run evaluate-probe curve again with the same -o: finished runs are found."
+    again = "Run evaluate-probe curve again with the same -o: finished runs are reused."
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
         version = held.get("schema_version") if isinstance(held, dict) else None
         if isinstance(version, str) and version != SCHEMA_VERSION:
             raise UsageError(
-                f"{path} has schema version {version}, and this kbprobe reads {SCHEMA_VERSION}. "
+                f"{path} has schema version {version}, but this kbprobe reads {SCHEMA_VERSION}. "
                 f"{again}"
             )
         return CurveSummary.model_validate(held)

@@ -1,4 +1,4 @@
-"""What each training size counts in WS and LangSense."""
+"""The weight of each training size in WS and LangSense."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def weigh(sizes: Sequence[int]) -> tuple[dict[int, float], str]:
     """
     if not all(size in PUBLISHED for size in sizes):
         return dict.fromkeys(sizes, 1 / len(sizes)), (
-            "equal, as there are sizes that no weight is published for"
+            "equal, as some of the sizes have no published weight"
         )
     total = sum(PUBLISHED[size] for size in sizes)
     weights = {size: PUBLISHED[size] / total for size in sizes}
     if len(sizes) == len(PUBLISHED):
         return weights, "as published"
     missing = ", ".join(f"{size:,}" for size in PUBLISHED if size not in sizes)
-    return weights, f"as published, renormalised since there is no {missing}"
+    return weights, f"as published, renormalised without {missing}"

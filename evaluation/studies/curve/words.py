@@ -1,4 +1,4 @@
-"""What is seen in the curves, in sentences."""
+"""What the curves show, in sentences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evaluation.studies.curve.types import (
 )
 
 LEARNERS = {
-    "linear": "output vectors of the candidates, on the frozen model",
-    "mlp": "the head of the masked LM, on the frozen encoder",
-    "frozen": "a linear unit, on the frozen model",
-    "full": "the whole network, as a multiple-choice model",
+    "linear": "the candidates' output embeddings, with the model frozen",
+    "mlp": "the masked-LM head, with the encoder frozen",
+    "frozen": "a linear layer, with the model frozen",
+    "full": "the whole network, with a multiple-choice head",
     "full_mlm": "the whole masked LM",
-    "mlm_baseline": "a new head over word vectors, without a language model",
+    "mlm_baseline": "a new masked-LM head over word vectors, without a language model",
     "esim": "ESIM over word vectors, without a language model",
 }
 """What each learner trains."""
@@ -29,7 +29,7 @@ RENDERINGS = {
     "no_language": "no language",
     "perturbed": "perturbed language",
 }
-"""Renderings as people call them; others are called by their config."""
+"""Display names of renderings; others are shown by their config."""
 
 
 def model_name(one: ModelCurves) -> str:
@@ -43,18 +43,18 @@ def model_name(one: ModelCurves) -> str:
 
 
 def rendering_name(rendering: str) -> str:
-    """Name a rendering for people."""
+    """Return a rendering's display name."""
     return RENDERINGS.get(rendering, rendering)
 
 
 def difference(estimate: Estimate) -> str:
-    """Spell a difference with its interval: ``+2.1 points (−0.3 to +4.5)``."""
+    """Format a difference with its interval: ``+2.1 points (−0.3 to +4.5)``."""
     low, high = points(estimate.low), points(estimate.high)
     return f"{points(estimate.value)} points ({low} to {high})"
 
 
 def floor_name(one: ModelCurves) -> str:
-    """Name what is reached without knowledge: by the audit's strongest baseline, or by guessing."""
+    """Name the floor, reached without a model: the audit's strongest baseline, or guessing."""
     return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
 
 
@@ -64,20 +64,20 @@ def _floor_number(one: ModelCurves) -> str:
 
 
 def untrained(one: ModelCurves) -> str:
-    """Say what the model knows without training, beside the strongest baseline."""
+    """Describe zero-shot accuracy relative to the strongest baseline."""
     zero, (_, floor) = one.own_zero_shot, one.floor
     if one.model == NO_MODEL:
         return (
-            "What is learnt without a language model. "
-            f"{floor_name(one).capitalize()} gets {_floor_number(one)}."
+            "These learners use no language model. "
+            f"{floor_name(one).capitalize()} reaches {_floor_number(one)}."
         )
     if zero is None:
         return (
-            "The model cannot be asked without training. "
-            f"{floor_name(one).capitalize()} gets {_floor_number(one)}."
+            "The model cannot be evaluated zero-shot. "
+            f"{floor_name(one).capitalize()} reaches {_floor_number(one)}."
         )
     return (
-        f"Without training the model gets {percent(zero.value)} right ({interval(zero)}), "
+        f"Zero-shot accuracy is {percent(zero.value)} ({interval(zero)}), "
         f"{_against(zero, floor)} {floor_name(one)}, {_floor_number(one)}."
     )
 
@@ -85,7 +85,7 @@ def untrained(one: ModelCurves) -> str:
 def _against(estimate: Estimate, floor: float) -> str:
     if estimate.low > floor:
         return "above"
-    return "below" if estimate.high < floor else "not to be told from"
+    return "below" if estimate.high < floor else "not distinguishable from"
 
 
 def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
@@ -93,19 +93,19 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
         f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
-        f"{_against(curve.ws, floor)} {floor_name(one)}; the best mean accuracy is "
-        f"{percent(curve.maximum.accuracy.value)}, after {curve.maximum.size:,} rows."
+        f"{_against(curve.ws, floor)} {floor_name(one)}; the highest mean accuracy is "
+        f"{percent(curve.maximum.accuracy.value)}, with {curve.maximum.size:,} training rows."
     ]
-    start = "guessing" if first.before is None else "zero-shot"
+    start = "chance" if first.before is None else "zero-shot accuracy"
     if first.taught.low > 0:
         what = f"raise accuracy by {difference(first.taught)} over {start}"
     elif first.taught.high < 0:
-        what = f"lower accuracy by {difference(first.taught)} against {start}"
+        what = f"change accuracy by {difference(first.taught)} relative to {start}"
     else:
-        what = f"change nothing that can be told ({difference(first.taught)} against {start})"
+        what = f"have no detectable effect: {difference(first.taught)} relative to {start}"
     text = f"The first {first.size:,} rows {what}"
     if len(curve.points) > 1:
-        text += f"; all further rows bring {difference(first.further)}"
+        text += f"; the remaining rows change accuracy by {difference(first.further)}"
     said.append(f"{text}. {_where_from(one, learner)}")
     for found in learner.lang_sense:
         name = rendering_name(found.config)
@@ -114,38 +114,41 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
         elif found.difference.high < 0:
             what = "the control is the easier of the two"
         else:
-            what = "that the words of the question matter is not shown"
+            what = "no evidence that the words of the question matter"
         said.append(
-            f"LangSense against {name} is {found.value.value:.1f} points; WS differs by "
+            f"LangSense with {name} as control is {found.value.value:.1f} points; WS differs by "
             f"{difference(found.difference)}: {what}."
         )
     if learner.selectivity:
         last = learner.selectivity[-1]
         text = (
-            f"After {last.size:,} rows accuracy differs by {difference(last.value)} from that on "
-            "random labels (selectivity)"
+            f"With {last.size:,} training rows, selectivity (accuracy minus accuracy on random "
+            f"labels) is {difference(last.value)}"
         )
         if last.seen is not None:
-            text += f", where {percent(last.seen)} of the test rows could be told from memory"
+            text += f"; {percent(last.seen)} of the test rows can be answered from memory"
         said.append(f"{text}.")
     code = curve.code_length
     if code is not None:
         said.append(
-            f"The answers of {code.rows:,} rows take {code.bits:,.0f} bits instead of "
+            f"Encoding the answers of {code.rows:,} rows takes {code.bits:,.0f} bits instead of "
             f"{code.uniform_bits:,.0f}: a compression of {code.compression:.2f}."
         )
     return said
 
 
 def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
-    """Say whether what is known was there after the first rows, or was learnt from many."""
+    """Say whether knowledge was present after the first rows, or was learnt from many."""
     first, (_, floor) = learner.first, one.floor
     trained = one.model != NO_MODEL and one.random_init is None
     if first.after.low > floor and trained:
-        return "So few can hardly teach the task: what is above came with pre-training."
+        return (
+            "So few rows can hardly teach the task: accuracy above "
+            f"{floor_name(one)} comes from pre-training."
+        )
     best = next(p for p in learner.own.points if p.size == learner.own.maximum.size)
     if learner.own.ws.low <= floor and best.accuracy.low <= floor:
-        return f"Nothing above {floor_name(one)} is shown at any size."
+        return f"Accuracy is not clearly above {floor_name(one)} at any size."
     if first.further.low > 0:
-        return f"What is above {floor_name(one)} was learnt from the probe's own rows."
-    return f"Whether what is above {floor_name(one)} was learnt from them is not shown."
+        return f"The gain over {floor_name(one)} was learnt from the probe's own rows."
+    return f"It is unclear whether the gain over {floor_name(one)} was learnt from these rows."

@@ -1,1 +1,1 @@
-"""Medals: which probes a model's learning curves show it to know, in one table."""
+"""Medals: one table of the probes that models know, judged by their learning curves."""

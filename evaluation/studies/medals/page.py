@@ -1,4 +1,4 @@
-"""The page of medals, ``medals.html``: made from the summary alone."""
+"""The page of medals, ``medals.html``: generated from the summary alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evaluation.studies.medals.types import Medals
 
 
 def render(medals: Medals) -> str:
-    """Return the page: the same bytes for the same medals."""
+    """Return the page, which the medals alone determine."""
     template = environment(Path(__file__).parent).get_template("medals.html.j2")
     return template.render(
         medals=medals,

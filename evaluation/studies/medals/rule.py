@@ -1,4 +1,4 @@
-"""The rule by which medals are awarded, after the hand-made marks of [O], Table 1."""
+"""The rule by which medals are awarded, after the manually assigned marks in [O], Table 1."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from evaluation.studies.curve.words import model_name, rendering_name
 from evaluation.studies.medals.types import Award, ControlGap, Floor, Medal
 
 FROZEN = ("linear", "mlp", "frozen")
-"""Learners that leave the model as pre-training made it."""
+"""Learners that keep the pre-trained model frozen."""
 
 _HALF = 0.5
 
 RULE = [
-    "The floor is the strongest of what needs no language model: chance, the baselines of the "
-    "probe's audit, and WS of learners over word vectors where they were run on the probe.",
+    "The floor is the strongest model-free result: chance, the baselines of the probe's audit, "
+    "and WS of learners over word vectors where they were run on the probe.",
     "Success: WS of the best learner on the frozen model "
-    f"({', '.join(FROZEN)}) has an interval wholly above the floor, goes at least half of the way "
-    "from the floor to 100%, and exceeds WS on each control that was run by a difference whose "
-    "interval is above 0. An asterisk marks a success that no control was run for.",
-    "Partial: not that, but WS of any learner, or zero-shot accuracy, has an interval wholly "
+    f"({', '.join(FROZEN)}) has an interval entirely above the floor, goes at least half the way "
+    "from the floor to 100%, and exceeds WS on each control by a difference whose interval is "
+    "above 0. An asterisk marks a success for which no control was run.",
+    "Partial: no success, but WS of some learner, or zero-shot accuracy, has an interval entirely "
     "above the floor.",
-    "None: neither.",
+    "None: neither success nor partial.",
 ]
 
 
 def floor_of(one: ModelCurves, without_model: Sequence[ModelCurves]) -> Floor:
-    """Return the strongest of what needs no language model.
+    """Return the strongest result reached without a language model.
 
     Args:
         one: the curves of a model on a probe.
@@ -46,7 +46,7 @@ def floor_of(one: ModelCurves, without_model: Sequence[ModelCurves]) -> Floor:
 
 
 def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
-    """Award a model on a probe what its curves are worth; arguments as :func:`floor_of`'s."""
+    """Award a model its medal on a probe; arguments as for :func:`floor_of`."""
     floor = floor_of(one, without_model)
     best = max(one.learners, key=_ws)
     frozen = max((held for held in one.learners if held.learner in FROZEN), key=_ws, default=None)
@@ -80,7 +80,7 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
 
 
 def is_model(one: ModelCurves) -> bool:
-    """Tell whether curves are of a trained model: others are floors, or restarts."""
+    """Tell whether curves are of a trained model, not of a baseline or a random restart."""
     return one.model != NO_MODEL and one.random_init is None
 
 
@@ -103,7 +103,7 @@ def _judge(
         estimate is not None and estimate.low > floor.accuracy
         for estimate in (zero, *(learner.own.ws for learner in one.learners))
     ):
-        return "none", f"neither zero-shot accuracy nor WS is wholly above {level}"
+        return "none", f"no interval of zero-shot accuracy or WS is entirely above {level}"
     if frozen is None or way is None:
         return "partial", "no learner was run on the frozen model"
     ws = frozen.own.ws
@@ -113,7 +113,7 @@ def _judge(
             if zero is not None and zero.low > floor.accuracy
             else f"WS of {best.learner}"
         )
-        return "partial", f"{above} is above {level}, WS of {frozen.learner} not wholly"
+        return "partial", f"{above} is above {level}, but WS of {frozen.learner} is not"
     if way < _HALF:
         return "partial", (
             f"WS of {frozen.learner} goes {percent(way)} of the way from {level} to 100%"
@@ -122,7 +122,7 @@ def _judge(
         if gap.difference.low <= 0:
             name, least = rendering_name(gap.config), points(gap.difference.low)
             return "partial", (
-                f"WS of {frozen.learner} is not told from that on {name} (interval from {least})"
+                f"WS of {frozen.learner} is not clearly above WS on {name} (interval from {least})"
             )
     checked = "no control was run" if not gaps else "it exceeds WS on each control"
     return "success", (

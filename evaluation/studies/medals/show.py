@@ -29,7 +29,7 @@ def show(medals: Medals) -> None:
 
 
 def spelled(medal: Medal | None) -> str:
-    """Spell a medal with its WS: ``✔ success 81.2``; an asterisk: without controls."""
+    """Format a medal with its WS: ``✔ success 81.2``; an asterisk: without controls."""
     if medal is None:
         return ""
     star = "*" if medal.unchecked else ""
@@ -49,14 +49,14 @@ def details(medal: Medal) -> tuple[str, ...]:
         medal.award,
         f"{percent(medal.floor.accuracy)} ({medal.floor.name})",
         f"{learner} {_cell(medal.ws or medal.best_ws)}",
-        "not asked" if medal.zero_shot is None else _cell(medal.zero_shot),
+        "not available" if medal.zero_shot is None else _cell(medal.zero_shot),
         gaps or "not run",
         medal.reason,
     )
 
 
-HEADS = ("medal", "floor", "WS", "zero-shot", "WS less the control's", "why")
-"""Heads of :func:`details`."""
+HEADS = ("medal", "floor", "WS", "zero-shot", "WS minus the control's", "why")
+"""Column headers of :func:`details`."""
 
 
 def markdown(medals: Medals) -> str:
@@ -90,7 +90,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Keep names from ending a cell, or from being markup."""
+    """Escape characters that would end a cell or be read as markup."""
     for sign in "\\`*_[]<>|":
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

@@ -71,8 +71,8 @@ def _page(medals: Medals) -> Mapping[str, str]:
 
 MEDALS = Study(
     name=NAME,
-    help="Which probes which models are shown to know: one table of medals, from the folders "
-    "that evaluate-probe curve wrote.",
+    help="Show which models know which probes: one table of medals, from the folders that "
+    "evaluate-probe curve wrote.",
     expand=None,
     summarise=_summarise,
     show=show,

@@ -14,42 +14,42 @@ Award = Literal["success", "partial", "none"]
 
 
 class ControlGap(Model):
-    """How much more a learner gets from the probe than from a control."""
+    """How much higher a learner's WS is on the probe than on a control."""
 
     config: str = Field(description="The control's config.")
-    difference: Estimate = Field(description="WS less the control's WS, in points.")
+    difference: Estimate = Field(description="WS minus the control's WS, in points.")
 
 
 class Floor(Model):
-    """What is reached without a language model."""
+    """The best accuracy reached without a language model."""
 
     name: str = Field(description="A baseline of the audit, chance, or a learner without a model.")
-    accuracy: float = Field(description="Its accuracy; of a learner its WS.")
+    accuracy: float = Field(description="Its accuracy; for a learner, its WS.")
 
 
 class Medal(Model):
-    """What a model's curves on one probe amount to."""
+    """The medal of a model on one probe."""
 
     probe: str = Field(description="The probe's name.")
     split: str = Field(description="The split evaluated.")
     model: str = Field(description="The model, with its revision where one was asked for.")
-    award: Award = Field(description="By the rule.")
-    floor: Floor = Field(description="The strongest of what needs no language model.")
+    award: Award = Field(description="The medal, by the rule.")
+    floor: Floor = Field(description="The strongest model-free result.")
     learner: str | None = Field(
-        description="The learner on the frozen model of the highest WS; null: none was run."
+        description="The learner on the frozen model with the highest WS; null: none was run."
     )
     ws: Estimate | None = Field(description="Its WS.")
     way: float | None = Field(
-        description="How much of the way from the floor to 100% its WS goes: 0 to 1, or less than "
-        "0 below the floor; null where no such learner was run, or the floor is 100%."
+        description="Position of its WS between the floor (0) and 100% (1); negative below the "
+        "floor; null where no such learner was run, or the floor is 100%."
     )
-    best_learner: str = Field(description="The learner of the highest WS of all.")
+    best_learner: str = Field(description="The learner with the highest WS overall.")
     best_ws: Estimate = Field(description="Its WS.")
-    zero_shot: Estimate | None = Field(description="Null where the model cannot be asked so.")
+    zero_shot: Estimate | None = Field(description="Null where zero-shot scoring is impossible.")
     controls: list[ControlGap] = Field(
-        description="Of the learner on the frozen model; empty where no control was run."
+        description="For the learner on the frozen model; empty where no control was run."
     )
-    reason: str = Field(description="Why not a higher one, or what a success rests on.")
+    reason: str = Field(description="Why the medal is not higher, or what a success is based on.")
 
     @property
     def unchecked(self) -> bool:

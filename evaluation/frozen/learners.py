@@ -20,6 +20,11 @@ from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.setups import CLOZE
 
+LINEAR_RATE, MLP_RATE, FROZEN_RATE = 1e-3, 1e-4, 1e-3
+"""Peak learning rates where the options name none; the published configuration has none above 0."""
+BASELINE_RATE = 4e-4
+"""That of MLM-Baseline, as published."""
+
 
 class HeadOptions(TrainingOptions):
     """How heads on fixed vectors are trained."""
@@ -59,9 +64,9 @@ def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
     checkpoint = training.model.checkpoint
     if Capability.MASKED_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, MASK_VECTOR, 1e-3, mask_body)
+        plan = CandidatePlan(training, MASK_VECTOR, LINEAR_RATE, mask_body)
     elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, ANSWER_VECTOR, 1e-3)
+        plan = CandidatePlan(training, ANSWER_VECTOR, LINEAR_RATE)
     else:
         raise UsageError(
             f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
@@ -75,7 +80,7 @@ def _fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     from evaluation.frozen.plans import CandidatePlan, mask_body
     from evaluation.frozen.readers import MASK_VECTOR
 
-    plan = CandidatePlan(training, MASK_VECTOR, 1e-4, mask_body, trained=True)
+    plan = CandidatePlan(training, MASK_VECTOR, MLP_RATE, mask_body, trained=True)
     return fit_side_by_side(training, plan)
 
 
@@ -86,7 +91,7 @@ def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
     causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
     kind = LAST_VECTOR if causal else PAIR_VECTOR
-    return fit_side_by_side(training, UnitPlan(training, kind, 1e-3))
+    return fit_side_by_side(training, UnitPlan(training, kind, FROZEN_RATE))
 
 
 def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
@@ -94,7 +99,7 @@ def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     from evaluation.frozen.words import WordPlan
 
     words = word_vectors(training.fittings[0].options)
-    return fit_side_by_side(training, WordPlan(training, words))
+    return fit_side_by_side(training, WordPlan(training, words, BASELINE_RATE))
 
 
 LINEAR = HeadLearner(
@@ -103,6 +108,7 @@ LINEAR = HeadLearner(
     version=1,
     needs=Capability.HIDDEN_STATES,
     scorer=HEAD,
+    learning_rate=LINEAR_RATE,
     fit=_fit_linear,
     options=HeadOptions,
     setups=(CLOZE,),
@@ -113,6 +119,7 @@ MLP = HeadLearner(
     version=1,
     needs=Capability.MASKED_SCORES,
     scorer=HEAD,
+    learning_rate=MLP_RATE,
     fit=_fit_mlp,
     options=HeadOptions,
     setups=(CLOZE,),
@@ -123,6 +130,7 @@ FROZEN = HeadLearner(
     version=1,
     needs=Capability.HIDDEN_STATES,
     scorer=HEAD,
+    learning_rate=FROZEN_RATE,
     fit=_fit_frozen,
     options=HeadOptions,
 )
@@ -132,6 +140,7 @@ MLM_BASELINE = HeadLearner(
     version=1,
     needs=Capability.NOTHING,
     scorer=HEAD,
+    learning_rate=BASELINE_RATE,
     fit=_fit_mlm_baseline,
     options=BaselineOptions,
     setups=(CLOZE,),

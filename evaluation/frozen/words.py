@@ -29,11 +29,10 @@ FIRST = 20
 class WordPlan(CandidateHeads):
     """Heads on word vectors: body and output embeddings are initialised from the seed."""
 
-    learning_rate = 4e-4
-
-    def __init__(self, training: HeadTraining, words: WordVectors) -> None:
+    def __init__(self, training: HeadTraining, words: WordVectors, learning_rate: float) -> None:
         """Set the word vectors."""
         super().__init__()
+        self.learning_rate = learning_rate
         self._device, self._words = training.model.device, words
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:

@@ -97,6 +97,7 @@ class LearnerEntry:
         version: raised whenever what is learnt may change; part of the key of cached scores.
         needs: what a model must be able to do.
         scorer: what scores with what was fitted.
+        learning_rate: the peak where the options name none; None: it has no such option.
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
         setups: the set-ups of items that it is fitted on.
@@ -109,6 +110,7 @@ class LearnerEntry:
     version: int
     needs: Capability
     scorer: ScorerEntry
+    learning_rate: float | None = None
     options: type[Options] = Options
     setups: tuple[str, ...] = SCORED_SETUPS
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}

@@ -55,8 +55,13 @@ class Run:
 
     @cached_property
     def learner_options(self) -> Options | None:
-        """The learner's own options; None where nothing is learnt."""
-        return None if self.learner is None else self.spec.plugin_options(self.learner.options)
+        """The learner's own options, its learning rate filled in; None where nothing is learnt."""
+        if self.learner is None:
+            return None
+        options, rate = self.spec.plugin_options(self.learner.options), self.learner.learning_rate
+        if rate is None or getattr(options, "learning_rate", None) is not None:
+            return options
+        return options.model_copy(update={"learning_rate": rate})
 
     @cached_property
     def items(self) -> Sequence[Item]:

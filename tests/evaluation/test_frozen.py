@@ -325,6 +325,8 @@ def test_a_planted_signal_is_learnt(learner, bert, probe):
     done = evaluation.evaluate(probe, bert, learner=learner, **STRONG)
     assert done.results.metrics.accuracy.value == 1.0
     assert done.results.analyses["fitting"]["seen"] is None
+    usual = evaluation.evaluate(probe, bert, learner=learner, train=12)
+    assert usual.results.model.finetuning["learning_rate"] == {"mlp": 1e-4}.get(learner, 1e-3)
 
 
 @pytest.mark.parametrize("learner", ["linear", "frozen"])
@@ -363,7 +365,7 @@ def test_the_baseline_reads_the_first_twenty_words_laid_end_to_end(glove, tmp_pa
         Item("1", "mc_mlm", "The dog [MASK] zyzzyva.", ("older", "larger"), 0),
         Item("2", "mc_mlm", long, ("older", "larger", "red"), 0),
     )
-    plan = WordPlan(training("none", [], tmp_path), glove)
+    plan = WordPlan(training("none", [], tmp_path), glove, 4e-4)
     assert not plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(2))])
     vectors = plan.vectors.view(2, 20, 50)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training
-from evaluation.learners.esim import EsimOptions
+from evaluation.learners.esim import LEARNING_RATE, EsimOptions
 from evaluation.learners.esim.layers import Esim
 from evaluation.learners.esim.scorer import EsimScorer
 from evaluation.learners.finetune.training import ChoiceTraining
@@ -26,9 +26,6 @@ from kbprobe.files import remove_tree, replacing_folder
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
 
-LEARNING_RATE = 1e-3
-"""The default. Chen et al. 2017, section 5.1, take 4e-4 for 550,000 rows and 300 units; a probe has
-few rows, and so few steps."""
 
 _FILE = "esim.safetensors"
 

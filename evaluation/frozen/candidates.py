@@ -12,14 +12,14 @@ from torch import nn
 
 from evaluation.frozen.fitting import HeadPlan
 from evaluation.frozen.heads import CandidateHead
-from evaluation.frozen.readers import answer_prompt, gap_of
+from evaluation.frozen.readers import answer_prompt
 from evaluation.frozen.training import RowTable
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import aside
 from evaluation.scorers.causal.pair_tokens import PairTokenizer
 from evaluation.scorers.causal.prompts import Rendered
-from evaluation.scorers.masked.pieces import Placer
+from evaluation.scorers.masked.pieces import Placer, unreadable
+from evaluation.scorers.masked.scorer import gap_of_item
 from kbprobe.arrays import Ints
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def pieces_of(
     """
     if Capability.MASKED_SCORES in capabilities:
         placed = Placer(tokenizer).place(
-            [gap_of(item.question) for item in items], [item.choices for item in items]
+            [gap_of_item(item) for item in items], [item.choices for item in items]
         )
         found = [[tuple(filled.pieces) for filled in row] for row in placed]
     else:
@@ -137,11 +137,6 @@ def pieces_of(
     unknown, reasons = tokenizer.unk_token_id, dict[int, str]()
     for row, choices in enumerate(found):
         for text, pieces in zip(items[row].choices, choices, strict=True):
-            if not pieces:
-                reason = "a candidate for which the tokenizer returns no tokens"
-            elif unknown is not None and unknown in pieces:
-                reason = "a candidate with characters unknown to the tokenizer"
-            else:
-                continue
-            reasons[row] = aside(reason, repr(text))
+            if reason := unreadable(text, pieces, unknown):
+                reasons[row] = reason
     return found, reasons

@@ -55,12 +55,10 @@ class HeadPlan(ABC):
     Attributes:
         vectors: float32 on the device to train on, shape [vectors, dimensions].
         cost: the cost of computing them.
-        learning_rate: the peak unless the user sets one.
     """
 
     vectors: torch.Tensor
     cost: Cost
-    learning_rate: float
 
     @abstractmethod
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
@@ -102,8 +100,7 @@ def fit_side_by_side(training: HeadTraining, plan: HeadPlan) -> Iterator[tuple[i
         seeds = [one.fitting.seed for one in chunk]
         made = plan.modules([one.fitted for one in chunk], seeds)
         heads = [Head(*one, seed) for one, seed in zip(made, seeds, strict=True)]
-        rate = options.learning_rate or plan.learning_rate
-        trained = train_heads(heads, plan.vectors, options, rate)
+        trained = train_heads(heads, plan.vectors, options, options.learning_rate)
         for at, one in enumerate(chunk):
             parameters = plan.whole(trained.of(at), one.fitted, one.fitting.seed)
             scored = score_rows(trained.module, parameters, plan.vectors, one.scored.table)

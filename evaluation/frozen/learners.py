@@ -2,7 +2,8 @@
 
 [O], section 3.1: "linear" trains only the candidates' output embeddings and biases, "mlp" the whole
 head of a masked LM. Output embeddings are often tied to the input embeddings: here they are
-copied, so that training them leaves the encoder as it is.
+copied, so that training them leaves the encoder as it is. The published configuration gives no
+learning rate above 0 for these two: ours are our own.
 """
 
 from __future__ import annotations
@@ -11,19 +12,14 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from evaluation.learners.base import HeadLearner, HeadTraining
+from evaluation.learners.base import HeadLearner, HeadTraining, made_by_learner
 from evaluation.learners.options import TrainingOptions
 from evaluation.learners.vectors import VectorsOptions, vectors_content, word_vectors
 from evaluation.models.capabilities import Capability
 from evaluation.results.scores import Scores
-from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from kbprobe.errors import KbprobeError, UsageError
+from evaluation.scorers.base import ScorerEntry
+from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
-
-LINEAR_RATE, MLP_RATE, FROZEN_RATE = 1e-3, 1e-4, 1e-3
-"""Peak learning rates where the options name none; the published configuration has none above 0."""
-BASELINE_RATE = 4e-4
-"""That of MLM-Baseline, as published."""
 
 
 class HeadOptions(TrainingOptions):
@@ -43,16 +39,12 @@ class BaselineOptions(HeadOptions, VectorsOptions):
     weight_decay: float = Field(0.0, ge=0, description="For matrices; biases and norms have none.")
 
 
-def _made_by_a_learner(_: ScorerInputs) -> Scorer:
-    raise KbprobeError("a head is fitted by a learner, and scores only the rows of its own run")
-
-
 HEAD = ScorerEntry(
     name="head",
     label="head on a frozen model",
     version=1,
     needs=Capability.NOTHING,
-    make=_made_by_a_learner,
+    make=made_by_learner,
 )
 """The scorer of heads: logits of choices."""
 
@@ -64,9 +56,9 @@ def _fit_linear(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
     checkpoint = training.model.checkpoint
     if Capability.MASKED_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, MASK_VECTOR, LINEAR_RATE, mask_body)
+        plan = CandidatePlan(training, MASK_VECTOR, mask_body)
     elif Capability.CAUSAL_SCORES in checkpoint.capabilities:
-        plan = CandidatePlan(training, ANSWER_VECTOR, LINEAR_RATE)
+        plan = CandidatePlan(training, ANSWER_VECTOR)
     else:
         raise UsageError(
             f"--learner linear trains a language model's output embeddings, but {checkpoint.id} "
@@ -80,7 +72,7 @@ def _fit_mlp(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     from evaluation.frozen.plans import CandidatePlan, mask_body
     from evaluation.frozen.readers import MASK_VECTOR
 
-    plan = CandidatePlan(training, MASK_VECTOR, MLP_RATE, mask_body, trained=True)
+    plan = CandidatePlan(training, MASK_VECTOR, mask_body, trained=True)
     return fit_side_by_side(training, plan)
 
 
@@ -91,7 +83,7 @@ def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
 
     causal = Capability.CAUSAL_SCORES in training.model.checkpoint.capabilities
     kind = LAST_VECTOR if causal else PAIR_VECTOR
-    return fit_side_by_side(training, UnitPlan(training, kind, FROZEN_RATE))
+    return fit_side_by_side(training, UnitPlan(training, kind))
 
 
 def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
@@ -99,7 +91,7 @@ def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     from evaluation.frozen.words import WordPlan
 
     words = word_vectors(training.fittings[0].options)
-    return fit_side_by_side(training, WordPlan(training, words, BASELINE_RATE))
+    return fit_side_by_side(training, WordPlan(training, words))
 
 
 LINEAR = HeadLearner(
@@ -108,7 +100,7 @@ LINEAR = HeadLearner(
     version=1,
     needs=Capability.HIDDEN_STATES,
     scorer=HEAD,
-    learning_rate=LINEAR_RATE,
+    learning_rate=1e-3,
     fit=_fit_linear,
     options=HeadOptions,
     setups=(CLOZE,),
@@ -119,7 +111,7 @@ MLP = HeadLearner(
     version=1,
     needs=Capability.MASKED_SCORES,
     scorer=HEAD,
-    learning_rate=MLP_RATE,
+    learning_rate=1e-4,
     fit=_fit_mlp,
     options=HeadOptions,
     setups=(CLOZE,),
@@ -130,7 +122,7 @@ FROZEN = HeadLearner(
     version=1,
     needs=Capability.HIDDEN_STATES,
     scorer=HEAD,
-    learning_rate=FROZEN_RATE,
+    learning_rate=1e-3,
     fit=_fit_frozen,
     options=HeadOptions,
 )
@@ -140,7 +132,7 @@ MLM_BASELINE = HeadLearner(
     version=1,
     needs=Capability.NOTHING,
     scorer=HEAD,
-    learning_rate=BASELINE_RATE,
+    learning_rate=4e-4,  # as published
     fit=_fit_mlm_baseline,
     options=BaselineOptions,
     setups=(CLOZE,),

@@ -39,9 +39,8 @@ def row_table(
 class ModelPlan(HeadPlan):
     """A plan whose vectors are computed by a model, once for each text."""
 
-    def __init__(self, training: HeadTraining, kind: VectorKind, learning_rate: float) -> None:
+    def __init__(self, training: HeadTraining, kind: VectorKind) -> None:
         """Set the kind of vectors; the model is loaded only when needed."""
-        self.learning_rate = learning_rate
         self._training, self._kind = training, kind
 
     def _load(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
@@ -100,7 +99,6 @@ class CandidatePlan(ModelPlan, CandidateHeads):
         self,
         training: HeadTraining,
         kind: VectorKind,
-        learning_rate: float,
         body: Callable[[PreTrainedModel], nn.Module] | None = None,
         trained: bool = False,
     ) -> None:
@@ -109,11 +107,10 @@ class CandidatePlan(ModelPlan, CandidateHeads):
         Args:
             training: what is to be fitted.
             kind: one vector per row.
-            learning_rate: the peak unless the user sets one.
             body: makes these layers from the model; None: there are none.
             trained: whether these layers are trained as well.
         """
-        ModelPlan.__init__(self, training, kind, learning_rate)
+        ModelPlan.__init__(self, training, kind)
         CandidateHeads.__init__(self)
         self._make_body, self._trained = body, trained
         self._body: nn.Module = nn.Identity()

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from evaluation.frozen.kinds import Text, VectorKind, VectorReader, Vectors
-from evaluation.items.types import MASK, Item
+from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
 from evaluation.scorers.causal.pair_tokens import PairTokenizer
@@ -28,30 +28,14 @@ from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, run_starts
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-def gap_of(question: str) -> Gap:
-    """Return the text around a cloze's mask.
-
-    Raises:
-        UsageError: it holds no mask, or several.
-    """
-    left, mask, right = question.partition(MASK)
-    if not mask or MASK in right:
-        raise UsageError(
-            f"a cloze holds exactly one {MASK}, and this one holds {question.count(MASK)}: "
-            f"{question!r}"
-        )
-    return Gap(left, right)
-
-
 def answer_prompt(question: str) -> str:
     """Return what a causal LM reads before it answers a cloze."""
-    gap = gap_of(question)
+    gap = Gap.of(question)
     return f"{gap.left}{BLANK}{gap.right}\nAnswer:"
 
 
@@ -71,7 +55,7 @@ def _pairs(item: Item) -> list[Text]:
 def _filled(item: Item) -> list[Text]:
     if item.setup != "mc_mlm":
         return [(f"{item.question} {choice}",) for choice in item.choices]
-    gap = gap_of(item.question)
+    gap = Gap.of(item.question)
     return [(gap.left + choice + gap.right,) for choice in item.choices]
 
 
@@ -119,7 +103,7 @@ class MaskReader(_Reader):
 
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize clozes with the model's own mask in the gap."""
-        gaps, stand_ins = [gap_of(question) for question, _ in texts], [[t] for _, t in texts]
+        gaps, stand_ins = [Gap.of(question) for question, _ in texts], [[t] for _, t in texts]
         placed = Placer(self._tokenizer).place(gaps, stand_ins)
         return self._encoded([self._masked(filled) for [filled] in placed])
 

@@ -29,10 +29,9 @@ FIRST = 20
 class WordPlan(CandidateHeads):
     """Heads on word vectors: body and output embeddings are initialised from the seed."""
 
-    def __init__(self, training: HeadTraining, words: WordVectors, learning_rate: float) -> None:
+    def __init__(self, training: HeadTraining, words: WordVectors) -> None:
         """Set the word vectors."""
         super().__init__()
-        self.learning_rate = learning_rate
         self._device, self._words = training.model.device, words
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:

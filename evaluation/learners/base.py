@@ -15,15 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation.content import content_hash
 from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.handle import ModelHandle
 from evaluation.progress import Progress
 from evaluation.results.scores import Scores
-from evaluation.scorers.base import ReadyScorer, ScorerEntry
+from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
 from evaluation.workers import Workers
-from kbprobe.errors import UsageError
+from kb_cache.store import cache_dir
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import Options
+
+FINETUNED = "finetuned"
+"""The folder of trained models of interrupted runs, in kbprobe's cache."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class HeadFitting:
         count: how many of them, from the first, the head is fitted on.
         scored: the rows to score.
         seed: of everything that the learner draws.
-        options: the learner's own.
+        options: the learner's own, with a learning rate.
     """
 
     train: Sequence[Item]
@@ -146,6 +151,23 @@ class HeadLearner(LearnerEntry):
     """
 
     fit: Callable[[HeadTraining], Iterator[tuple[int, Scores]]]
+
+
+def made_by_learner(_: ScorerInputs) -> Scorer:
+    """Stand for ``make`` in the entry of a scorer that only a learner can make.
+
+    Raises:
+        KbprobeError: always.
+    """
+    raise KbprobeError("this scorer is made by a learner: name one with --learner and --train N")
+
+
+def training_folder(identity: Mapping[str, Any]) -> Path:
+    """Return where a model is kept between its training and its scoring.
+
+    An interrupted run finds there what it trained; ``identity`` is all that decides the weights.
+    """
+    return cache_dir() / FINETUNED / content_hash(identity)
 
 
 def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:

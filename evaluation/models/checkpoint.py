@@ -10,10 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.content import installed_version
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head
 from evaluation.models.files import (
     digest_of_files,
@@ -133,7 +133,7 @@ def open_checkpoint(
 
 def _digest_of_random_weights(described: str, seed: int) -> str:
     """Hash what random weights depend on: configuration, seed, and the code that draws them."""
-    versions = {name: version(name) for name in ("torch", "transformers")}
+    versions = {name: installed_version(name) for name in ("torch", "transformers")}
     content = {"described": described, "random_weights": seed, "versions": versions}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -120,14 +120,14 @@ class _Executor:
     def _fit_heads(self, specs: Sequence[RunSpec]) -> dict[int, KbprobeError]:
         """Train all heads whose scores are not known, and return what went wrong, by run."""
         failed: dict[int, KbprobeError] = {}
-        runs: dict[int, Run] = {}
+        runs: list[Run] = []
         for number, spec in enumerate(specs):
             if learns_heads(spec):
                 try:
-                    runs[number] = open_run(spec, self.model, self.reader)
+                    runs.append(open_run(spec, self.model, self.reader))
                 except KbprobeError as error:
                     failed[number] = error
-        fit_heads(list(runs.values()), self.entries, self.workers, self.progress)
+        fit_heads(runs, self.entries, self.workers, self.progress)
         return failed
 
     def _execute(self, spec: RunSpec) -> Outcome:

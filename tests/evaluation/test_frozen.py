@@ -145,9 +145,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
         )
         for choices in [tuple(choices)]
     )[:2]
-    plan = CandidatePlan(
-        training(model, [], tmp_path / "cache"), MASK_VECTOR, 1e-3, mask_body, trained
-    )
+    plan = CandidatePlan(training(model, [], tmp_path / "cache"), MASK_VECTOR, mask_body, trained)
     assert not plan.set_aside(rows)
     if family == "deberta-v3-head":
         with pytest.raises(KbprobeError, match="cannot be trained on its own"):
@@ -171,7 +169,7 @@ def test_an_untrained_head_gives_the_masked_scorer_s_logits(family, trained, tmp
 
 def test_a_candidate_of_several_pieces_starts_from_their_mean(bert, tmp_path):
     rows = (Item("1", "mc_mlm", "It is a [MASK].", ("dog", "dogs"), 0),)
-    plan = CandidatePlan(training(bert, [], tmp_path), MASK_VECTOR, 1e-3, mask_body)
+    plan = CandidatePlan(training(bert, [], tmp_path), MASK_VECTOR, mask_body)
     plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(1))])
     ((module, _),) = plan.modules([read.table], [0])
@@ -187,7 +185,7 @@ def test_a_candidate_of_several_pieces_starts_from_their_mean(bert, tmp_path):
 def test_causal_models_are_read_where_the_answer_comes(tmp_path):
     tiny_causal.write("gpt2", tmp_path / "gpt2")
     rows = planted(3)
-    plan = CandidatePlan(training(str(tmp_path / "gpt2"), [], tmp_path), ANSWER_VECTOR, 1e-3)
+    plan = CandidatePlan(training(str(tmp_path / "gpt2"), [], tmp_path), ANSWER_VECTOR)
     assert not plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(3))])
     model, tokenizer = plan._load()
@@ -209,7 +207,7 @@ def test_pairs_are_read_alone_as_in_a_batch(kind, bert, tmp_path):
         Item("1", "mc_qa", "What is a dog?", ("an animal", "a bus", "a car or a truck"), 0),
         Item("2", "mc_qa", "Is it red?", ("really", "not really"), 1),
     )
-    plan = UnitPlan(training(model, [], tmp_path), kind, 1e-3)
+    plan = UnitPlan(training(model, [], tmp_path), kind)
     (read,) = plan.read([(rows, np.arange(2))])
     assert read.table.candidates.tolist() == [[0, 0, 0], [0, 0, -1]]
     loaded, tokenizer = plan._load()
@@ -365,7 +363,7 @@ def test_the_baseline_reads_the_first_twenty_words_laid_end_to_end(glove, tmp_pa
         Item("1", "mc_mlm", "The dog [MASK] zyzzyva.", ("older", "larger"), 0),
         Item("2", "mc_mlm", long, ("older", "larger", "red"), 0),
     )
-    plan = WordPlan(training("none", [], tmp_path), glove, 4e-4)
+    plan = WordPlan(training("none", [], tmp_path), glove)
     assert not plan.set_aside(rows)
     (read,) = plan.read([(rows, np.arange(2))])
     vectors = plan.vectors.view(2, 20, 50)

@@ -11,12 +11,11 @@ from contextlib import AbstractContextManager
 
 from pydantic import Field
 
-from evaluation.learners.base import ModelLearner, Training
+from evaluation.learners.base import ModelLearner, Training, made_by_learner
 from evaluation.learners.options import TrainingOptions
 from evaluation.learners.vectors import VectorsOptions, vectors_content
 from evaluation.models.capabilities import Capability
-from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
-from kbprobe.errors import KbprobeError
+from evaluation.scorers.base import ReadyScorer, ScorerEntry
 from kbprobe.format.setups import QUESTION
 
 LEARNING_RATE = 1e-3
@@ -38,16 +37,12 @@ def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
     return fitted(training)
 
 
-def _made_by_the_learner(_: ScorerInputs) -> Scorer:
-    raise KbprobeError("ESIM must be trained before it scores: use --learner esim --train N")
-
-
 SCORER = ScorerEntry(
     name="esim",
     label="ESIM",
     version=1,
     needs=Capability.NOTHING,
-    make=_made_by_the_learner,
+    make=made_by_learner,
     setups=(QUESTION,),
 )
 """The scorer of a trained ESIM: the logit of each choice."""

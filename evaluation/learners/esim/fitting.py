@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +11,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import fingerprint
-from evaluation.learners.base import Training
+from evaluation.learners.base import Training, training_folder
 from evaluation.learners.esim import LEARNING_RATE, EsimOptions
 from evaluation.learners.esim.layers import Esim
 from evaluation.learners.esim.scorer import EsimScorer
 from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.vectors import word_vectors
 from evaluation.scorers.base import ReadyScorer
-from kb_cache.store import cache_dir
 from kbprobe.files import remove_tree, replacing_folder
 
 if TYPE_CHECKING:
@@ -50,8 +47,7 @@ def fitted(training: Training) -> Iterator[ReadyScorer]:
         "train_fingerprint": fingerprint(training.items),
         "device": handle.device.type,
     }
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    folder = cache_dir() / "finetuned" / name
+    folder = training_folder(identity)
     began = time.perf_counter()
     if training.workers.leads and not (folder / _FILE).is_file():
         trained = train(training, vectors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.items.types import fingerprint
-from evaluation.learners.base import Training
+from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune import RECORD
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import finetune
@@ -23,7 +22,6 @@ from evaluation.models.loading import (
     refuse_fresh_head,
 )
 from evaluation.scorers.base import ReadyScorer
-from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import remove_tree, replacing_folder
 
@@ -54,8 +52,7 @@ def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
     }
-    name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    folder = Path(kept) if kept else cache_dir() / "finetuned" / name
+    folder = Path(kept) if kept else training_folder(identity)
     began = time.perf_counter()
     if training.workers.leads and not _holds(folder, identity):
         _train(training, network, folder, identity["base"])

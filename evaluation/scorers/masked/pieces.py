@@ -15,6 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaluation.items.types import MASK
+from evaluation.scorers.base import aside
+from kbprobe.errors import UsageError
+
 if TYPE_CHECKING:
     from tokenizers import Encoding
     from transformers import PreTrainedTokenizerFast
@@ -32,6 +36,21 @@ class Gap(NamedTuple):
     left: str
     right: str
 
+    @classmethod
+    def of(cls, question: str, owner: str = "") -> Gap:
+        """Return the text around a cloze's mask.
+
+        Raises:
+            UsageError: it holds no mask, or several; ``owner`` begins the message.
+        """
+        left, mask, right = question.partition(MASK)
+        if not mask or MASK in right:
+            raise UsageError(
+                f"{owner}a cloze holds exactly one {MASK}, and this one holds "
+                f"{question.count(MASK)}: {question!r}"
+            )
+        return cls(left, right)
+
     def surrounding(self) -> Gap:
         """Cut the text down to what may change how a candidate is tokenized here."""
         left = _NEAR_LEFT.search(self.left)
@@ -42,6 +61,15 @@ class Gap(NamedTuple):
             (_NEIGHBOUR if len(near_left) < len(self.left) else "") + near_left,
             near_right + (_NEIGHBOUR if len(near_right) < len(self.right) else ""),
         )
+
+
+def unreadable(text: str, pieces: Sequence[int], unknown: int | None) -> str | None:
+    """Say why a candidate of these pieces cannot be scored, if so; ``unknown`` is a token id."""
+    if not pieces:
+        return aside("a candidate of which the tokenizer leaves nothing", repr(text))
+    if unknown is not None and unknown in pieces:
+        return aside("a candidate with characters unknown to the tokenizer", repr(text))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.items.types import Item, choice_starts
 from evaluation.models.loading import longest_input
 from evaluation.scorers.base import EncodedTokens, Scorer, aside
 from evaluation.scorers.masked import MultiPiece
 from evaluation.scorers.masked.head import MaskHead
-from evaluation.scorers.masked.pieces import Filled, Gap, Placer
+from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -256,10 +256,8 @@ class MaskedScorer(Scorer):
         unknown = self._tokenizer.unk_token_id
         room = self._max_length - len(self._prefix) - len(self._suffix)
         for text, filled in zip(item.choices, placed, strict=True):
-            if not filled.pieces:
-                return aside("a candidate of which the tokenizer leaves nothing", repr(text))
-            if unknown is not None and unknown in filled.pieces:
-                return aside("a candidate with characters unknown to the tokenizer", repr(text))
+            if reason := unreadable(text, filled.pieces, unknown):
+                return reason
             if self._mask in filled.pieces:
                 return aside("a candidate that holds the model's own mask", repr(text))
             if len(filled.pieces) >= room:
@@ -315,13 +313,7 @@ def gap_of_item(item: Item) -> Gap:
     """Return the text around a choice: its cloze, or its question, a space and nothing more."""
     if item.setup != "mc_mlm":
         return Gap(item.question + " ", "")
-    left, mask, right = item.question.partition(MASK)
-    if not mask or MASK in right:
-        raise UsageError(
-            f"item {item.id}: a cloze holds exactly one {MASK}, and this one holds "
-            f"{item.question.count(MASK)}: {item.question!r}"
-        )
-    return Gap(left, right)
+    return Gap.of(item.question, f"item {item.id}: ")
 
 
 def _ints(numbers: Iterable[int]) -> Ints:

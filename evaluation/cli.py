@@ -74,7 +74,7 @@ def study_command(study: Study) -> click.Command:
             click.Option(
                 ["-m", "--model", "models"],
                 multiple=True,
-                required=True,
+                required=not study.modelless,
                 metavar="MODEL",
                 help="A folder, a .gguf file or a Hub id; none: for a scorer that needs no model. "
                 "May be given several times.",

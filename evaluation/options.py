@@ -87,6 +87,22 @@ class RunOptions(ModelOptions):
         ge=0,
         description="Seed of a learner's randomness, including its training rows; none: --seed.",
     )
+    train_on: str | None = Field(
+        None,
+        min_length=1,
+        description="Probe whose train split is fitted on (its default config), instead of the "
+        "evaluated one's.",
+    )
+    mix_in: str | None = Field(
+        None,
+        min_length=1,
+        description="Also fit on rows of the train split of this probe or data set.",
+    )
+    mix_rows: int | None = Field(None, ge=1, description="How many rows of --mix-in.")
+    inputs: Literal["all", "choices"] = Field(
+        "all",
+        description="What is shown of a question with choices: all, or its choices alone.",
+    )
     labels: Literal["gold", "random"] = Field(
         "gold",
         description="Answers of the rows: gold, or random ones determined by each row's first "
@@ -106,6 +122,11 @@ class RunOptions(ModelOptions):
             raise ValueError("--learner fits on the rows of --train: give --train N as well")
         if self.train_seed is not None and self.train is None:
             raise ValueError("--train-seed requires --train: give --train N as well")
+        for name in ("train_on", "mix_in"):
+            if getattr(self, name) is not None and self.train is None:
+                raise ValueError(f"{option_name(name)} requires --train: give --train N as well")
+        if (self.mix_in is None) != (self.mix_rows is None):
+            raise ValueError("--mix-in and --mix-rows go together: give both")
         if self.labels == "random" and self.train is None:
             raise ValueError("--labels random requires a learner: give --train N as well")
         return self

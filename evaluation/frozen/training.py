@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from evaluation.learners.options import TrainingOptions, slanted_triangle
+from evaluation.learners.options import TrainingOptions, rate_share
 from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
 
@@ -132,7 +132,7 @@ def train_heads(
     last_epoch = torch.zeros(len(heads), device=vectors.device)
     per_epoch = len(steps) // options.epochs
     for number, rows in enumerate(steps):
-        share = slanted_triangle(number, len(steps), options.warmup)
+        share = rate_share(options, number, len(steps))
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * share
         losses = losses_of(number)

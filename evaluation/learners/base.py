@@ -184,14 +184,23 @@ def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
     return sorted(range(len(items)), key=draw)[:count]
 
 
-def check_count(items: Sequence[Item], count: int) -> None:
+def check_count(
+    items: Sequence[Item], count: int, option: str = "--train", source: str | None = None
+) -> None:
     """Refuse to draw more rows than there are.
+
+    Args:
+        items: the rows there are.
+        count: how many are to be drawn.
+        option: that asks for them.
+        source: the probe whose train split they are; None: the message names none.
 
     Raises:
         UsageError: there are fewer than ``count``.
     """
     if count > len(items):
+        of = "" if source is None else f" of {source}"
         raise UsageError(
-            f"--train {count:,} asks for more rows than the train split has ({len(items):,}). "
-            f"Use --train {len(items)} or less, or build the probe with a larger --train-rows."
+            f"{option} {count:,} asks for more rows than the train split{of} has ({len(items):,}). "
+            f"Use {option} {len(items)} or less, or build the probe with a larger --train-rows."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from pydantic import Field
 
@@ -26,8 +27,26 @@ class TrainingOptions(Options):
     train_batch: int = Field(16, ge=1, description="Rows (with all their choices) per step.")
     weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")
     betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
-    warmup: float = Field(0.06, ge=0, lt=1, description="Share of the steps spent on warm-up.")
+    warmup: float = Field(
+        0.06,
+        ge=0,
+        lt=1,
+        description="Share of the steps spent on warm-up; with a constant rate, of one epoch's.",
+    )
+    schedule: Literal["slanted", "constant"] = Field(
+        "slanted",
+        description="How the learning rate changes: slanted (triangular: it falls from its peak "
+        "until the last step), or constant, so that more epochs go on from fewer.",
+    )
     max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
+
+
+def rate_share(options: TrainingOptions, step: int, steps: int) -> float:
+    """Return the share of the peak learning rate at a step (from 0) of all ``steps``."""
+    if options.schedule == "slanted":
+        return slanted_triangle(step, steps, options.warmup)
+    rise = math.floor(steps // options.epochs * options.warmup)
+    return min(1.0, (step + 1) / (rise + 1))
 
 
 def slanted_triangle(step: int, steps: int, warmup: float) -> float:

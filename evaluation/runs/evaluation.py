@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
+from evaluation.options import RunOptions
 from evaluation.progress import Progress, silent
 from evaluation.results.analyses import fitting, labels
 from evaluation.results.analyses.confusion import measure_labels
@@ -67,7 +68,7 @@ def evaluate_run(
     """Score a run's rows, or find their scores in the cache, and measure the predictions.
 
     ``ready`` gives its scorer, and is called if anything is to be scored
-    (:func:`evaluation.runs.run.ready_scorers`). ``entries`` is the folder of all scores; None:
+    (:class:`evaluation.runs.ready.ReadyScorers`). ``entries`` is the folder of all scores; None:
     that of kbprobe's cache.
 
     Raises:
@@ -134,8 +135,12 @@ def _results(
     learnt: dict[str, Any] = {}
     if run.learner is not None and run.learner_options is not None:
         learnt = {"learner": run.learner.name, "train": options.train, "seed": run.train_seed}
-        if options.labels != "gold":
-            learnt["labels"] = options.labels
+        own = RunOptions.model_fields
+        learnt |= {
+            name: value
+            for name in ("train_on", "mix_in", "mix_rows", "labels")
+            if (value := getattr(options, name)) != own[name].default
+        }
         learnt |= run.learner_options.model_dump(mode="json")
         learnt |= run.learner.content(run.learner_options)
     return Results(
@@ -170,6 +175,7 @@ def _results(
                 "batch_tokens": model.batch_tokens,
                 "model_args": options.model_args,
                 "limit": options.limit,
+                **({} if options.inputs == "all" else {"inputs": options.inputs}),
             },
             notes=notes,
             key=run.key,

@@ -17,7 +17,8 @@ from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, refuse_other_files, save
 from evaluation.runs.heads import fit_heads, learns_heads
 from evaluation.runs.reading import SplitReader
-from evaluation.runs.run import Run, open_run, ready_scorers
+from evaluation.runs.ready import ReadyScorers
+from evaluation.runs.run import Run, open_run
 from evaluation.runs.score_cache import SCORES
 from evaluation.runs.spec import RunSpec
 from evaluation.runs.sub_questions import open_sub_questions, relate_sub_questions
@@ -50,12 +51,12 @@ def execute(
 ) -> Iterator[Outcome]:
     """Execute runs in this process and those that share it, and write their results.
 
-    A model is opened and loaded once for runs that follow each other, and their heads on frozen
-    vectors are trained side by side. An error ends its own run alone. Scores of runs that are
-    finished, or were interrupted, are found by the hash of what they depend on
-    (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them. With ``overwrite``,
-    other results in their folders are replaced; without ``reports``, folders get no
-    ``report.html``.
+    A model is opened and loaded once for runs that follow each other, and fitted once for those
+    with the same training; their heads on frozen vectors are trained side by side. An error ends
+    its own run alone. Scores of runs that are finished, or were interrupted, are found by the hash
+    of what they depend on (:attr:`evaluation.runs.run.Run.key`), whichever study asked for them.
+    With ``overwrite``, other results in their folders are replaced; without ``reports``, folders
+    get no ``report.html``.
 
     Yields:
         The outcome of each run, in order.
@@ -68,8 +69,12 @@ def execute(
         except KbprobeError as error:
             yield from (Outcome(spec, error) for spec in specs_of_model)
             continue
-        with _entries(specs_of_model, workers) as entries:
-            executor = _Executor(model, reader, entries, overwrite, workers, progress, reports)
+        with (
+            _entries(specs_of_model, workers) as entries,
+            ReadyScorers(workers, progress) as scorers,
+        ):
+            shared = (workers, progress, reports)
+            executor = _Executor(model, scorers, reader, entries, overwrite, *shared)
             yield from executor.outcomes(specs_of_model)
 
 
@@ -94,6 +99,7 @@ class _Executor:
     """Executes the runs of one model."""
 
     model: ModelHandle
+    scorers: ReadyScorers
     reader: SplitReader
     entries: Path
     overwrite: bool
@@ -149,7 +155,8 @@ class _Executor:
                 return Outcome(spec, earlier, found=True)
             refuse_other_files(spec.folder, "written anew with the facts")
             done = earlier
-        evaluation = self._evaluate(run, facts, done)
+        with self.scorers.kept_on_error():
+            evaluation = self._evaluate(run, facts, done)
         if self.workers.leads and spec.folder is not None:
             save(evaluation, spec.folder, self.reports)
         return Outcome(spec, evaluation)
@@ -161,17 +168,17 @@ class _Executor:
         def facts_progress(what: str, finished: int, total: int) -> None:
             progress(f"facts: {what}", finished, total)
 
-        with ready_scorers(run, workers, progress) as ready:
-            if done is None:
-                done = evaluate_run(run, ready, workers, progress, scores)
-            if facts is None:
-                return done
-            try:
-                alone = evaluate_run(facts, ready, workers, facts_progress, scores)
-            except UsageError as error:
-                raise UsageError(
-                    f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
-                ) from error
+        ready = self.scorers.get
+        if done is None:
+            done = evaluate_run(run, ready, workers, progress, scores)
+        if facts is None:
+            return done
+        try:
+            alone = evaluate_run(facts, ready, workers, facts_progress, scores)
+        except UsageError as error:
+            raise UsageError(
+                f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
+            ) from error
         return relate_sub_questions(run, done, alone)
 
 

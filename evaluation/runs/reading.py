@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from evaluation.items.control_task import random_labels
+from evaluation.items.inputs import choices_alone
 from evaluation.items.sources import ProbeSource, open_probe
 from evaluation.items.types import ProbeSplit, sample_clusters
 from evaluation.options import RunOptions
@@ -27,7 +28,7 @@ class SplitReader:
             UsageError: there is no such probe, config or split.
             KbprobeError: it cannot be read.
         """
-        whole = self._read(probe, options, options.split)
+        whole = self._read(probe, options.config, options.split, options)
         if options.limit is None:
             return whole
         limit, seed = options.limit, options.seed
@@ -36,17 +37,30 @@ class SplitReader:
 
     def train(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
         """Return the train split of a run; raises as :meth:`rows`."""
-        return self._read(probe, options, "train")
+        if options.train_on is None:
+            return self._read(probe, options.config, "train", options)
+        return self._read(options.train_on, None, "train", options)
 
-    def _read(self, probe: ProbeSource, options: RunOptions, split: str) -> ProbeSplit:
+    def mixed(self, options: RunOptions) -> ProbeSplit | None:
+        """Return the train split that further rows come from, if any; raises as :meth:`rows`."""
+        if options.mix_in is None:
+            return None
+        return self._read(options.mix_in, None, "train", options)
+
+    def _read(
+        self, probe: ProbeSource, config: str | None, split: str, options: RunOptions
+    ) -> ProbeSplit:
+        """Read a split, and make of it what the options ask for."""
         source = probe if isinstance(probe, str) else id(probe)
-        key = (source, options.config, split)
-        found = self._keep(
-            key, probe, lambda: open_probe(probe, split=split, config=options.config)
-        )
-        if options.labels == "gold":
-            return found
-        return self._keep((*key, options.seed), probe, lambda: random_labels(found, options.seed))
+        key: tuple[object, ...] = (source, config, split)
+        found = self._keep(key, probe, lambda: open_probe(probe, split=split, config=config))
+        if options.inputs == "choices":
+            key, shown = (*key, options.inputs), found
+            found = self._keep(key, probe, lambda: choices_alone(shown))
+        if options.labels == "random":
+            key, gold = (*key, options.seed), found
+            found = self._keep(key, probe, lambda: random_labels(gold, options.seed))
+        return found
 
     def _keep(
         self, key: tuple[object, ...], probe: ProbeSource, read: Callable[[], ProbeSplit]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from evaluation.content import content_hash, installed_version
@@ -15,19 +14,15 @@ from evaluation.learners.base import (
     HeadFitting,
     LearnerEntry,
     ModelLearner,
-    Training,
     check_count,
     draw_rows,
 )
 from evaluation.learners.registry import choose_learner
-from evaluation.models.capabilities import head_that_gives
 from evaluation.models.handle import ModelHandle
-from evaluation.progress import Progress, silent
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec, plugins
-from evaluation.scorers.base import ReadyScorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import choose_scorer
-from evaluation.workers import ALONE, Workers
 from kbprobe.errors import UsageError
 from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.options import Options, option_name
@@ -37,8 +32,8 @@ from kbprobe.options import Options, option_name
 class Run:
     """A run that is ready to be looked up or scored; its model is not yet loaded.
 
-    ``learner`` is None where the model is scored as it is, and ``train``, the rows that may be
-    learnt from, where nothing needs them.
+    ``learner`` is None where the model is scored as it is, ``train``, the rows that may be learnt
+    from, where nothing needs them, and ``mixed`` where no others are mixed in.
     """
 
     spec: RunSpec
@@ -47,6 +42,7 @@ class Run:
     learner: LearnerEntry | None
     rows: ProbeSplit
     train: ProbeSplit | None
+    mixed: ProbeSplit | None = None
 
     @cached_property
     def scorer_options(self) -> Options:
@@ -86,6 +82,22 @@ class Run:
             return []
         return draw_rows(self.train.items, len(self.train.items), self.train_seed)
 
+    @cached_property
+    def drawn_mixed(self) -> list[int]:
+        """The rows that are mixed in, of all that might be."""
+        if self.mixed is None:
+            return []
+        return draw_rows(self.mixed.items, self.spec.run.mix_rows or 0, self.train_seed)
+
+    @property
+    def fitted_items(self) -> list[Item]:
+        """All rows that the learner is fitted on."""
+        own = [self.train_items[row] for row in self.drawn[: self.spec.run.train]]
+        if self.mixed is None:
+            return own
+        others = self.scorer.asked(self.mixed.items)
+        return own + [others[row] for row in self.drawn_mixed]
+
     @property
     def seen(self) -> float | None:
         """Share of the rows whose random answer the rows fitted on tell; None: of gold answers."""
@@ -100,9 +112,11 @@ class Run:
     def head_fitting(self) -> HeadFitting:
         """What a learner of heads is to fit, and the rows that the head is to score."""
         count, options = self.spec.run.train or 0, self.learner_options
-        return HeadFitting(
-            self.train_items, self.drawn, count, self.items, self.train_seed, options
-        )
+        train, order = self.train_items, self.drawn
+        if self.mixed is not None:
+            train = self.fitted_items
+            count, order = len(train), list(range(len(train)))
+        return HeadFitting(train, order, count, self.items, self.train_seed, options)
 
     @property
     def overlap(self) -> int:
@@ -141,7 +155,7 @@ class Run:
         Names are not among it: a checkpoint that was moved finds its scores, and one that was
         replaced under the same name does not.
         """
-        checkpoint, rows = self.model.checkpoint, self.rows.items
+        checkpoint, items = self.model.checkpoint, self.rows.items
 
         def named(entry: ScorerEntry | LearnerEntry, options: Options) -> dict[str, Any]:
             own = options.model_dump(mode="json")
@@ -154,6 +168,9 @@ class Run:
                 **self.learner.content(self.learner_options),
                 "rows": self.spec.run.train,
             }
+            if self.mixed is not None:
+                rows = self.spec.run.mix_rows
+                learner["mixed"] = {"train": self.mixed.fingerprint, "rows": rows}
         return {
             "model": {
                 "weights": checkpoint.weights_sha256,
@@ -163,7 +180,7 @@ class Run:
                 "device": self.model.device.type,
                 "batch_tokens": self.model.batch_tokens,
             },
-            "rows": self.rows.fingerprint if self.items is rows else fingerprint(self.items),
+            "rows": self.rows.fingerprint if self.items is items else fingerprint(self.items),
             "scorer": named(self.scorer, self.scorer_options),
             "learner": learner,
             "train": None if self.train is None else self.train.fingerprint,
@@ -182,6 +199,12 @@ class Run:
     def key(self) -> str:
         """Hash of :attr:`content`: what scores, and so finished runs, are found by."""
         return content_hash(self.content)
+
+    @cached_property
+    def fitting_key(self) -> str:
+        """Hash of all that a fitted learner depends on: runs that share it are fitted once."""
+        deciding = {name: value for name, value in self.content.items() if name != "rows"}
+        return content_hash(deciding)
 
 
 def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = None) -> Run:
@@ -202,15 +225,17 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     reader = reader or SplitReader()
     _refuse_idle_options(spec, scorer, learner)
     rows = reader.rows(spec.probe, options)
-    for setup in sorted({item.setup for item in rows.items}):
-        for entry in (learner, scorer):
-            if entry is not None and not entry.takes(setup):
-                raise UsageError(_other_setup(rows, setup, spec, entry))
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
     train = _open_train(spec, rows, reader) if uses_train else None
+    mixed = reader.mixed(options)
     if train is not None:
-        check_count(train.items, options.train or 0)
-    run = Run(spec, model, scorer, learner, rows, train)
+        check_count(train.items, options.train or 0, "--train", train.source)
+    if mixed is not None:
+        check_count(mixed.items, options.mix_rows or 0, "--mix-rows", mixed.source)
+        _refuse_shared(spec, rows, mixed, own=options.mix_in == spec.probe)
+    for split in filter(None, (rows, train, mixed)):
+        _check_setups(split, spec, learner, scorer)
+    run = Run(spec, model, scorer, learner, rows, train, mixed)
     if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
             f"--normalization {options.normalization} divides log-likelihoods of answers by their "
@@ -220,39 +245,14 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     return run
 
 
-@contextmanager
-def ready_scorers(
-    run: Run, workers: Workers = ALONE, progress: Progress = silent
-) -> Iterator[Callable[[Run], ReadyScorer]]:
-    """Give what makes the scorer of a run when it is first needed: loaded, or fitted on its train.
-
-    All that is scored within the block, the run's rows and its sub-questions, is scored with one
-    model. A learner that was fitted is released when the block ends.
-    """
-    with ExitStack() as stack:
-
-        @cache
-        def fitted(learner: ModelLearner) -> ReadyScorer:
-            drawn = [run.train_items[row] for row in run.drawn[: run.spec.run.train]]
-            seed, options = run.train_seed, run.learner_options
-            training = Training(run.model, drawn, seed, options, workers, progress)
-            return stack.enter_context(learner.fit(training))
-
-        def ready(scored: Run) -> ReadyScorer:
-            progress("loading", 0, 0)
-            if isinstance(run.learner, ModelLearner):
-                return fitted(run.learner)
-            further = (scored.scorer_options, scored.train_items, scored.spec.run.seed)
-            if not run.scorer.needs:
-                return ReadyScorer(scored.scorer.make(ScorerInputs(None, None, *further)), 0)
-            head = run.model.checkpoint.head
-            if run.scorer.needs not in head.gives:
-                head = head_that_gives(run.scorer.needs)
-            model, tokenizer = run.model.load(head)
-            scorer = scored.scorer.make(ScorerInputs(model, tokenizer, *further))
-            return ReadyScorer(scorer, model.num_parameters())
-
-        yield ready
+def _check_setups(
+    rows: ProbeSplit, spec: RunSpec, learner: LearnerEntry | None, scorer: ScorerEntry
+) -> None:
+    """Refuse rows that the learner is not fitted on, or the scorer does not read."""
+    for setup in sorted({item.setup for item in rows.items}):
+        for entry in (learner, scorer):
+            if entry is not None and not entry.takes(setup):
+                raise UsageError(_other_setup(rows, setup, spec, entry))
 
 
 def _other_setup(
@@ -260,7 +260,7 @@ def _other_setup(
 ) -> str:
     """Word the refusal of rows of a set-up that a scorer or learner does not take."""
     said = (
-        f"{spec.probe_name} has rows of the set-up {setup}, and {entry.name} takes "
+        f"{rows.source} has rows of the set-up {setup}, and {entry.name} takes "
         f"{', '.join(entry.setups)} alone."
     )
     if setup not in LABELLED_SETUPS:
@@ -278,15 +278,32 @@ def _other_setup(
 
 def _open_train(spec: RunSpec, rows: ProbeSplit, reader: SplitReader) -> ProbeSplit:
     train = reader.train(spec.probe, spec.run)
-    seen = {item.id for item in train.items} & {item.id for item in rows.items}
-    if train.split == rows.split or seen:
-        shared = f"{len(seen):,} rows" if seen else "its rows"
-        raise UsageError(
-            f"{spec.probe_name}: train shares {shared} with the split to evaluate, "
-            f"{rows.split!r}: what was learnt would be asked again. Name another --split, or a "
-            "probe whose splits are disjoint."
-        )
+    own = spec.run.train_on in (None, spec.probe)
+    if own and train.split == rows.split:
+        raise UsageError(_asked_again(spec, rows, "its rows"))
+    _refuse_shared(spec, rows, train, own)
     return train
+
+
+def _refuse_shared(spec: RunSpec, rows: ProbeSplit, learnt: ProbeSplit, own: bool) -> None:
+    """Refuse to fit on rows that are evaluated.
+
+    Those of the same probe are known by their ids; ids of another data set may be equal by chance.
+    """
+    if own:
+        shared = len({item.id for item in learnt.items} & {item.id for item in rows.items})
+    else:
+        shared = len(set(learnt.items) & set(rows.items))
+    if shared:
+        raise UsageError(_asked_again(spec, rows, f"{shared:,} rows"))
+
+
+def _asked_again(spec: RunSpec, rows: ProbeSplit, shared: str) -> str:
+    return (
+        f"{spec.probe_name}: train shares {shared} with the split to evaluate, "
+        f"{rows.split!r}: what was learnt would be asked again. Name another --split, or a "
+        "probe whose splits are disjoint."
+    )
 
 
 def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEntry | None) -> None:

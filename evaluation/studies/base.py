@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_name
 from evaluation.options import parse_options
 from evaluation.runs.folders import load
@@ -55,8 +56,8 @@ class Study:
         help: what it shows, in a sentence or two.
         expand: makes the runs of a request, those of one model after each other; None: the study
             is given folders of results instead of probes and models.
-        summarise: makes the summary of the finished runs, in the order of ``expand``; where the
-            study is given folders, of what ``read`` takes from each.
+        summarise: makes the summary of the finished runs, in the order of ``expand``, then those
+            of ``follow``; where the study is given folders, of what ``read`` takes from each.
         show: prints the summary for people.
         page: makes files of the summary for people: texts by file name. Runs of a study that
             has a page get no reports of their own.
@@ -65,6 +66,9 @@ class Study:
         options: the study's own options; their names must differ from those of runs.
         fixed: options of runs that the study sets itself and users cannot.
         least: how many folders of results it takes at least, where it is given folders.
+        follow: makes further runs from the finished ones, such as a test of those that did best;
+            called once, when all runs of ``expand`` are finished.
+        modelless: whether it can do without a model: without ``--model`` its model is ``none``.
         independent: whether each run stands alone: finished ones are shown although others
             failed, and ``--json`` prints a line for each instead of the summary.
     """
@@ -79,6 +83,8 @@ class Study:
     least: int = 1
     independent: bool = False
     page: Callable[[Any], Mapping[str, str]] | None = None
+    follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
+    modelless: bool = False
     read: Callable[[Path], Any] = finished_in
 
 
@@ -130,7 +136,7 @@ class StudyRequest:
         return cls(
             study,
             [str(probe) if isinstance(probe, Path) else probe for probe in probes],
-            list(dict.fromkeys(map(str, models))),
+            list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
             {name: value for name, value in values.items() if name not in own},
             output,

@@ -40,26 +40,35 @@ def run_study(
     specs = request.study.expand(request) if request.study.expand is not None else []
     if not specs:
         raise UsageError(f"{request.study.name} has no runs: name at least one probe and one model")
+    study = request.study
     _refuse_shared_places(specs)
     finished: list[Finished] = []
     failed: list[KbprobeError] = []
-    reports = request.study.page is None
-    for outcome in execute(specs, overwrite, workers, progress, reports):
-        if isinstance(outcome.result, KbprobeError):
-            if len(specs) == 1:
-                raise outcome.result
-            failed.append(outcome.result)
-        else:
-            finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
-        report(outcome)
-    if failed and not (request.study.independent and finished):
+
+    def run_all(specs: Sequence[RunSpec], lone: bool) -> None:
+        for outcome in execute(specs, overwrite, workers, progress, study.page is None):
+            if isinstance(outcome.result, KbprobeError):
+                if lone:
+                    raise outcome.result
+                failed.append(outcome.result)
+            else:
+                finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
+            report(outcome)
+
+    run_all(specs, lone=len(specs) == 1)
+    if study.follow is not None and not failed:
+        further = study.follow(request, finished)
+        _refuse_shared_places([*specs, *further])
+        run_all(further, lone=False)
+        specs = [*specs, *further]
+    if failed and not (study.independent and finished):
         raise KbprobeError(
-            f"{len(failed)} of the {len(specs)} runs of {request.study.name} failed, the first "
+            f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "
             f"with: {failed[0]} The others are kept: the same command goes on from them."
         )
-    summary = request.study.summarise(request, finished)
-    if workers.leads and request.output is not None and not request.study.independent:
-        write_summary(request.study, summary, request.output)
+    summary = study.summarise(request, finished)
+    if workers.leads and request.output is not None and not study.independent:
+        write_summary(study, summary, request.output)
     return summary
 
 

@@ -72,7 +72,8 @@ class EsimScorer(Scorer):
         pairs = Pairs.of(items)
         questions = [items[at].question for at in pairs.item.tolist()]
         texts = {text: at for at, text in enumerate(dict.fromkeys([*questions, *pairs.choices]))}
-        tokens = [tokenize(text) for text in texts]
+        # A text without words, such as an empty question, is read as one unknown word.
+        tokens = [tokenize(text) or [""] for text in texts]
         vocabulary = {
             word: at for at, word in enumerate(dict.fromkeys(w for t in tokens for w in t))
         }

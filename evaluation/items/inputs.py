@@ -1,0 +1,30 @@
+"""Partial input: rows of which only the choices are shown.
+
+What is answered right without the question is told by the choices themselves (Poliak et al. 2018,
+"Hypothesis only baselines in natural language inference"; [W], section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evaluation.items.types import ProbeSplit, fingerprint
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import QUESTION
+
+
+def choices_alone(split: ProbeSplit) -> ProbeSplit:
+    """Return a split whose questions are empty; ids, choices and answers stay.
+
+    Raises:
+        UsageError: rows are not questions followed by choices: a cloze needs its sentence.
+    """
+    others = sorted({item.setup for item in split.items} - {QUESTION})
+    if others:
+        raise UsageError(
+            f"--inputs choices: {split.name} has rows of the set-up {others[0]}, and only those of "
+            f"{QUESTION} have choices that can be read alone. Leave it out, or name a --config of "
+            "questions with choices."
+        )
+    items = tuple(replace(item, question="") for item in split.items)
+    return replace(split, items=items, fingerprint=fingerprint(items))

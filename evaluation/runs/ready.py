@@ -1,0 +1,85 @@
+"""Scorers that are ready to score: loaded, or fitted once for runs with the same training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from evaluation.learners.base import ModelLearner, Training
+from evaluation.models.capabilities import head_that_gives
+from evaluation.progress import Progress
+from evaluation.runs.run import Run
+from evaluation.scorers.base import ReadyScorer, ScorerInputs
+from evaluation.workers import Workers
+
+
+class ReadyScorers:
+    """Makes the scorers of one model's runs.
+
+    What was fitted last is held: runs that follow with the same training are scored with it, and
+    one with a longer training may go on from it. It is released when another one has been fitted,
+    or at the end of the block. If the block ends with an error it is left where it is, and found
+    there by the next run that needs it.
+    """
+
+    def __init__(self, workers: Workers, progress: Progress) -> None:
+        self._workers, self._progress = workers, progress
+        self._held: tuple[str, ReadyScorer] | None = None
+        self._release = ExitStack()
+        self._failed = False
+
+    def __enter__(self) -> ReadyScorers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and not self._failed:
+            self._release.close()
+
+    def get(self, run: Run) -> ReadyScorer:
+        """Return the scorer of a run.
+
+        Raises:
+            UsageError: the model lacks a head, or the learner cannot be fitted on these rows.
+            KbprobeError: the model cannot be loaded, or training failed.
+        """
+        self._progress("loading", 0, 0)
+        learner = run.learner
+        if isinstance(learner, ModelLearner):
+            return self._fitted(run, learner)
+        further = (run.scorer_options, run.train_items, run.spec.run.seed)
+        if not run.scorer.needs:
+            return ReadyScorer(run.scorer.make(ScorerInputs(None, None, *further)), 0)
+        head = run.model.checkpoint.head
+        if run.scorer.needs not in head.gives:
+            head = head_that_gives(run.scorer.needs)
+        model, tokenizer = run.model.load(head)
+        scorer = run.scorer.make(ScorerInputs(model, tokenizer, *further))
+        return ReadyScorer(scorer, model.num_parameters())
+
+    @contextmanager
+    def kept_on_error(self) -> Iterator[None]:
+        """Keep what is held where a run fails that was to be scored with it: for a repetition."""
+        try:
+            yield
+        except Exception:
+            self._failed = self._held is not None
+            raise
+
+    def _fitted(self, run: Run, learner: ModelLearner) -> ReadyScorer:
+        if self._held is not None and self._held[0] == run.fitting_key:
+            return self._held[1]
+        self._held = None  # Two models need not be in memory at once.
+        options, items = run.learner_options, run.fitted_items
+        training = Training(
+            run.model, items, run.train_seed, options, self._workers, self._progress
+        )
+        with ExitStack() as stack:
+            ready = stack.enter_context(learner.fit(training))
+            if self._failed:
+                self._release.pop_all()
+            self._failed = False
+            # Only now: the training that has just ended may have gone on from the earlier one.
+            self._release.close()
+            self._release = stack.pop_all()
+        self._held = run.fitting_key, ready
+        return ready

@@ -14,7 +14,7 @@ import json
 import reprlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +39,9 @@ ABOUT = {
 
 UNLABELLED = "has no answer yet"
 
+_COPIES = "gold_copies"
+"""The note that counts rows with copies of the gold among their choices."""
+
 _LISTED = 5
 """Bad rows listed one by one; the rest are counted."""
 
@@ -53,13 +56,14 @@ class Questions:
     """The questions of a split, and what is known of each (:data:`ABOUT`, null: unknown).
 
     ``links`` is None where no question names the facts that it rests on, ``arguments`` where none
-    names what fills its template.
+    names what fills its template. ``notes`` counts what was changed in reading.
     """
 
     items: tuple[Item, ...]
     about: pa.Table
     links: Links | None = None
     arguments: pa.Array | None = None
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,6 @@ def row_questions(records: Records, source: str) -> Questions:
     """
     import pyarrow as pa
 
-    places: list[int] = []
     items: list[Item] = []
     known: list[dict[str, Any]] = []
     problems: list[_Problem] = []
@@ -147,15 +150,10 @@ def row_questions(records: Records, source: str) -> Questions:
         except RowError as error:
             problems.append(_Problem(place, *error.args))
             continue
-        places.append(place)
         items.append(item)
         known.append(about)
-    total = len(items) + len(problems)
-    numbered, clashes = with_own_ids(items)
-    for at, earlier in clashes:
-        what = f"is also that of {records.unit} {places[earlier]}, another question"
-        problems.append(_Problem(places[at], "id", f"{items[at].id!r} {what}"))
     if problems:
+        total = len(items) + len(problems)
         raise KbprobeError(_refusal(source, records.unit, sorted(problems), total))
     kinds = {name: pa.type_for_alias(kind) for name, kind in ABOUT.items()}
     kinds |= {"fact_ids": pa.list_(pa.string()), "relation": pa.string()}
@@ -163,7 +161,9 @@ def row_questions(records: Records, source: str) -> Questions:
     columns = {
         name: pa.array([about.get(name) for about in known], kind) for name, kind in kinds.items()
     }
-    return column_questions(numbered, columns)
+    found = column_questions(with_own_ids(items), columns)
+    copied = sum(about[_COPIES] > 0 for about in known)
+    return replace(found, notes={_COPIES: copied} if copied else {})
 
 
 def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
@@ -197,34 +197,26 @@ def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -
     return "\n".join(lines)
 
 
-def with_own_ids(items: Sequence[Item]) -> tuple[list[Item], list[tuple[int, int]]]:
+def with_own_ids(items: Sequence[Item]) -> list[Item]:
     """Give each row an id of its own.
 
-    Published files repeat questions, id and all: the second becomes ``ID#2``, so that every
-    row is scored, as in the published figures.
-
-    Returns:
-        The items, and the rows whose id is that of another question, each with the earlier row.
+    Published files repeat questions, id and all, and use an id for several: the second becomes
+    ``ID#2``, so that every row is scored, as in the published figures.
     """
-    taken = {item.id for item in items}
+    taken: set[str] = {item.id for item in items}
     if len(taken) == len(items):
-        return list(items), []
-    first: dict[str, int] = {}
+        return list(items)
     times: dict[str, int] = {}
-    result, clashes = [], []
-    for at, item in enumerate(items):
-        earlier = first.setdefault(item.id, at)
-        if earlier != at and _asked(items[earlier]) != _asked(item):
-            clashes.append((at, earlier))
-        elif earlier != at:
-            number = times.get(item.id, 1) + 1
-            while f"{item.id}#{number}" in taken:
-                number += 1
-            times[item.id] = number
-            item = replace(item, id=f"{item.id}#{number}")
-            taken.add(item.id)
-        result.append(item)
-    return result, clashes
+    result = []
+    for item in items:
+        number = times.get(item.id, 0) + 1
+        name = item.id
+        while number > 1 and (name := f"{item.id}#{number}") in taken:
+            number += 1
+        times[item.id] = number
+        taken.add(name)
+        result.append(replace(item, id=name))
+    return result
 
 
 def checked_item(
@@ -242,7 +234,8 @@ def checked_item(
 
     Where ``setup`` is None a mask in the question makes it a cloze. kbprobe's own rows give the
     gold's index as ``answer``, and ``key`` must agree. Elsewhere ``key`` is its label, or its index
-    from 0 if an integer and labels are letters. ``at`` says what the choices are within.
+    from 0 if an integer and labels are letters; copies of the gold among the choices, which
+    published rows have, are left out. ``at`` says what the choices are within.
 
     Raises:
         RowError: the row cannot be scored.
@@ -253,7 +246,11 @@ def checked_item(
     if len(set(labels)) < size:
         raise RowError(f"{at}choices", f"share a label: {', '.join(labels)}")
     gold = _gold(labels, answer, key)
-    if texts.count(texts[gold]) > 1:
+    if answer is None and 1 < texts.count(texts[gold]) < size:
+        right = texts[gold]
+        texts = [text for place, text in enumerate(texts) if place == gold or text != right]
+        gold = texts.index(right)
+    elif texts.count(texts[gold]) > 1:
         said = f"hold the gold twice: {reprlib.repr(texts[gold])}; no choice could be called right"
         raise RowError(f"{at}choices", said)
     masks = question.count(MASK)
@@ -272,10 +269,6 @@ def checked_item(
     if setup == CLOZE and masks != 1:
         raise RowError("question", f"holds {masks or 'no'} {MASK}; a cloze has exactly one")
     return Item(name, setup, question, tuple(texts), gold, premise)
-
-
-def _asked(item: Item) -> tuple[str, str]:
-    return item.premise, item.question
 
 
 def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> int:
@@ -320,8 +313,9 @@ def _question(row: Any) -> tuple[Item, dict[str, Any]]:
     texts, labels = _choices(given, f"{at}choices")
     name = _label(row.get("id"), "id")
     answer, key = _answer(row)
-    about = {**_about(row), **_own(row)}
-    return checked_item(name, setup, question, texts, labels, answer, key, at, premise), about
+    item = checked_item(name, setup, question, texts, labels, answer, key, at, premise)
+    copies = len(texts) - len(item.choices)
+    return item, {**_about(row), **_own(row), _COPIES: copies}
 
 
 def _choices(given: Any, at: str) -> tuple[list[str], list[str]]:

@@ -300,7 +300,7 @@ def _probe_split(
     at = found.about.schema.get_field_index("cluster")
     about = found.about.set_column(at, "cluster", pc.coalesce(cluster, ids))
     clustered = cluster.null_count < len(cluster)
-    further = (manifest, found.links, found.arguments)
+    further = (manifest, found.links, found.arguments, found.notes)
     return ProbeSplit(name, source, split, items, about, clustered, fingerprint(items), *further)
 
 

@@ -142,8 +142,7 @@ def own_questions(table: pa.Table) -> Questions | None:
         ]
     except RowError:
         return None
-    numbered, clashes = with_own_ids(items)
-    return None if clashes else column_questions(numbered, columns)
+    return column_questions(with_own_ids(items), columns)
 
 
 def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, list[str]]:

@@ -80,6 +80,7 @@ class ProbeSplit:
         links: the facts that the questions rest on; None where no question names any.
         arguments: what fills each question's template, of :func:`arguments_type`; None where no
             question has any.
+        notes: counts of what was changed in reading, for results.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ProbeSplit:
     manifest: Mapping[str, Any] | None = field(default=None, repr=False)
     links: Links | None = field(default=None, repr=False)
     arguments: pa.Array | None = field(default=None, repr=False)
+    notes: Mapping[str, int] = field(default_factory=dict)
 
     def take(self, rows: Sequence[int]) -> ProbeSplit:
         """Return the split cut down to some of its rows, in the order given."""

@@ -47,6 +47,7 @@ NOTES: dict[str, str] = {
     "several_pieces": "rows with a candidate of several pieces, which counts as their mean",
     "train_set_aside": "rows of train that were not fitted on, for such a reason",
     "unknown_words": "different words without a vector of their own",
+    "gold_copies": "rows with copies of the gold among their choices, which were left out",
     "train_overlap": "rows of clusters that are in train as well",
 }
 """What a scorer may report, by its name in the results."""

@@ -127,7 +127,7 @@ def _results(
 ) -> Results:
     """Say what was scored with what, and what it amounts to."""
     model, options, manifest = run.model, run.spec.run, run.rows.manifest or {}
-    checkpoint, notes = model.checkpoint, dict(scores.notes)
+    checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}
     if run.overlap:
         notes["train_overlap"] = run.overlap
     if halvings:

@@ -452,7 +452,11 @@ BAD: list[tuple[Any, str]] = [
     (row(choices={"text": ["x", "y"], "label": ["B", "B"]}), "choices share a label: B, B"),
     (row(choices={"text": ["x", "y"], "label": ["A", None]}), "choices.label[1] is missing"),
     (row(choices={"text": ["x", "y"], "label": ["A", True]}), "label[1] is true, not text"),
-    (row(choices={"text": ["x", "y", "y"], "label": ["A", "B", "C"]}), "hold the gold twice: 'y'"),
+    (row(choices={"text": ["y", "y"], "label": ["A", "B"]}), "hold the gold twice: 'y'"),
+    (
+        own_row(choices={"text": ["x", "y", "y"], "label": ["A", "B", "C"]}),
+        "hold the gold twice: 'y'",
+    ),
     (row(answerKey="E"), "answerKey is 'E', which is not among the labels A, B, C"),
     (row(answerKey="b"), "answerKey is 'b', which is not among the labels"),
     (row(answerKey=3), "answerKey is 3; the 3 choices are 0 to 2"),
@@ -521,10 +525,18 @@ def test_own_rows_without_answers(tmp_path: Path) -> None:
     assert "2 of 2 rows have no answer yet" in refusal(tmp_path / "x.parquet")
 
 
-def test_two_questions_under_one_id_are_refused(tmp_path: Path) -> None:
-    rows = [row("q1"), row("q2"), row("q1", question="Another?")]
-    found = refusal(write_rows(tmp_path / "dev.jsonl", *rows))
-    assert "line 3: id 'q1' is also that of line 1" in found
+def test_two_questions_under_one_id_are_both_scored() -> None:
+    items = read_rows(row("q1"), row("q2"), row("q1", question="Another?"))
+    assert [item.id for item in items] == ["q1", "q2", "q1#2"]
+    assert items[2].question == "Another?"
+
+
+def test_copies_of_the_gold_are_left_out_and_counted(tmp_path: Path) -> None:
+    copied = row("q2", choices={"text": ["y", "x", "y"], "label": ["A", "B", "C"]}, answerKey="C")
+    found = open_probe(str(write_rows(tmp_path / "test.jsonl", row(), copied)))
+    assert found.items[1].choices == ("x", "y")
+    assert found.items[1].answer == 1
+    assert found.notes == {"gold_copies": 1}
 
 
 def test_numbers_given_to_repeated_rows_are_not_taken_already() -> None:

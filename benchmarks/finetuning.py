@@ -72,7 +72,7 @@ def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> 
         times.append(time.process_time())
 
     began = time.process_time()
-    losses = training.run(progress)
+    losses = training.run(progress).losses
     return np.diff([began, *times]).tolist(), losses, batches
 
 

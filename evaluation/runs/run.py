@@ -225,6 +225,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     reader = reader or SplitReader()
     _refuse_idle_options(spec, scorer, learner)
     rows = reader.rows(spec.probe, options)
+    _check_setups(rows, spec, learner, scorer)
     uses_train = learner is not None or scorer.uses_train(spec.plugin_options(scorer.options))
     train = _open_train(spec, rows, reader) if uses_train else None
     mixed = reader.mixed(options)
@@ -233,7 +234,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
     if mixed is not None:
         check_count(mixed.items, options.mix_rows or 0, "--mix-rows", mixed.source)
         _refuse_shared(spec, rows, mixed, own=options.mix_in == spec.probe)
-    for split in filter(None, (rows, train, mixed)):
+    for split in filter(None, (train, mixed)):
         _check_setups(split, spec, learner, scorer)
     run = Run(spec, model, scorer, learner, rows, train, mixed)
     if options.normalization not in (None, "sum") and run.default_normalization is None:

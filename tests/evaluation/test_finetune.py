@@ -14,8 +14,8 @@ from evaluation.learners.base import draw_rows
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
 from evaluation.learners.finetune.kept import keep
-from evaluation.learners.finetune.training import finetune
-from evaluation.learners.options import slanted_triangle
+from evaluation.learners.finetune.training import Course, finetune
+from evaluation.learners.options import rate_share, slanted_triangle
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.errors import KbprobeError, UsageError
@@ -260,6 +260,32 @@ def test_progress_is_told_after_each_step():
     model, tokenizer = tiny.make("Bert"), tiny.make_tokenizer("Bert")
     finetune(model, tokenizer, drawn(), QUICK, 0, lambda *each: told.append(each))
     assert told == [("fine-tuning", step + 1, 3) for step in range(3)]
+
+
+# Going on from fewer epochs
+
+
+def test_a_constant_rate_rises_within_the_first_epoch_and_stays():
+    options = FinetuneOptions(epochs=2, schedule="constant", warmup=0.06)
+    shares = [rate_share(options, step, 200) for step in range(200)]
+    assert shares[:3] == pytest.approx([1 / 7, 2 / 7, 3 / 7])
+    assert set(shares[6:]) == {1.0}
+    longer = options.model_copy(update={"epochs": 5})
+    assert [rate_share(longer, step, 500) for step in range(200)] == shares
+
+
+def test_more_epochs_go_on_from_fewer_to_the_same_weights():
+    options = FinetuneOptions(train_batch=8, epochs=3, learning_rate=1e-3, schedule="constant")
+    whole, _, report = trained(options)
+    model, tokenizer, course = tiny.make("Bert"), tiny.make_tokenizer("Bert"), Course()
+    first = options.model_copy(update={"epochs": 1})
+    rows, fresh = drawn(), ("classifier.weight",)
+    finetune(model, tokenizer, rows, first, 0, fresh=fresh, course=course)
+    assert (course.epochs, len(course.losses)) == (1, 3)
+    rest = finetune(model, tokenizer, rows, options, 0, course=course)
+    assert weights(model) == weights(whole)
+    assert rest["losses"] == report["losses"]
+    assert (rest["continued_after_epochs"], rest["steps"]) == (1, 9)
 
 
 # Keeping

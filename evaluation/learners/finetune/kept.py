@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
-from evaluation.learners.finetune import RECORD
+from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
-from evaluation.learners.finetune.training import finetune
+from evaluation.learners.finetune.training import Course, finetune
 from evaluation.models.checkpoint import open_checkpoint
+from evaluation.models.handle import ModelHandle
 from evaluation.models.loading import (
     load_for_training,
     load_model,
@@ -28,13 +31,17 @@ from kbprobe.files import remove_tree, replacing_folder
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+_OPTIMIZER = "optimizer.pt"
+"""The file, beside the trained weights, with the state of the optimizer."""
+
 
 @contextmanager
 def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
     """Fine-tune a checkpoint, or find it where an interrupted run left it, and load it.
 
-    One process trains; all load what it wrote. When the block ends well, and the checkpoint was
-    not to be kept, it is removed: its scores are in the cache.
+    With a constant learning rate, more epochs go on from the same training with fewer, where that
+    is still there. One process trains; all load what it wrote. When the block ends well, and the
+    checkpoint was not to be kept, it is removed: its scores are in the cache.
 
     Raises:
         UsageError: the checkpoint's encoder is not there, or a head that is not trained from the
@@ -52,18 +59,39 @@ def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
     }
-    folder = Path(kept) if kept else training_folder(identity)
+    own = course_folder(identity, training.options)
+    folder = Path(kept) if kept else own
     began = time.perf_counter()
     if training.workers.leads and not _holds(folder, identity):
-        _train(training, network, folder, identity["base"])
+        _train(training, network, folder, identity, own.parent)
     training.workers.wait()
-    written = open_checkpoint(str(folder))
-    trained = load_model(written, model.device, model.dtype, network.head)
-    tokenizer = load_tokenizer(written)
     model.training_seconds += time.perf_counter() - began
-    yield ReadyScorer(network.scorer(trained, tokenizer), trained.num_parameters())
+    yield _loaded(model, network, folder)
     if training.workers.leads and not kept:
         remove_tree(folder)
+        with suppress(OSError):  # Another number of epochs is held, or all folders are here.
+            own.parent.rmdir()
+
+
+def _loaded(model: ModelHandle, network: Network, folder: Path) -> ReadyScorer:
+    """Load what was trained; nothing else holds it, so that it can be released."""
+    began = time.perf_counter()
+    written = open_checkpoint(str(folder))
+    trained = load_model(written, model.device, model.dtype, network.head)
+    scorer = network.scorer(trained, load_tokenizer(written))
+    model.training_seconds += time.perf_counter() - began
+    return ReadyScorer(scorer, trained.num_parameters())
+
+
+def course_folder(identity: Mapping[str, Any], options: FinetuneOptions) -> Path:
+    """Return where a trained model is kept: beside those of the same course with other epochs.
+
+    A falling learning rate ends with the last epoch: then the epochs are part of the course.
+    """
+    shared = dict(identity["options"])
+    if options.schedule == "constant":
+        del shared["epochs"]
+    return training_folder({**identity, "options": shared}) / f"epochs-{options.epochs}"
 
 
 def keep(
@@ -72,6 +100,7 @@ def keep(
     folder: Path,
     report: Mapping[str, Any],
     base: Mapping[str, Any],
+    course: Course | None = None,
 ) -> None:
     """Write the fine-tuned checkpoint, whole or not at all.
 
@@ -86,6 +115,7 @@ def keep(
         folder: where to; a checkpoint that was kept there before is replaced.
         report: what ``finetune`` returned.
         base: identifies the checkpoint that the training started from.
+        course: written as well, so that a longer training can go on from here.
 
     Raises:
         UsageError: the folder holds something else.
@@ -102,18 +132,25 @@ def keep(
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
             (aside / RECORD).write_text(record + "\n", encoding="utf-8")
+            if course is not None:
+                torch.save(course.optimizer, aside / _OPTIMIZER)
     except OSError as error:
         raise KbprobeError(
             f"the fine-tuned checkpoint cannot be written to {folder}: {error.strerror or error}"
         ) from error
 
 
-def _train(training: Training, network: Network, folder: Path, base: Mapping[str, Any]) -> None:
-    checkpoint = training.model.checkpoint
-    model, fresh = load_for_training(checkpoint, training.model.device, network.head)
+def _train(
+    training: Training, network: Network, folder: Path, identity: Mapping[str, Any], courses: Path
+) -> None:
+    checkpoint, base = training.model.checkpoint, identity["base"]
+    earlier = _earlier(courses, identity) if training.options.schedule == "constant" else None
+    start = checkpoint if earlier is None else open_checkpoint(str(earlier))
+    model, fresh = load_for_training(start, training.model.device, network.head)
     if not network.fresh_head:
         refuse_fresh_head(checkpoint.id, fresh, network.head)
-    tokenizer = load_tokenizer(checkpoint)
+    tokenizer = load_tokenizer(start)
+    course = Course() if earlier is None else _course(earlier)
     report = finetune(
         model,
         tokenizer,
@@ -123,11 +160,31 @@ def _train(training: Training, network: Network, folder: Path, base: Mapping[str
         training.progress,
         network=network,
         fresh=fresh,
+        course=course,
     )
     named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
     if checkpoint.random_weights is not None:
         named["random_weights"] = checkpoint.random_weights
-    keep(model, tokenizer, folder, report, named)
+    continued = training.options.schedule == "constant" and not training.options.keep_checkpoint
+    keep(model, tokenizer, folder, report, named, course if continued else None)
+
+
+def _earlier(courses: Path, identity: Mapping[str, Any]) -> Path | None:
+    """Return the training with the most epochs, of those that this one would go on from."""
+    options = identity["options"]
+    for epochs in range(options["epochs"] - 1, 0, -1):
+        folder = courses / f"epochs-{epochs}"
+        if (folder / _OPTIMIZER).is_file() and _holds(
+            folder, {**identity, "options": {**options, "epochs": epochs}}
+        ):
+            return folder
+    return None
+
+
+def _course(folder: Path) -> Course:
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    optimizer = torch.load(folder / _OPTIMIZER, weights_only=True)
+    return Course(record["options"]["epochs"], record["losses"], optimizer)
 
 
 def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:

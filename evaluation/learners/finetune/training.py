@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ import transformers
 from evaluation.items.types import Item, choice_starts, fingerprint
 from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
 from evaluation.learners.finetune.networks import CHOICES, Network, TrainedScorer
-from evaluation.learners.options import TrainingOptions, slanted_triangle
+from evaluation.learners.options import TrainingOptions, rate_share
 from evaluation.models.loading import draw_fresh
 from evaluation.progress import Progress, silent
 from evaluation.scorers.base import Encoded
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
 _BATCHES_SORTED_TOGETHER = 50
 
 
+@dataclass
+class Course:
+    """How far a training has come: what a longer one needs, beside the weights, to go on from it.
+
+    Attributes:
+        epochs: that are finished.
+        losses: of each step so far.
+        optimizer: the state of the optimizer; None: nothing was trained yet.
+    """
+
+    epochs: int = 0
+    losses: list[float] = field(default_factory=list)
+    optimizer: dict[str, Any] | None = None
+
+
 def finetune(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -42,6 +58,7 @@ def finetune(
     *,
     network: Network = CHOICES,
     fresh: Sequence[str] = (),
+    course: Course | None = None,
 ) -> dict[str, Any]:
     """Train the whole network and its head by cross-entropy over the choices of each row.
 
@@ -60,6 +77,8 @@ def finetune(
         progress: told of each step.
         network: what the model is.
         fresh: parameters that the checkpoint did not hold; drawn again from the seed.
+        course: how far the model was trained before with these rows, seed and options, but for
+            fewer epochs (with a constant learning rate alone); changed in place.
 
     Returns:
         What the training was, as JSON values: all that was asked for, the mean cross-entropy of
@@ -71,8 +90,13 @@ def finetune(
         KbprobeError: the loss is no number any more, or one row does not fit into memory.
     """
     began = time.perf_counter()
+    course = course or Course()
+    before = course.epochs
     model.float()
     draw_fresh(model, fresh, seed)
+    for weight in model.parameters():
+        # Weights mapped from a file lie otherwise in memory, which decides the order of sums.
+        weight.data = weight.data.clone()
     scorer = network.scorer(model, tokenizer)
     kept, encoded = _scorable(scorer, items)
     notes = dict(encoded.notes)
@@ -85,7 +109,7 @@ def finetune(
         with torch.random.fork_rng(devices=cuda):
             pairs = network.pairs(encoded)
             training = ChoiceTraining(scorer, pairs, kept, options, seed, LEARNING_RATE)
-            losses = training.run(progress)
+            training.run(progress, course)
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
@@ -93,8 +117,9 @@ def finetune(
         "learner": network.learner,
         "options": options.model_dump(mode="json"),
         "seed": seed,
-        "losses": losses,
-        "steps": len(losses),
+        "losses": course.losses,
+        "steps": len(course.losses),
+        "continued_after_epochs": before,
         "rows": len(items),
         "train_fingerprint": fingerprint(items),
         "rows_at_once": training.rows_at_once,
@@ -188,26 +213,31 @@ class ChoiceTraining:
             fused=self._device.type in ("cpu", "cuda"),
         )
 
-    def run(self, progress: Progress) -> list[float]:
-        """Take all steps; return the loss of each."""
-        options = self._options
-        batches = [batch for epoch in range(options.epochs) for batch in self._batches(epoch)]
-        losses: list[float] = []
-        for step, batch in enumerate(batches):
-            share = slanted_triangle(step, len(batches), options.warmup)
+    def run(self, progress: Progress, course: Course | None = None) -> Course:
+        """Take all steps that a course has still before it; return it as it is then."""
+        course = course or Course()
+        if course.optimizer is not None:
+            self._optimizer.load_state_dict(course.optimizer)
+        options, done = self._options, len(course.losses)
+        epochs = range(course.epochs, options.epochs)
+        batches = [batch for epoch in epochs for batch in self._batches(epoch)]
+        steps = done + len(batches)
+        for step, batch in enumerate(batches, done):
+            share = rate_share(options, step, steps)
             for group in self._optimizer.param_groups:
                 group["lr"] = self._learning_rate * share
             loss = self._accumulate(batch, step)
             if not math.isfinite(loss):
                 raise KbprobeError(
-                    f"the loss of step {step + 1} of {len(batches)} is {loss}: training diverged. "
+                    f"the loss of step {step + 1} of {steps} is {loss}: training diverged. "
                     "Use a lower learning rate."
                 )
             torch.nn.utils.clip_grad_norm_(self._scorer.model.parameters(), options.max_grad_norm)
             self._update()
-            losses.append(loss)
-            progress("fine-tuning", step + 1, len(batches))
-        return losses
+            course.losses.append(loss)
+            progress("fine-tuning", step + 1, steps)
+        course.epochs, course.optimizer = options.epochs, self._optimizer.state_dict()
+        return course
 
     def _batches(self, epoch: int) -> list[Ints]:
         """Shuffle the rows and cut them into steps, rows of like length together.

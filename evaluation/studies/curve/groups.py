@@ -7,18 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.breakdown import bools
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Results
 from evaluation.studies.base import Finished
+from evaluation.studies.counting import bootstrap_runs
 from evaluation.studies.curve.types import PROBE, RANDOM_LABELS
-from kbprobe.arrays import Ints
-from kbprobe.columns import to_numpy
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from evaluation.options import RunOptions
@@ -73,39 +69,9 @@ class ModelRuns:
         return next(named, None)
 
     @cached_property
-    def counts(self) -> tuple[Ints, Ints]:
-        """Rows right and rows scored, each of shape [clusters, runs]; clusters by name."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        tables = [run.evaluation.predictions for run in self.finished]
-        columns = [pc.coalesce(table["cluster"], table["id"]) for table in tables]
-        held: set[str] = set()
-        for number, column in enumerate(columns):
-            # Most runs are of the same rows.
-            if number == 0 or not column.equals(columns[number - 1]):
-                held.update(column.unique().to_pylist())
-        names = pa.array(sorted(held))
-        right = np.zeros((len(names), len(tables)), dtype=np.int64)
-        rows = np.zeros_like(right)
-        for number, (table, column) in enumerate(zip(tables, columns, strict=True)):
-            at = to_numpy(pc.index_in(column, value_set=names))
-            scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.int64)
-            if not scored.any():
-                raise KbprobeError(
-                    f"{self.finished[number].folder}: no row was scored, so that there is no "
-                    "accuracy to put on a curve"
-                )
-            rows[:, number] = np.bincount(at, weights=scored, minlength=len(names))
-            right[:, number] = np.bincount(
-                at, weights=bools(table["correct"]), minlength=len(names)
-            )
-        return right, rows
-
-    @cached_property
     def bootstrap(self) -> TwoWayBootstrap:
         """Resamples of the clusters that all runs were evaluated on."""
-        return TwoWayBootstrap(*self.counts, seed=self.own.seed)
+        return bootstrap_runs(self.finished, self.own.seed)
 
 
 def run_options(run: Finished) -> RunOptions:

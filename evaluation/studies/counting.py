@@ -1,0 +1,54 @@
+"""Runs on the same clusters, as counts of right answers, and their averages with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.results.breakdown import bools
+from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.studies.base import Finished
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.errors import KbprobeError
+
+
+def bootstrap_runs(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
+    """Resample the clusters of some runs on the same probe, for averages over any of them.
+
+    Raises:
+        KbprobeError: no row of a run was scored.
+    """
+    return TwoWayBootstrap(*count_clusters(runs), seed=seed)
+
+
+def count_clusters(runs: Sequence[Finished]) -> tuple[Ints, Ints]:
+    """Count rows right and rows scored, each of shape [clusters, runs]; clusters by name.
+
+    Raises:
+        KbprobeError: no row of a run was scored.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tables = [run.evaluation.predictions for run in runs]
+    columns = [pc.coalesce(table["cluster"], table["id"]) for table in tables]
+    held: set[str] = set()
+    for number, column in enumerate(columns):
+        # Most runs are of the same rows.
+        if number == 0 or not column.equals(columns[number - 1]):
+            held.update(column.unique().to_pylist())
+    names = pa.array(sorted(held))
+    right = np.zeros((len(names), len(tables)), dtype=np.int64)
+    rows = np.zeros_like(right)
+    for number, (table, column) in enumerate(zip(tables, columns, strict=True)):
+        at = to_numpy(pc.index_in(column, value_set=names))
+        scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.int64)
+        if not scored.any():
+            raise KbprobeError(
+                f"{runs[number].folder}: no row was scored, so that there is no accuracy"
+            )
+        rows[:, number] = np.bincount(at, weights=scored, minlength=len(names))
+        right[:, number] = np.bincount(at, weights=bools(table["correct"]), minlength=len(names))
+    return right, rows

@@ -14,10 +14,10 @@ from pydantic import Field
 
 from evaluation.learners.base import HeadLearner, HeadTraining, made_by_learner
 from evaluation.learners.options import TrainingOptions
-from evaluation.learners.vectors import VectorsOptions, vectors_content, word_vectors
 from evaluation.models.capabilities import Capability
 from evaluation.results.scores import Scores
 from evaluation.scorers.base import ScorerEntry
+from evaluation.vectors.options import VectorsOptions, vectors_content, word_vectors
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
 

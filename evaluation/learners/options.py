@@ -23,7 +23,9 @@ class TrainingOptions(Options):
         gt=0,
         description="Peak learning rate; none: the learner's own, 2e-5 for a whole network.",
     )
-    epochs: int = Field(4, ge=1, description="Passes over the rows; 20 by default for esim.")
+    epochs: int = Field(
+        4, ge=1, description="Passes over the rows; 20 by default over word vectors."
+    )
     train_batch: int = Field(16, ge=1, description="Rows (with all their choices) per step.")
     weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")
     betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")

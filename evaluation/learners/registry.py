@@ -18,7 +18,10 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",
         "evaluation.frozen.learners:MLM_BASELINE",
-        "evaluation.learners.esim:ESIM",
+        "evaluation.learners.words:ESIM",
+        "evaluation.learners.words:CHOICE_ONLY",
+        "evaluation.learners.words:CHOICE_TO_CHOICE",
+        "evaluation.learners.words:QUESTION_TO_CHOICE",
     ],
 )
 """All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""

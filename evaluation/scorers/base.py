@@ -57,6 +57,11 @@ class Encoded:
         counts = np.diff(self.slot_starts)[sequences]
         return counts, ragged_ranges(self.slot_starts[sequences], counts)
 
+    def sequence_of(self, slots: Ints) -> Ints:
+        """Return the sequence that each of some slots belongs to."""
+        sequences: Ints = np.searchsorted(self.slot_starts, slots, side="right") - 1
+        return sequences
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTokens(Encoded):

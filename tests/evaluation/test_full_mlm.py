@@ -18,7 +18,7 @@ from evaluation.learners.finetune.networks import CANDIDATES
 from evaluation.learners.finetune.training import ChoiceTraining, finetune
 from evaluation.models.loading import fresh_parameters
 from evaluation.scorers.masked import head as masked_head
-from evaluation.scorers.masked.candidates import CandidatePairs, CandidateScorer
+from evaluation.scorers.masked.candidates import CandidateScorer
 from evaluation.scorers.masked.scorer import MaskedScorer
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe, tiny_masked
@@ -195,7 +195,7 @@ def test_gradients_are_those_of_the_plain_model(family, answers, families):
     items = planted(6, answers=answers)
     scorer = CandidateScorer(model, tokenizer)
     encoded = scorer.encode(items)
-    training = ChoiceTraining(scorer, CandidatePairs.of(encoded), items, QUICK, 0, 1e-3)
+    training = ChoiceTraining(scorer, encoded, items, QUICK, 0, 1e-3)
     loss = training._backward(np.arange(6), 0)
     found = {name: weight.grad for name, weight in model.named_parameters()}
     model.zero_grad(set_to_none=True)
@@ -238,9 +238,9 @@ def test_only_candidates_go_through_the_vocabulary(bert, monkeypatch):
         return linear(states, weight, bias)
 
     scorer = CandidateScorer(model, tokenizer)
-    pairs = CandidatePairs.of(scorer.encode(TRAIN[:4]))
+    encoded = scorer.encode(TRAIN[:4])
     monkeypatch.setattr(masked_head.nn.functional, "linear", watched)
-    scorer.logits(pairs, np.arange(len(pairs.lengths)))
+    scorer.slot_logits(encoded, np.arange(len(encoded.slot_choice)))
     # One position of each of four texts, and two candidates.
     assert shapes[-1] == (4, 1, 2)
     assert tokenizer.vocab_size not in {shape[-1] for shape in shapes}
@@ -249,16 +249,17 @@ def test_only_candidates_go_through_the_vocabulary(bert, monkeypatch):
 def test_less_memory_means_more_passes_and_the_same_model(bert, monkeypatch):
     model, tokenizer, whole = trained(bert, **CALM)
     expected = scores(CandidateScorer(model, tokenizer), TEST)
-    real, sizes = CandidateScorer.logits, []
+    real, sizes = CandidateScorer.slot_logits, []
 
-    def logits(scorer, encoded, sequences):
-        sizes.append(len(sequences))
-        if len(sequences) > 4:
+    def slot_logits(scorer, encoded, slots):
+        sizes.append(len(slots))
+        if len(slots) > 4:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return real(scorer, encoded, sequences)
+        return real(scorer, encoded, slots)
 
-    monkeypatch.setattr(CandidateScorer, "logits", logits)
-    model, tokenizer, parts = trained(bert, **CALM)
+    with monkeypatch.context() as patch:
+        patch.setattr(CandidateScorer, "slot_logits", slot_logits)
+        model, tokenizer, parts = trained(bert, **CALM)
     assert (whole["rows_at_once"], parts["rows_at_once"]) == (8, 2)
     assert max(sizes) == 16
     np.testing.assert_allclose(parts["losses"], whole["losses"], atol=1e-4)

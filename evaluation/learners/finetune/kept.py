@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import Course, finetune
+from evaluation.learners.kept import trained_once
 from evaluation.models.checkpoint import open_checkpoint
-from evaluation.models.handle import ModelHandle
 from evaluation.models.loading import (
     load_for_training,
     load_model,
@@ -35,13 +34,12 @@ _OPTIMIZER = "optimizer.pt"
 """The file, beside the trained weights, with the state of the optimizer."""
 
 
-@contextmanager
-def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
+def finetuned(training: Training, network: Network) -> AbstractContextManager[ReadyScorer]:
     """Fine-tune a checkpoint, or find it where an interrupted run left it, and load it.
 
     With a constant learning rate, more epochs go on from the same training with fewer, where that
-    is still there. One process trains; all load what it wrote. When the block ends well, and the
-    checkpoint was not to be kept, it is removed: its scores are in the cache.
+    is still there. See :func:`evaluation.learners.kept.trained_once`; a checkpoint that is to be
+    kept is not removed.
 
     Raises:
         UsageError: the checkpoint's encoder is not there, or a head that is not trained from the
@@ -60,27 +58,28 @@ def finetuned(training: Training, network: Network) -> Iterator[ReadyScorer]:
         "train_fingerprint": fingerprint(training.items),
     }
     own = course_folder(identity, training.options)
-    folder = Path(kept) if kept else own
-    began = time.perf_counter()
-    if training.workers.leads and not _holds(folder, identity):
-        _train(training, network, folder, identity, own.parent)
-    training.workers.wait()
-    model.training_seconds += time.perf_counter() - began
-    yield _loaded(model, network, folder)
-    if training.workers.leads and not kept:
+
+    def load(folder: Path) -> ReadyScorer:
+        written = open_checkpoint(str(folder))
+        trained = load_model(written, model.device, model.dtype, network.head)
+        scorer = network.scorer(trained, load_tokenizer(written))
+        return ReadyScorer(scorer, trained.num_parameters())
+
+    def remove(folder: Path) -> None:
+        if kept:
+            return
         remove_tree(folder)
         with suppress(OSError):  # Another number of epochs is held, or all folders are here.
             own.parent.rmdir()
 
-
-def _loaded(model: ModelHandle, network: Network, folder: Path) -> ReadyScorer:
-    """Load what was trained; nothing else holds it, so that it can be released."""
-    began = time.perf_counter()
-    written = open_checkpoint(str(folder))
-    trained = load_model(written, model.device, model.dtype, network.head)
-    scorer = network.scorer(trained, load_tokenizer(written))
-    model.training_seconds += time.perf_counter() - began
-    return ReadyScorer(scorer, trained.num_parameters())
+    return trained_once(
+        training,
+        Path(kept) if kept else own,
+        is_there=lambda folder: _holds(folder, identity),
+        write=lambda folder: _train(training, network, folder, identity, own.parent),
+        load=load,
+        remove=remove,
+    )
 
 
 def course_folder(identity: Mapping[str, Any], options: FinetuneOptions) -> Path:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.models.capabilities import MASKED_LM, MULTIPLE_CHOICE, Head
-from evaluation.scorers.base import Encoded
-from evaluation.scorers.masked.candidates import CandidatePairs, CandidateScorer
+from evaluation.scorers.masked.candidates import CandidateScorer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 
 TrainedScorer = MultipleChoiceScorer | CandidateScorer
@@ -23,17 +22,15 @@ class Network:
         head: what a checkpoint is loaded with.
         fresh_head: whether a head that the checkpoint lacks is drawn, and trained from there.
         scorer: makes, of a model and its tokenizer, what scores; its scores are trained.
-        pairs: makes, of rows that the scorer encoded, the pairs that it gives logits of.
     """
 
     learner: str
     head: Head
     fresh_head: bool
     scorer: Callable[[Any, Any], TrainedScorer]
-    pairs: Callable[[Any], Encoded]
 
 
-CHOICES = Network("full", MULTIPLE_CHOICE, True, MultipleChoiceScorer, lambda encoded: encoded)
+CHOICES = Network("full", MULTIPLE_CHOICE, True, MultipleChoiceScorer)
 """A multiple-choice network: reads each choice with its question."""
-CANDIDATES = Network("full_mlm", MASKED_LM, False, CandidateScorer, CandidatePairs.of)
+CANDIDATES = Network("full_mlm", MASKED_LM, False, CandidateScorer)
 """A whole masked LM: reads the question, and scores candidates at the mask."""

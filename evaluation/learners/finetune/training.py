@@ -107,8 +107,7 @@ def finetune(
         # torch's global generators are left as they were.
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
-            pairs = network.pairs(encoded)
-            training = ChoiceTraining(scorer, pairs, kept, options, seed, LEARNING_RATE)
+            training = ChoiceTraining(scorer, encoded, kept, options, seed, LEARNING_RATE)
             training.run(progress, course)
     finally:
         model.eval()
@@ -146,7 +145,7 @@ def _scorable(scorer: TrainedScorer, items: Sequence[Item]) -> tuple[Sequence[It
 
 
 class TrainableScorer(Protocol):
-    """A scorer of pairs of question and choice whose network can be trained."""
+    """A scorer of choices whose network can be trained."""
 
     @property
     def model(self) -> torch.nn.Module:
@@ -156,8 +155,11 @@ class TrainableScorer(Protocol):
     def device(self) -> torch.device:
         """Where it is."""
 
-    def logits(self, encoded: Any, sequences: Ints) -> torch.Tensor:
-        """Return the logit of each of some pairs: float32, shape [n], differentiable."""
+    def slot_logits(self, encoded: Any, slots: Ints) -> torch.Tensor:
+        """Return the logit of each of some slots: float32, shape [n], differentiable.
+
+        Slots are those of :class:`~evaluation.scorers.base.Encoded`; each choice has one.
+        """
 
 
 class ChoiceTraining:
@@ -194,9 +196,7 @@ class ChoiceTraining:
         self._device = scorer.device
         self._answers = np.array([item.answer for item in items], dtype=np.int64)
         self._starts = choice_starts(items)
-        self._sequence_of_choice = np.empty(self._starts[-1], dtype=np.int64)
-        slots = np.diff(encoded.slot_starts)
-        self._sequence_of_choice[encoded.slot_choice] = np.repeat(np.arange(len(slots)), slots)
+        self._slot_of_choice = np.argsort(encoded.slot_choice)
         # The head's bias, its one number, is the same for all choices and cancels out: its
         # gradient is rounding noise, which Adam would blow up to steps of full size.
         weights = [w for w in scorer.model.parameters() if w.requires_grad and w.numel() > 1]
@@ -246,9 +246,8 @@ class ChoiceTraining:
         """
         random = np.random.default_rng([self._seed, epoch])
         order = random.permutation(len(self._answers))
-        lengths = np.maximum.reduceat(
-            self._encoded.lengths[self._sequence_of_choice], self._starts[:-1]
-        )
+        sequences = self._encoded.sequence_of(self._slot_of_choice)
+        lengths = np.maximum.reduceat(self._encoded.lengths[sequences], self._starts[:-1])
         size = self._options.train_batch
         stretch = size * _BATCHES_SORTED_TOGETHER
         batches: list[Ints] = []
@@ -291,7 +290,7 @@ class ChoiceTraining:
         with torch.autocast(
             self._device.type, dtype=torch.bfloat16, enabled=self._device.type == "cuda"
         ):
-            logits = self._scorer.logits(self._encoded, self._sequence_of_choice[choices])
+            logits = self._scorer.slot_logits(self._encoded, self._slot_of_choice[choices])
         place = ragged_ranges(np.arange(len(rows)) * counts.max(), counts)
         # Rows with fewer choices than others are filled up with impossible ones.
         table = logits.new_full((len(rows) * int(counts.max()),), -math.inf)

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.scorers.base import Encoded
 from evaluation.scorers.masked.pieces import Filled
 from evaluation.scorers.masked.scorer import (
     MaskedEncoded,
@@ -37,32 +36,6 @@ class CandidateEncoded(MaskedEncoded):
 
     pieces: Ints
     piece_starts: Ints
-
-
-@dataclass(frozen=True, kw_only=True)
-class CandidatePairs(Encoded):
-    """The slots of clozes, each a sequence of its own: a text with one of its candidates.
-
-    Attributes:
-        texts: the clozes that the slots are of.
-    """
-
-    texts: CandidateEncoded
-
-    @classmethod
-    def of(cls, texts: CandidateEncoded) -> CandidatePairs:
-        """Make each slot a sequence."""
-        owner = np.repeat(np.arange(len(texts.lengths)), np.diff(texts.slot_starts))
-        return cls(
-            lengths=texts.lengths[owner],
-            item=texts.item[owner],
-            slot_starts=np.arange(len(owner) + 1),
-            slot_choice=texts.slot_choice,
-            choice_tokens=texts.choice_tokens,
-            set_aside=texts.set_aside,
-            notes=texts.notes,
-            texts=texts,
-        )
 
 
 class CandidateScorer(MaskedScorer):
@@ -123,7 +96,7 @@ class CandidateScorer(MaskedScorer):
     @torch.inference_mode()
     def score(self, encoded: Any, sequences: Ints) -> Floats:
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
-        values = self._slot_logits(encoded, encoded.slots(sequences)[1])
+        values = self.slot_logits(encoded, encoded.slots(sequences)[1])
         scores: Floats = values.cpu().numpy().astype(np.float64)
         return scores
 
@@ -131,16 +104,12 @@ class CandidateScorer(MaskedScorer):
         """Return ``logit``: comparable within an item only."""
         return "logit"
 
-    def logits(self, encoded: CandidatePairs, sequences: Ints) -> torch.Tensor:
-        """Return the logit of each of some pairs: float32, shape [n], differentiable.
+    def slot_logits(self, encoded: CandidateEncoded, slots: Ints) -> torch.Tensor:
+        """Return the logit of each of some slots: float32, shape [n], differentiable.
 
-        Pairs of one text share its forward pass.
+        Candidates of one text share its forward pass.
         """
-        return self._slot_logits(encoded.texts, sequences)
-
-    def _slot_logits(self, encoded: CandidateEncoded, slots: Ints) -> torch.Tensor:
-        owner = np.searchsorted(encoded.slot_starts, slots, side="right") - 1
-        texts, text_of_slot = np.unique(owner, return_inverse=True)
+        texts, text_of_slot = np.unique(encoded.sequence_of(slots), return_inverse=True)
         choices = encoded.slot_choice[slots]
         counts = np.diff(encoded.piece_starts)[choices]
         pieces = encoded.pieces[ragged_ranges(encoded.piece_starts[choices], counts)]

@@ -97,6 +97,10 @@ class MultipleChoiceScorer(Scorer):
         """
         return self._runner.run(encoded, sequences, self._forward)
 
+    def slot_logits(self, encoded: EncodedTexts, slots: Ints) -> torch.Tensor:
+        """Return the logit of each of some slots: float32, shape [n], differentiable."""
+        return self.logits(encoded, encoded.sequence_of(slots))
+
     def score_name(self, items: Sequence[Item]) -> str:
         """Return ``logit``: comparable within an item only."""
         return "logit"

@@ -20,6 +20,9 @@ LEARNERS = {
     "full_mlm": "the whole masked LM",
     "mlm_baseline": "a new masked-LM head over word vectors, without a language model",
     "esim": "ESIM over word vectors, without a language model",
+    "choice_only": "a network over the word vectors of each choice alone",
+    "choice_to_choice": "a network over the word vectors of the choices of a row",
+    "question_to_choice": "a network over the word vectors of question and choice",
 }
 """What each learner trains."""
 

@@ -1,4 +1,4 @@
-"""Layers over sequences of word vectors, and ESIM, which is made of them.
+"""Layers over sequences of word vectors, which the networks are made of.
 
 Padding has no influence: recurrent layers stop at the end of each sequence, attention and pooling
 leave padding out. The score of a pair does not depend on what else is in the batch.
@@ -30,8 +30,9 @@ class Padded(NamedTuple):
         return places < self.lengths.unsqueeze(1)
 
     def take(self, rows: torch.Tensor) -> Padded:
-        """Return some of the sequences, each as often as it is named."""
-        return Padded(self.states[rows], self.lengths[rows])
+        """Return some of the sequences, each as often as it is named, cut to their longest."""
+        lengths = self.lengths[rows]
+        return Padded(self.states[:, : int(lengths.max())][rows], lengths)
 
     def join(self, others: Padded) -> Padded:
         """Return these sequences and the others as one batch: layers run once for both."""
@@ -42,18 +43,8 @@ class Padded(NamedTuple):
         ]
         return Padded(torch.cat(both), torch.cat([self.lengths, others.lengths]))
 
-    def split(self, count: int) -> tuple[Padded, Padded]:
-        """Return the first ``count`` sequences and the rest, each cut to its longest."""
-        lengths = self.lengths[:count], self.lengths[count:]
-        states = self.states[:count], self.states[count:]
-        first, rest = (
-            Padded(some[:, : int(own.max())], own)
-            for some, own in zip(states, lengths, strict=True)
-        )
-        return first, rest
 
-
-def _linear(width: int, units: int, bias: bool = True) -> nn.Linear:
+def linear(width: int, units: int, bias: bool = True) -> nn.Linear:
     """Make a linear layer whose weights are drawn after Glorot and Bengio 2010."""
     layer = nn.Linear(width, units, bias)
     nn.init.xavier_uniform_(layer.weight)
@@ -110,8 +101,13 @@ def pool(sequences: Padded) -> torch.Tensor:
     padding = ~sequences.shown.unsqueeze(-1)
     summed = sequences.states.masked_fill(padding, 0).sum(dim=1)
     average = summed / sequences.lengths.unsqueeze(1)
-    highest = sequences.states.masked_fill(padding, -torch.inf).amax(dim=1)
-    return torch.cat([average, highest], dim=-1)
+    return torch.cat([average, highest(sequences)], dim=-1)
+
+
+def highest(sequences: Padded) -> torch.Tensor:
+    """Return the element-wise maximum of each sequence's vectors, shape [n, width]."""
+    padding = ~sequences.shown.unsqueeze(-1)
+    return sequences.states.masked_fill(padding, -torch.inf).amax(dim=1)
 
 
 class Comparison(nn.Module):
@@ -123,7 +119,7 @@ class Comparison(nn.Module):
 
     def __init__(self, width: int, units: int, dropout: float) -> None:
         super().__init__()
-        self.project = nn.Sequential(_linear(4 * width, units), nn.ReLU(), nn.Dropout(dropout))
+        self.project = nn.Sequential(linear(4 * width, units), nn.ReLU(), nn.Dropout(dropout))
         self.compose = RecurrentEncoder(units, units)
 
     def forward(self, first: Padded, second: Padded) -> torch.Tensor:
@@ -148,47 +144,13 @@ class Score(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(
             nn.Dropout(dropout),
-            _linear(width, units),
+            linear(width, units),
             nn.Tanh(),
             nn.Dropout(dropout),
-            _linear(units, 1, bias=False),
+            linear(units, 1, bias=False),
         )
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
         """Return a number for each vector, shape [n]."""
         scores: torch.Tensor = self.layers(vectors)
         return scores.squeeze(-1)
-
-
-class Esim(nn.Module):
-    """Scores pairs of two sequences of word vectors, which it does not change."""
-
-    def __init__(self, dimensions: int, units: int, dropout: float) -> None:
-        """Draw the weights with torch's global generator.
-
-        Args:
-            dimensions: of the word vectors.
-            units: of each LSTM in each direction, and of the layers between them.
-            dropout: share of units left out in training.
-        """
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.encode = RecurrentEncoder(dimensions, units)
-        self.compare = Comparison(2 * units, units, dropout)
-        self.score = Score(8 * units, units, dropout)
-
-    def forward(
-        self, questions: Padded, choices: Padded, question_of: torch.Tensor
-    ) -> torch.Tensor:
-        """Return a score for each choice with its question, shape [choices].
-
-        Args:
-            questions: word vectors of each question, once.
-            choices: word vectors of each choice.
-            question_of: the question that each choice belongs to, shape [choices].
-        """
-        read = questions.join(choices)
-        encoded = self.encode(Padded(self.dropout(read.states), read.lengths))
-        asked, offered = encoded.split(len(questions.lengths))
-        scores: torch.Tensor = self.score(self.compare(asked.take(question_of), offered))
-        return scores

@@ -1,4 +1,4 @@
-"""Word vectors of learners that read no model: which, and their identity."""
+"""Word vectors of scorers and learners that read no model: which, and their identity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class VectorsOptions(Options):
-    """Which word vectors a learner reads."""
+    """Which word vectors are read."""
 
     vectors: str | None = Field(
         None,
@@ -37,7 +37,7 @@ def word_vectors(options: VectorsOptions) -> WordVectors:
 
 
 def vectors_content(options: VectorsOptions) -> Mapping[str, str]:
-    """Return what scores depend on (`LearnerEntry.content`): the vectors' digest."""
+    """Return what scores depend on (``content`` of scorers and learners): the vectors' digest."""
     return {"vectors_digest": word_vectors(options).digest}
 
 

@@ -1,10 +1,10 @@
-"""Training ESIM: once, found again after a crash, removed when its scores are in the cache."""
+"""Training a network over word vectors: once, found again after a crash."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,71 +12,83 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
-from evaluation.learners.esim import LEARNING_RATE, EsimOptions
-from evaluation.learners.esim.layers import Esim
-from evaluation.learners.esim.scorer import EsimScorer
 from evaluation.learners.finetune.training import ChoiceTraining
-from evaluation.learners.vectors import word_vectors
+from evaluation.learners.kept import trained_once
+from evaluation.learners.words import LEARNING_RATE, WordsOptions
+from evaluation.learners.words.networks import Network
+from evaluation.learners.words.scorer import WordsScorer
 from evaluation.scorers.base import ReadyScorer
-from kbprobe.files import remove_tree, replacing_folder
+from evaluation.vectors.options import word_vectors
+from kbprobe.files import replacing_folder
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
 
 
-_FILE = "esim.safetensors"
+_FILE = "network.safetensors"
 
 
 @contextmanager
-def fitted(training: Training) -> Iterator[ReadyScorer]:
-    """Train ESIM, or find what an interrupted run left of it.
+def fitted(training: Training, name: str, kind: type[Network]) -> Iterator[ReadyScorer]:
+    """Train a network, or find what an interrupted run left of it.
 
-    One process trains; all load what it wrote. When the block ends well it is removed.
+    Args:
+        training: what it is trained with.
+        name: of the learner.
+        kind: of network.
 
     Raises:
         UsageError: the word vectors are not there.
         KbprobeError: training diverged, or a row does not fit into memory.
     """
-    options: EsimOptions = training.options
+    options: WordsOptions = training.options
     vectors, handle = word_vectors(options), training.model
     identity = {
-        "learner": "esim",
+        "learner": name,
         "options": options.model_dump(mode="json"),
         "vectors": vectors.digest,
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
         "device": handle.device.type,
     }
-    folder = training_folder(identity)
-    began = time.perf_counter()
-    if training.workers.leads and not (folder / _FILE).is_file():
-        trained = train(training, vectors)
+
+    def write(folder: Path) -> None:
+        trained = train(training, vectors, kind)
         with replacing_folder(folder) as aside:
             save_file(trained.state_dict(), aside / _FILE)
-    training.workers.wait()
-    model = Esim(vectors.dimensions, options.hidden_units, options.dropout)
-    model.load_state_dict(load_file(folder / _FILE))
-    handle.training_seconds += time.perf_counter() - began
-    parameters = sum(weights.numel() for weights in model.parameters())
-    with single_thread():
-        yield ReadyScorer(EsimScorer(model, vectors, handle.device), parameters)
-    if training.workers.leads:
-        remove_tree(folder)
+
+    def load(folder: Path) -> ReadyScorer:
+        model = kind(vectors.dimensions, options.hidden_units, options.dropout)
+        model.load_state_dict(load_file(folder / _FILE))
+        parameters = sum(weights.numel() for weights in model.parameters())
+        return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
+
+    with (
+        trained_once(
+            training,
+            training_folder(identity),
+            is_there=lambda folder: (folder / _FILE).is_file(),
+            write=write,
+            load=load,
+        ) as ready,
+        single_thread(),
+    ):
+        yield ready
 
 
-def train(training: Training, vectors: WordVectors) -> Esim:
+def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Network:
     """Train a network by cross-entropy over the choices of each row.
 
     On a CPU it is a pure function of vectors, rows, options and seed. torch's global random state
     is left as it was.
     """
-    options: EsimOptions = training.options
+    options: WordsOptions = training.options
     device = training.model.device
     cuda = [device] if device.type == "cuda" else []
     with single_thread(), torch.random.fork_rng(devices=cuda):
         torch.default_generator.manual_seed(training.seed)
-        model = Esim(vectors.dimensions, options.hidden_units, options.dropout)
-        scorer = EsimScorer(model, vectors, device)
+        model = kind(vectors.dimensions, options.hidden_units, options.dropout)
+        scorer = WordsScorer(model, vectors, device)
         encoded = scorer.encode(training.items)
         model.train()
         learning = ChoiceTraining(

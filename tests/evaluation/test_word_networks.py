@@ -1,6 +1,8 @@
-"""ESIM over word vectors: the paper's equations, no influence of padding, and it learns."""
+"""Networks over word vectors: the papers' equations, no influence of padding, and they learn."""
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +10,20 @@ import pytest
 import torch
 
 import evaluation
-import evaluation.learners.vectors as learner_vectors
+import evaluation.vectors.options as vector_options
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import Training
-from evaluation.learners.esim import EsimOptions, fitting
-from evaluation.learners.esim.layers import Comparison, Esim, Padded, align, pool
-from evaluation.learners.esim.scorer import EsimScorer
-from evaluation.learners.vectors import word_vectors
+from evaluation.learners.words import WordsOptions, fitting
+from evaluation.learners.words.layers import Comparison, Padded, align, pool
+from evaluation.learners.words.networks import (
+    Batch,
+    ChoiceOnly,
+    ChoiceToChoice,
+    Esim,
+    QuestionToChoice,
+)
+from evaluation.learners.words.scorer import WordsScorer
+from evaluation.vectors.options import word_vectors
 from evaluation.workers import ALONE
 from kb_cache.fetching import fetch
 from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
@@ -29,7 +38,7 @@ KINDS = {
     "person": ("king", "queen", "man", "woman"),
 }
 OTHERS = ("house", "piano", "water", "fire")
-QUICK = EsimOptions(epochs=12, hidden_units=16, learning_rate=1e-2, dropout=0.1)
+QUICK = WordsOptions(epochs=12, hidden_units=16, learning_rate=1e-2, dropout=0.1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,7 +47,7 @@ def vectors(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("vectors")))
         fetch("vectors", source=SAMPLE, name="sample")
-        yield word_vectors(EsimOptions())
+        yield word_vectors(WordsOptions())
 
 
 def kind_rows(count, seed=0, width=4):
@@ -86,10 +95,36 @@ def accuracy(scorer, items):
     return np.mean([row.argmax() == item.answer for row, item in zip(rows, items, strict=True)])
 
 
+def planted(kind, count, seed=0):
+    """Rows that only a network that compares as ``kind`` does, or reads more, can solve."""
+    if kind in (Esim, QuestionToChoice):
+        return kind_rows(count, seed)
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        # Gold: an animal among other things; or the one thing that is not like the others.
+        gold, other = random.choice(list(KINDS), size=2, replace=False)
+        gold, other = ("animal", "vehicle") if kind is ChoiceOnly else (gold, other)
+        shown = [str(word) for word in random.choice(KINDS[other], size=3, replace=False)]
+        answer = int(random.integers(4))
+        shown.insert(answer, str(random.choice(KINDS[gold])))
+        rows.append(Item(f"odd-{seed}-{number}", "mc_qa", "Which one?", tuple(shown), answer))
+    return rows
+
+
+NETWORKS = (Esim, ChoiceOnly, ChoiceToChoice, QuestionToChoice)
+
+
 @pytest.fixture(scope="module")
-def scorer(vectors):
-    """A trained network."""
-    return EsimScorer(fitting.train(training(), vectors), vectors, CPU)
+def trained(vectors):
+    """The scorer of each network, trained on rows that it can solve."""
+
+    @cache
+    def scorer(kind):
+        network = fitting.train(training(planted(kind, 160)), vectors, kind)
+        return WordsScorer(network, vectors, CPU)
+
+    return scorer
 
 
 # Layers
@@ -112,13 +147,6 @@ def test_alignment_and_pooling_leave_padding_out():
         torch.testing.assert_close(pooled[row], summary)
 
 
-def test_joined_sequences_come_apart_again():
-    first, second = padded([3, 1]), padded([2, 5, 1], seed=1)
-    for before, after in zip((first, second), first.join(second).split(2), strict=True):
-        assert torch.equal(before.states, after.states)
-        assert torch.equal(before.lengths, after.lengths)
-
-
 def test_a_score_is_what_the_papers_equations_give():
     torch.manual_seed(0)
     model = Esim(dimensions=6, units=5, dropout=0.3).eval()
@@ -134,8 +162,50 @@ def test_a_score_is_what_the_papers_equations_give():
         pooled += [composed.mean(dim=0), composed.amax(dim=0)]
     _, dense, _, _, unit = model.score.layers
     expected = unit(torch.tanh(dense(torch.cat(pooled))))
-    both = [Padded(one.unsqueeze(0), torch.tensor([len(one)])) for one in (question, choice)]
-    torch.testing.assert_close(model(*both, torch.tensor([0])), expected)
+    torch.testing.assert_close(model(batch_of([question], [[choice]])), expected)
+
+
+def batch_of(questions, choices):
+    """Rows of texts, given as vectors, as a network reads them."""
+    texts = [*questions, *(one for row in choices for one in row)]
+    states = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True)
+    lengths = torch.tensor([len(one) for one in texts])
+    row = torch.tensor([at for at, own in enumerate(choices) for _ in own])
+    choice = torch.arange(len(questions), len(texts))
+    return Batch(Padded(states, lengths), row if questions else row[:0], choice, row)
+
+
+def attention(unit, first, second):
+    """The attention function of Mihaylov et al. 2018, section 4.2."""
+    parts = torch.cat([first, second, (first - second).abs(), first * second])
+    return unit.weight[0] @ parts
+
+
+@pytest.mark.parametrize("kind", [ChoiceOnly, ChoiceToChoice, QuestionToChoice])
+def test_partial_inputs_are_scored_as_published(kind):
+    torch.manual_seed(0)
+    model = kind(dimensions=6, units=5, dropout=0.3).eval()
+    questions = [torch.randn(4, 6), torch.randn(1, 6)]
+    choices = [[torch.randn(count, 6) for count in counts] for counts in ([2, 5, 1], [3, 1])]
+
+    def pooled(text):
+        return model.encode.lstm(text)[0].amax(dim=0)
+
+    expected = []
+    for question, row in zip(questions, choices, strict=True):
+        read = [pooled(choice) for choice in row]
+        for at, own in enumerate(read):
+            if kind is ChoiceOnly:
+                expected.append(model.unit.weight[0] @ own)
+            elif kind is QuestionToChoice:
+                expected.append(attention(model.attention.unit, pooled(question), own))
+            else:
+                others = (other for number, other in enumerate(read) if number != at)
+                expected.append(
+                    sum(attention(model.attention.unit, own, other) for other in others)
+                )
+    batch = batch_of(questions if kind.reads_questions else [], choices)
+    torch.testing.assert_close(model(batch), torch.stack(expected))
 
 
 def test_a_comparison_says_the_same_of_each_pair_whatever_the_batch():
@@ -151,39 +221,66 @@ def test_a_comparison_says_the_same_of_each_pair_whatever_the_batch():
         torch.testing.assert_close(compare(one, other)[0], whole[row])
 
 
-def test_scores_do_not_depend_on_the_batch(scorer):
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_scores_do_not_depend_on_the_batch(kind, trained):
+    scorer = trained(kind)
     items = [*TEST[:4], Item("long", "mc_qa", "What is it? " * 30, ("a dog", "the big red bus"), 0)]
     whole = scores(scorer, items)
-    for batch in (1, 2, 7):
+    for batch in (1, 2, 4):
         np.testing.assert_allclose(scores(scorer, items, batch), whole, atol=1e-5)
     assert np.ptp(whole) > 0.1
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_single_slots_have_the_logits_of_their_rows(kind, trained):
+    encoded = trained(kind).encode(TEST[:6])
+    asked = np.array([9, 2, 3, 17, 0])
+    found = trained(kind).slot_logits(encoded, asked).detach().numpy()
+    np.testing.assert_allclose(found, scores(trained(kind), TEST[:6])[asked], atol=1e-5)
 
 
 # Words
 
 
-def test_a_question_is_encoded_once_and_equal_pairs_are_one(vectors):
+def test_equal_texts_are_read_once(vectors):
     torch.manual_seed(0)
-    scorer = EsimScorer(Esim(50, 4, 0.0), vectors, CPU)
+    scorer = WordsScorer(Esim(50, 4, 0.0), vectors, CPU)
     items = [
         Item("a", "mc_qa", "What is it?", ("a dog", "a bus"), 0),
         Item("b", "mc_qa", "What is it?", ("a bus", "a cat"), 0),
     ]
     encoded = scorer.encode(items)
-    assert encoded.lengths.tolist() == [6, 6, 6]
+    assert encoded.lengths.tolist() == [12, 12]
     assert encoded.choice_tokens.tolist() == [2, 2, 2, 2]
-    assert len(encoded.word_starts) == 1 + 4
+    assert len(encoded.texts.lengths) == 4
+    assert len(encoded.batch(np.array([1, 0])).texts.lengths) == 4
     found = scores(scorer, items)
     assert found[1] == found[2]
 
 
+@pytest.mark.parametrize("kind", [ChoiceOnly, ChoiceToChoice])
+def test_questions_are_not_read_where_only_choices_are_shown(kind, trained):
+    same = [replace(item, question="Another blicket?") for item in TEST]
+    assert trained(kind).encode(same).notes == {}
+    np.testing.assert_array_equal(scores(trained(kind), same), scores(trained(kind), TEST))
+
+
+def test_a_text_without_words_can_be_read(vectors):
+    torch.manual_seed(0)
+    scorer = WordsScorer(QuestionToChoice(50, 4, 0.0), vectors, CPU)
+    encoded = scorer.encode([Item("a", "mc_qa", "", ("a dog", "a bus"), 0)])
+    assert encoded.notes == {}
+    np.testing.assert_array_equal(encoded.padded(np.array([0])).states, np.zeros((1, 1, 50)))
+    assert np.isfinite(scores(scorer, [Item("a", "mc_qa", "", ("a dog", "a bus"), 0)])).all()
+
+
 def test_unknown_words_have_a_vector_of_their_own(vectors):
     torch.manual_seed(0)
-    scorer = EsimScorer(Esim(50, 4, 0.0), vectors, CPU)
+    scorer = WordsScorer(Esim(50, 4, 0.0), vectors, CPU)
 
     def vectors_of(question, *choices):
         encoded = scorer.encode([Item("a", "mc_qa", question, choices, 0)])
-        rows = np.split(encoded.words, encoded.word_starts[1:-1])
+        rows = np.split(encoded.texts.words, encoded.texts.starts[1:-1])
         return [encoded.vectors[torch.from_numpy(words)].numpy() for words in rows], encoded.notes
 
     (question, same, other), notes = vectors_of("a blicket", "blicket", "toma")
@@ -201,8 +298,17 @@ def test_unknown_words_have_a_vector_of_their_own(vectors):
 # Learning
 
 
-def test_it_learns_what_can_be_learnt(scorer):
-    assert accuracy(scorer, TEST) > 0.9
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_each_learns_what_it_can_see(kind, trained):
+    assert accuracy(trained(kind), planted(kind, 60, seed=1)) > 0.9
+
+
+def test_what_is_not_seen_is_not_learnt(trained, vectors):
+    train, test = planted(ChoiceToChoice, 160), planted(ChoiceToChoice, 200, seed=1)
+    assert accuracy(trained(ChoiceToChoice), test) > 0.9
+    # By itself a choice is as often the odd one as any other.
+    alone = fitting.train(training(train), vectors, ChoiceOnly)
+    assert accuracy(WordsScorer(alone, vectors, CPU), test) < 0.4
 
 
 def test_shuffled_answers_stay_at_chance(vectors):
@@ -211,14 +317,15 @@ def test_shuffled_answers_stay_at_chance(vectors):
         Item(one.id, one.setup, one.question, one.choices, int(random.integers(len(one.choices))))
         for one in TRAIN
     ]
-    trained = fitting.train(training(shuffled, QUICK.model_copy(update={"epochs": 4})), vectors)
-    assert accuracy(EsimScorer(trained, vectors, CPU), TEST) < 0.5
+    quick = training(shuffled, QUICK.model_copy(update={"epochs": 4}))
+    assert accuracy(WordsScorer(fitting.train(quick, vectors, Esim), vectors, CPU), TEST) < 0.5
 
 
-def test_a_seed_decides_everything_and_nothing_else_does(vectors):
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_seed_decides_everything_and_nothing_else_does(kind, vectors):
     def weights(seed):
         quick = QUICK.model_copy(update={"epochs": 1})
-        model = fitting.train(training(TRAIN[:24], quick, seed), vectors)
+        model = fitting.train(training(TRAIN[:24], quick, seed), vectors, kind)
         return b"".join(one.numpy().tobytes() for one in model.state_dict().values())
 
     torch.manual_seed(1)
@@ -234,21 +341,25 @@ def test_a_seed_decides_everything_and_nothing_else_does(vectors):
 def test_divergence_is_an_error(vectors):
     wild = QUICK.model_copy(update={"learning_rate": 1e30})
     with pytest.raises(KbprobeError, match="Use a lower learning rate"):
-        fitting.train(training(options=wild), vectors)
+        fitting.train(training(options=wild), vectors, Esim)
 
 
-def test_what_an_interrupted_run_trained_is_found_again(vectors, monkeypatch):
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_what_an_interrupted_run_trained_is_found_again(kind, monkeypatch):
+    def fitted():
+        return fitting.fitted(training(TRAIN[:24], quick), kind.__name__, kind)
+
     quick = QUICK.model_copy(update={"epochs": 1})
-    with fitting.fitted(training(TRAIN[:24], quick)) as ready:
+    with fitted() as ready:
         expected = scores(ready.scorer, TEST[:5])
         assert ready.parameters == sum(one.numel() for one in ready.scorer.model.parameters())
 
-    with pytest.raises(InterruptedError), fitting.fitted(training(TRAIN[:24], quick)):
+    with pytest.raises(InterruptedError), fitted():
         raise InterruptedError
     monkeypatch.setattr(fitting, "train", None)
-    with fitting.fitted(training(TRAIN[:24], quick)) as ready:
+    with fitted() as ready:
         np.testing.assert_array_equal(scores(ready.scorer, TEST[:5]), expected)
-    with pytest.raises(TypeError), fitting.fitted(training(TRAIN[:24], quick)):
+    with pytest.raises(TypeError), fitted():
         pytest.fail("it was removed when it was no longer needed")
 
 
@@ -302,6 +413,12 @@ def test_it_needs_no_model_and_its_scores_are_kept(probe, vectors, monkeypatch):
     assert run(probe, epochs=2).predictions.equals(done.predictions)
 
 
+@pytest.mark.parametrize("learner", ["choice_only", "choice_to_choice", "question_to_choice"])
+def test_each_is_a_learner_of_its_own(learner, probe):
+    done = run(probe, learner=learner, epochs=1)
+    assert (done.results.scoring.scorer, done.results.metrics.accuracy.n) == (learner, 60)
+
+
 def test_other_vectors_are_other_scores(probe, tmp_path):
     words = SAMPLE.read_text().splitlines()[::-1]
     (tmp_path / "fewer.txt").write_text("\n".join(words[:60]) + "\n")
@@ -314,7 +431,7 @@ def test_other_vectors_are_other_scores(probe, tmp_path):
     # Under the same name as well.
     (tmp_path / "fewer.txt").write_text("\n".join(words[:50]) + "\n")
     fetch("vectors", source=tmp_path / "fewer.txt", name="fewer")
-    learner_vectors._loaded.cache_clear()
+    vector_options._loaded.cache_clear()
     assert run(probe, train=8, epochs=1, vectors="fewer").results.scoring.key not in keys
 
 

@@ -1,0 +1,73 @@
+"""Networks over fixed word vectors: baselines without a pre-trained language model.
+
+ESIM reads question and choice. Partial-input models see less: choices alone (``choice_only``),
+choices beside each other (``choice_to_choice``), or a question and a choice as one vector each
+(``question_to_choice``). All have one score for each choice of a row, and are trained with a
+softmax over them, as Mihaylov et al. 2018 (OpenBookQA) and Richardson and Sabharwal 2020 do.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import partial
+
+from pydantic import Field
+
+from evaluation.learners.base import ModelLearner, Training, made_by_learner
+from evaluation.learners.options import TrainingOptions
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import ReadyScorer, ScorerEntry
+from evaluation.vectors.options import VectorsOptions, vectors_content
+from kbprobe.format.setups import QUESTION
+
+LEARNING_RATE = 1e-3
+"""The default. Chen et al. 2017, section 5.1, take 4e-4 for 550,000 rows and 300 units; a probe has
+few rows, and so few steps."""
+
+
+class WordsOptions(TrainingOptions, VectorsOptions):
+    """How a network over word vectors is built and trained."""
+
+    epochs: int = Field(
+        20, ge=1, description="Passes over the rows; 20 by default over word vectors."
+    )
+    hidden_units: int = Field(50, ge=1, description="Units of each LSTM, per direction.")
+    dropout: float = Field(0.5, ge=0, lt=1, description="Dropout rate during training.")
+
+
+def _fit(training: Training, name: str, network: str) -> AbstractContextManager[ReadyScorer]:
+    from evaluation.learners.words import networks
+    from evaluation.learners.words.fitting import fitted
+
+    return fitted(training, name, getattr(networks, network))
+
+
+def _learner(name: str, label: str, network: str, version: int = 1) -> ModelLearner:
+    """Declare a learner of one of the networks (:mod:`evaluation.learners.words.networks`)."""
+    return ModelLearner(
+        name=name,
+        label=label,
+        version=version,
+        needs=Capability.NOTHING,
+        scorer=ScorerEntry(
+            name=name,
+            label=label,
+            version=version,
+            needs=Capability.NOTHING,
+            make=made_by_learner,
+            setups=(QUESTION,),
+        ),
+        learning_rate=LEARNING_RATE,
+        fit=partial(_fit, name=name, network=network),
+        options=WordsOptions,
+        setups=(QUESTION,),
+        content=vectors_content,
+    )
+
+
+ESIM = _learner("esim", "ESIM", "Esim", version=2)
+CHOICE_ONLY = _learner("choice_only", "choice-only network", "ChoiceOnly")
+CHOICE_TO_CHOICE = _learner("choice_to_choice", "choice-to-choice network", "ChoiceToChoice")
+QUESTION_TO_CHOICE = _learner(
+    "question_to_choice", "question-to-choice network", "QuestionToChoice"
+)

@@ -1,0 +1,1 @@
+"""Word vectors: which ones are read, and texts as sequences of them."""

@@ -1,0 +1,85 @@
+"""Texts as sequences of word vectors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kb_cache.vectors.tokens import tokenize
+from kb_cache.vectors.types import Float32s, WordVectors
+from kbprobe.arrays import Ints, run_starts
+from kbprobe.format.setups import MASK
+
+_FREQUENT = 1000
+
+
+@dataclass(frozen=True)
+class WordTexts:
+    """Distinct texts, each a sequence of words with a vector each.
+
+    A word without a vector gets one that is drawn by a hash of the word, so that it is the same
+    in question and choice, in train and test. ``[MASK]`` is no word, and a text without words is
+    one zero vector.
+
+    Attributes:
+        number: the number of each text.
+        words: the words of all texts one after another, by their row in ``vectors``.
+        starts: where each text starts in them, shape [texts + 1].
+        vectors: of each distinct word, shape [words, dimensions].
+        unknown: how many distinct words had no vector.
+    """
+
+    number: Mapping[str, int]
+    words: Ints
+    starts: Ints
+    vectors: Float32s
+    unknown: int
+
+    @classmethod
+    def of(cls, texts: Iterable[str], vectors: WordVectors) -> WordTexts:
+        """Tokenize each distinct text, and look its words up."""
+        number = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        tokens = [[word for word in tokenize(text) if word != MASK] or [""] for text in number]
+        distinct = dict.fromkeys(word for words in tokens for word in words)
+        row = {word: at for at, word in enumerate(distinct)}
+        found, unknown = _looked_up(list(row), vectors)
+        return cls(
+            number=number,
+            words=np.array([row[word] for words in tokens for word in words], dtype=np.int64),
+            starts=run_starts(map(len, tokens)),
+            vectors=found,
+            unknown=unknown,
+        )
+
+    @property
+    def lengths(self) -> Ints:
+        """Words of each text, shape [texts]."""
+        return np.diff(self.starts)
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """What is worth telling of the texts (`evaluation.results.types.NOTES`)."""
+        return {"unknown_words": self.unknown} if self.unknown else {}
+
+    def numbers(self, texts: Iterable[str]) -> Ints:
+        """Return the numbers of some of the texts."""
+        return np.fromiter((self.number[text] for text in texts), dtype=np.int64)
+
+
+def _looked_up(words: Sequence[str], vectors: WordVectors) -> tuple[Float32s, int]:
+    """Return the vector of each word, and how many of the words have none of their own."""
+    rows = vectors.rows(words)
+    found = vectors.matrix[rows]
+    nothing = np.array([word == "" for word in words], dtype=np.bool_)
+    found[nothing] = 0
+    unknown = np.flatnonzero((rows < 0) & ~nothing)
+    # The most frequent words come first in files of word vectors.
+    spread = float(vectors.matrix[:_FREQUENT].std())
+    for at in unknown.tolist():
+        seed = int.from_bytes(hashlib.blake2b(words[at].encode(), digest_size=8).digest())
+        drawn = np.random.default_rng(seed).standard_normal(vectors.dimensions)
+        found[at] = drawn * spread
+    return found, len(unknown)

@@ -24,6 +24,10 @@ LEARNING_RATE = 1e-3
 """The default. Chen et al. 2017, section 5.1, take 4e-4 for 550,000 rows and 300 units; a probe has
 few rows, and so few steps."""
 
+PARTIAL_LEARNING_RATE = 3e-3
+"""The default of the partial-input models, which are smaller: on 3,000 rows of wordnet_definitions
+question_to_choice reaches 44% with it, and 35% with a third of it."""
+
 
 class WordsOptions(TrainingOptions, VectorsOptions):
     """How a network over word vectors is built and trained."""
@@ -35,6 +39,15 @@ class WordsOptions(TrainingOptions, VectorsOptions):
     dropout: float = Field(0.5, ge=0, lt=1, description="Dropout rate during training.")
 
 
+class PartialOptions(WordsOptions):
+    """How a partial-input model is built and trained.
+
+    On the same rows as above it reaches 53% with this dropout rate, and 44% with that of ESIM.
+    """
+
+    dropout: float = Field(0.2, ge=0, lt=1, description="Dropout rate during training.")
+
+
 def _fit(training: Training, name: str, network: str) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.words import networks
     from evaluation.learners.words.fitting import fitted
@@ -42,7 +55,14 @@ def _fit(training: Training, name: str, network: str) -> AbstractContextManager[
     return fitted(training, name, getattr(networks, network))
 
 
-def _learner(name: str, label: str, network: str, version: int = 1) -> ModelLearner:
+def _learner(
+    name: str,
+    label: str,
+    network: str,
+    version: int = 1,
+    learning_rate: float = PARTIAL_LEARNING_RATE,
+    options: type[WordsOptions] = PartialOptions,
+) -> ModelLearner:
     """Declare a learner of one of the networks (:mod:`evaluation.learners.words.networks`)."""
     return ModelLearner(
         name=name,
@@ -57,15 +77,15 @@ def _learner(name: str, label: str, network: str, version: int = 1) -> ModelLear
             make=made_by_learner,
             setups=(QUESTION,),
         ),
-        learning_rate=LEARNING_RATE,
+        learning_rate=learning_rate,
         fit=partial(_fit, name=name, network=network),
-        options=WordsOptions,
+        options=options,
         setups=(QUESTION,),
         content=vectors_content,
     )
 
 
-ESIM = _learner("esim", "ESIM", "Esim", version=2)
+ESIM = _learner("esim", "ESIM", "Esim", 2, LEARNING_RATE, WordsOptions)
 CHOICE_ONLY = _learner("choice_only", "choice-only network", "ChoiceOnly")
 CHOICE_TO_CHOICE = _learner("choice_to_choice", "choice-to-choice network", "ChoiceToChoice")
 QUESTION_TO_CHOICE = _learner(

@@ -22,6 +22,7 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.learners.words:CHOICE_ONLY",
         "evaluation.learners.words:CHOICE_TO_CHOICE",
         "evaluation.learners.words:QUESTION_TO_CHOICE",
+        "evaluation.learners.majority:MAJORITY",
     ],
 )
 """All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""

@@ -171,6 +171,7 @@ def _results(
             score=scores.score_name,
             options={
                 **run.scorer_options.model_dump(mode="json"),
+                **run.scorer.content(run.scorer_options),
                 **learnt,
                 "batch_tokens": model.batch_tokens,
                 "model_args": options.model_args,

@@ -159,13 +159,13 @@ class Run:
 
         def named(entry: ScorerEntry | LearnerEntry, options: Options) -> dict[str, Any]:
             own = options.model_dump(mode="json")
-            return {"name": entry.name, "version": entry.version, "options": own}
+            found = {"name": entry.name, "version": entry.version, "options": own}
+            return {**found, **entry.content(options)}
 
         learner = None
         if self.learner is not None and self.learner_options is not None:
             learner = {
                 **named(self.learner, self.learner_options),
-                **self.learner.content(self.learner_options),
                 "rows": self.spec.run.train,
             }
             if self.mixed is not None:

@@ -178,6 +178,8 @@ class ScorerEntry:
         uses_train: whether, with these options, it takes examples from the train split.
         normalization: what log-likelihoods of answers are divided by unless the user says
             otherwise; None: its scores are of another kind, and are never divided.
+        content: what else its scores depend on, with these options, such as the digest of word
+            vectors: part of their key, and named in results.
     """
 
     name: str
@@ -190,6 +192,7 @@ class ScorerEntry:
     wording: str | None = None
     uses_train: Callable[[Any], bool] = lambda _options: False
     normalization: Callable[[Any], str | None] = lambda _options: None
+    content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
         """Tell whether it scores rows of a set-up, as they are or put into words."""

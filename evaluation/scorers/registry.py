@@ -17,6 +17,8 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.causal:CAUSAL_LM",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
+        "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
+        "evaluation.scorers.guessing:RANDOM",
     ],
 )
 """All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""

@@ -1,0 +1,72 @@
+"""Majority: each choice is scored by how often it is the answer in the training rows.
+
+Where all rows have the same choices (labels, fixed answers) that is the most frequent answer;
+elsewhere the choice whose text answers most training rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
+from evaluation.learners.base import ModelLearner, Training, made_by_learner
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import ReadyScorer, ScorerEntry
+from evaluation.scorers.guessing import drawn_share
+from evaluation.scorers.rows import RowScorer
+from kbprobe.arrays import Floats
+
+_SETUPS = (*SCORED_SETUPS, *LABELLED_SETUPS)
+
+
+class MajorityScorer(RowScorer):
+    """Scores a choice by the log of how often its text is the answer in the training rows.
+
+    To each count a number below 1 is added, a hash of seed and text: it breaks ties, the same way
+    in all rows, and never by the choice's place.
+    """
+
+    def __init__(self, items: Sequence[Item], seed: int) -> None:
+        self._answers = Counter(item.choices[item.answer] for item in items)
+        self._seed = seed
+
+    def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+        """Return the score of each choice."""
+        texts = dict.fromkeys(text for item in items for text in item.choices)
+        score = {
+            text: math.log(self._answers[text] + drawn_share(self._seed, text)) for text in texts
+        }
+        scores = (score[text] for item in items for text in item.choices)
+        return np.fromiter(scores, dtype=np.float64), {}
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Return ``log frequency``."""
+        return "log frequency"
+
+
+@contextmanager
+def _fit(training: Training) -> Iterator[ReadyScorer]:
+    yield ReadyScorer(MajorityScorer(training.items, training.seed), 0)
+
+
+MAJORITY = ModelLearner(
+    name="majority",
+    label="majority",
+    version=1,
+    needs=Capability.NOTHING,
+    scorer=ScorerEntry(
+        name="majority",
+        label="majority",
+        version=1,
+        needs=Capability.NOTHING,
+        make=made_by_learner,
+        setups=_SETUPS,
+    ),
+    fit=_fit,
+    setups=_SETUPS,
+)

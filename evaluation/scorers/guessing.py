@@ -1,0 +1,64 @@
+"""Guessing: a random score for each choice. What accuracy is without any knowledge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.rows import RowScorer
+from kbprobe.arrays import Floats
+from kbprobe.options import Options
+
+
+class GuessingOptions(Options):
+    """Which guesses are made."""
+
+    guess_seed: int = Field(0, ge=0, description="Seed of the guesses.")
+
+
+class GuessingScorer(RowScorer):
+    """Scores choices at random, by a hash of seed, id and choice: never by their place."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
+        """Draw a number between 0 and 1 for each choice."""
+        drawn = (drawn_share(self._seed, item.id, text) for item in items for text in item.choices)
+        return np.fromiter(drawn, dtype=np.float64), {}
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Return ``random number``."""
+        return "random number"
+
+
+def drawn_share(seed: int, *texts: str) -> float:
+    """Return a number strictly between 0 and 1, a hash of seed and texts.
+
+    >>> round(drawn_share(0, "row-1", "a dog"), 3), round(drawn_share(1, "row-1", "a dog"), 3)
+    (0.189, 0.906)
+    """
+    key = "\0".join((str(seed), *texts)).encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+    return ((number >> 11) + 0.5) * 2.0**-53
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    return GuessingScorer(inputs.options.guess_seed)
+
+
+RANDOM = ScorerEntry(
+    name="random",
+    label="guessing",
+    version=1,
+    needs=Capability.NOTHING,
+    make=_make,
+    options=GuessingOptions,
+    setups=(*SCORED_SETUPS, *LABELLED_SETUPS),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,42 @@ def bootstrap_runs(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
     Raises:
         KbprobeError: no row of a run was scored.
     """
-    return TwoWayBootstrap(*count_clusters(runs), seed=seed)
+    counts = count_clusters(runs)
+    return TwoWayBootstrap(counts.right, counts.scored, seed=seed)
 
 
-def count_clusters(runs: Sequence[Finished]) -> tuple[Ints, Ints]:
-    """Count rows right and rows scored, each of shape [clusters, runs]; clusters by name.
+def bootstrap_whole_clusters(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
+    """Resample clusters for averages of strict accuracy: the share with every question right.
+
+    A run's clusters of which rows were set aside do not count.
+
+    Raises:
+        KbprobeError: no cluster was scored wholly.
+    """
+    counts = count_clusters(runs)
+    whole = counts.scored == counts.asked
+    if not whole.any(axis=0).all():
+        raise KbprobeError("no cluster was scored wholly: there is no strict accuracy")
+    strict = (counts.right == counts.asked) & whole
+    return TwoWayBootstrap(strict.astype(np.int64), whole.astype(np.int64), seed=seed)
+
+
+class ClusterCounts(NamedTuple):
+    """Rows of each cluster in each run, by cluster name; shape [clusters, runs].
+
+    Attributes:
+        right: rows answered right.
+        scored: rows scored.
+        asked: all rows, those that were set aside included.
+    """
+
+    right: Ints
+    scored: Ints
+    asked: Ints
+
+
+def count_clusters(runs: Sequence[Finished]) -> ClusterCounts:
+    """Count the rows of each cluster that each run got right, scored, and was asked.
 
     Raises:
         KbprobeError: no row of a run was scored.
@@ -41,7 +73,7 @@ def count_clusters(runs: Sequence[Finished]) -> tuple[Ints, Ints]:
             held.update(column.unique().to_pylist())
     names = pa.array(sorted(held))
     right = np.zeros((len(names), len(tables)), dtype=np.int64)
-    rows = np.zeros_like(right)
+    rows, asked = np.zeros_like(right), np.zeros_like(right)
     for number, (table, column) in enumerate(zip(tables, columns, strict=True)):
         at = to_numpy(pc.index_in(column, value_set=names))
         scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.int64)
@@ -49,6 +81,7 @@ def count_clusters(runs: Sequence[Finished]) -> tuple[Ints, Ints]:
             raise KbprobeError(
                 f"{runs[number].folder}: no row was scored, so that there is no accuracy"
             )
+        asked[:, number] = np.bincount(at, minlength=len(names))
         rows[:, number] = np.bincount(at, weights=scored, minlength=len(names))
         right[:, number] = np.bincount(at, weights=bools(table["correct"]), minlength=len(names))
-    return right, rows
+    return ClusterCounts(right, rows, asked)

@@ -16,5 +16,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.facts:FACTS",
         "evaluation.studies.curve.study:CURVE",
         "evaluation.studies.medals.study:MEDALS",
+        "evaluation.studies.inoculate.study:INOCULATE",
     ],
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import evaluation
 from evaluation.items.types import Item
@@ -14,6 +15,8 @@ from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
+
+torch.set_num_threads(1)
 
 WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
 OPTIONS = {"train": 12, "epochs": 1, "learning_rate": 1e-3, "facts": False}

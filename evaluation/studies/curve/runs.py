@@ -11,14 +11,13 @@ from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
-from evaluation.models.checkpoint import NO_MODEL, no_checkpoint, open_checkpoint
-from evaluation.models.handle import IDENTITY
-from evaluation.options import ModelOptions
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.curve.options import CONTROLS, CurveOptions
+from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import option_name
@@ -57,7 +56,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     specs: list[RunSpec] = []
     for model in request.models:
         for variant in _variants(model, options):
-            able = _capabilities(request, model, variant)
+            able = open_model(request, model, **variant).capabilities
             for probe, train in splits:
                 learners = _usable(request, model, able)
                 if not options.learners or (not learners and model == NO_MODEL):
@@ -150,16 +149,6 @@ def _variants(model: str, options: CurveOptions) -> Iterator[dict[str, Any]]:
         yield {}
     if model != NO_MODEL:
         yield from ({"random_weights": seed} for seed in range(options.random_init))
-
-
-def _capabilities(request: StudyRequest, model: str, variant: dict[str, Any]) -> Capability:
-    """Return what a model can do; its weights are not loaded."""
-    if model == NO_MODEL:
-        return no_checkpoint().capabilities
-    given = {**request.values, **variant}
-    own = {name: given[name] for name in ModelOptions.model_fields if name in given}
-    identity = ModelOptions.parse(own, "curve").model_dump(include=IDENTITY)
-    return open_checkpoint(model, **identity).capabilities
 
 
 def _of_model(

@@ -1,0 +1,1 @@
+"""Inoculation by fine-tuning: what a little training on a probe changes, and what it costs."""

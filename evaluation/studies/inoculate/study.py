@@ -1,0 +1,22 @@
+"""Declares the study of inoculation by fine-tuning (Liu et al. 2019; [W], section 5)."""
+
+from __future__ import annotations
+
+from evaluation.studies.base import Study
+from evaluation.studies.inoculate.options import InoculateOptions
+from evaluation.studies.inoculate.runs import FIXED, expand, follow
+from evaluation.studies.inoculate.show import show
+from evaluation.studies.inoculate.summary import summarise
+from evaluation.studies.inoculate.types import NAME
+
+INOCULATE = Study(
+    name=NAME,
+    help="Inoculation: train a multiple-choice model on a few rows of a probe, and measure what it "
+    "gains there and what that costs on the task it was trained for before.",
+    expand=expand,
+    follow=follow,
+    summarise=summarise,
+    show=show,
+    options=InoculateOptions,
+    fixed=FIXED,
+)

@@ -1,0 +1,226 @@
+"""Inoculation: the runs, the best settings, gains and costs, and what is refused before."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import evaluation
+from evaluation.items.types import Item
+from evaluation.learners.finetune import kept
+from evaluation.learners.finetune.training import finetune
+from evaluation.studies.inoculate.options import InoculateOptions
+from kbprobe.errors import UsageError
+from tests.evaluation import jsonl_probe
+from tests.evaluation import tiny_multiple_choice as tiny
+
+torch.set_num_threads(1)
+
+VEHICLES = ("a bus", "a truck")
+OTHERS = ("a dog", "a cat", "a mouse", "a house", "a toy", "a piano")
+SETTINGS = {"train_batch": 8, "sizes": (8, 16), "learning_rates": (1e-3, 4e-3), "seeds": 1}
+
+
+def vehicles(name, count):
+    """Rows whose gold is the vehicle."""
+    random = np.random.default_rng(sum(map(ord, name)))
+    rows = []
+    for number in range(count):
+        shown = list(random.choice(OTHERS, 2, replace=False))
+        answer = int(random.integers(3))
+        shown.insert(answer, VEHICLES[number % 2])
+        question = f"What is a vehicle? {'Really. ' * (number % 3)}"
+        rows.append(Item(f"{name}-{number}", "mc_qa", question, tuple(map(str, shown)), answer))
+    return rows
+
+
+def toys(name, count):
+    """Rows whose gold is never the vehicle: another task, which training on vehicles spoils."""
+    return [
+        Item(one.id, "mc_qa", "What is a toy?", one.choices, (one.answer + 1) % 3)
+        for one in vehicles(name, count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("inoculate")
+
+
+@pytest.fixture(scope="module")
+def tasks(folder):
+    makers = {"vehicles": vehicles, "toys": toys, "cars": vehicles}
+    return {
+        name: jsonl_probe.write(
+            folder / name,
+            {
+                s: make(f"{name}-{s}", n)
+                for s, n in (("train", 20), ("validation", 12), ("test", 9))
+            },
+        )
+        for name, make in makers.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return str(tiny.write(folder / "bert", "Bert"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Count the epochs of each training."""
+    epochs = []
+
+    def counting(*arguments, course, **named):
+        before = course.epochs
+        report = finetune(*arguments, course=course, **named)
+        epochs.append(course.epochs - before)
+        return report
+
+    monkeypatch.setattr(kept, "finetune", counting)
+    return epochs
+
+
+def inoculate(tasks, model, probes=("vehicles",), output=None, **options):
+    return evaluation.study(
+        "inoculate",
+        [tasks[name] for name in probes],
+        model,
+        output=output,
+        **{"original": tasks["toys"], **SETTINGS, **options},
+    )
+
+
+def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
+    summary = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1, 4))
+    (one,) = summary.models
+    (probe,) = one.probes
+    assert [point.size for point in probe.points] == [8, 16]
+    best = probe.at_best
+    assert best.test.value > probe.test_before.value
+    assert best.gain.value == pytest.approx(100 * (best.test.value - probe.test_before.value))
+    assert best.cost.value == pytest.approx(100 * (one.original_before.value - best.original.value))
+    assert best.cost.low <= best.cost.value <= best.cost.high
+    # 2 sizes x 2 rates, 1 + 3 epochs each; then the best of each size again for the test split.
+    assert trainings[:8] == [1, 3] * 4
+    assert len(trainings) == 10
+    for point in probe.points:
+        means = {(one.learning_rate, one.epochs): one.probe + one.original for one in point.tried}
+        assert len(means) == 4
+        assert means[point.learning_rate, point.epochs] == max(means.values())
+    assert json.loads((tmp_path / "out" / "inoculate.json").read_text()) == json.loads(
+        summary.model_dump_json()
+    )
+    assert any("instead of 5" in note for note in one.notes)
+
+
+def test_a_second_call_trains_nothing_and_says_the_same(tasks, model, tmp_path, trainings):
+    first = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1,))
+    count = len(trainings)
+    again = inoculate(tasks, model, output=tmp_path / "out", epoch_counts=(1,))
+    assert len(trainings) == count
+    assert again == first
+
+
+def test_several_probes_are_a_transfer_matrix(tasks, model):
+    summary = inoculate(
+        tasks,
+        model,
+        probes=("vehicles", "cars"),
+        sizes=(16,),
+        learning_rates=(4e-3,),
+        epoch_counts=(4,),
+        seeds=2,
+    )
+    (one,) = summary.models
+    cells = {(cell.trained_on, cell.tested_on): cell for cell in one.transfer}
+    assert set(cells) == {(a, b) for a in ("vehicles", "cars") for b in ("vehicles", "cars")}
+    for probe in one.probes:
+        assert cells[probe.probe, probe.probe].accuracy == probe.at_best.test
+    # The two ask the same, so that either teaches the other.
+    assert cells["vehicles", "cars"].gain.value > 0
+
+
+def test_original_rows_are_added(tasks, model, trainings):
+    options = {"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,)}
+    alone = inoculate(tasks, model, **options).models[0].probes[0].points[0]
+    mixed = inoculate(tasks, model, add_original="x2", **options).models[0].probes[0].points[0]
+    assert mixed.cost.value < alone.cost.value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"original": None}, "name it with --original TASK"),
+        ({"original": "no/such/task"}, "no file or folder"),
+        ({"original": "{vehicles}"}, "is the original task"),
+        ({"sizes": (8, 30)}, r"--sizes 30 asks for more rows .* \(20\): name --sizes 8,"),
+        ({"sizes": (16, 8)}, "--sizes must be strictly increasing"),
+        ({"learning_rates": (0.0,)}, "--learning-rates must be positive"),
+        ({"add_original": "x2", "sizes": (16,)}, "needs 32 rows .* name --sizes up to 10"),
+        ({"epochs": 3}, "sets epochs itself"),
+    ],
+)
+def test_impossible_requests_are_refused_before_training(tasks, model, trainings, options, message):
+    given = {
+        name: value.format(**tasks) if isinstance(value, str) else value
+        for name, value in options.items()
+    }
+    with pytest.raises(UsageError, match=message):
+        inoculate(tasks, model, **given)
+    assert trainings == []
+
+
+def test_a_model_without_a_trained_head_is_refused_with_the_command_that_trains_one(
+    tasks, folder, trainings
+):
+    encoder = str(tiny.write(folder / "encoder", "Bert", "Model"))
+    with pytest.raises(UsageError, match="no multiple-choice head.* --train 20 --keep-checkpoint"):
+        inoculate(tasks, encoder)
+    assert trainings == []
+
+
+def test_an_original_task_that_cannot_be_read_is_refused(tasks, model, tmp_path, trainings):
+    task = tmp_path / "task"
+    task.mkdir()
+    (task / "validation.jsonl").write_text('{"id": "a", "question": "What?"}\n')
+    with pytest.raises(Exception, match="1 of 1 rows cannot be scored"):
+        inoculate(tasks, model, original=str(task))
+    assert trainings == []
+
+
+def test_labels_of_the_original_task_may_come_in_any_order(tasks, model, tmp_path):
+    rows = toys("shuffled", 6)
+    for name, order in (("plain", "ABC"), ("shuffled", "CAB")):
+        lines = [
+            json.dumps(
+                {
+                    "id": one.id,
+                    "question": one.question,
+                    "choices": [
+                        {"label": label, "text": text}
+                        for label, text in zip(order, one.choices, strict=True)
+                    ],
+                    "answerKey": order[one.answer],
+                }
+            )
+            for one in rows
+        ]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "validation.jsonl").write_text("\n".join(lines))
+    found = [
+        evaluation.evaluate(str(tmp_path / name), model, split="validation").results.metrics
+        for name in ("plain", "shuffled")
+    ]
+    assert found[0].accuracy == found[1].accuracy
+
+
+def test_sizes_that_were_not_asked_for_may_be_left_out():
+    assert "sizes" not in InoculateOptions.parse({}, "inoculate").model_fields_set

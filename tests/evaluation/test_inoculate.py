@@ -182,7 +182,7 @@ def test_a_model_without_a_trained_head_is_refused_with_the_command_that_trains_
     tasks, folder, trainings
 ):
     encoder = str(tiny.write(folder / "encoder", "Bert", "Model"))
-    with pytest.raises(UsageError, match="no multiple-choice head.* --train 20 --keep-checkpoint"):
+    with pytest.raises(UsageError, match=r"no multiple-choice head.* --train 20 --keep-checkpoint"):
         inoculate(tasks, encoder)
     assert trainings == []
 

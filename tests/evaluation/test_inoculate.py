@@ -11,6 +11,7 @@ from evaluation.items.types import Item
 from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.training import finetune
 from evaluation.studies.inoculate.options import InoculateOptions
+from evaluation.studies.inoculate.page import render
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -119,6 +120,10 @@ def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
         summary.model_dump_json()
     )
     assert any("instead of 5" in note for note in one.notes)
+    page = (tmp_path / "out" / "inoculate.html").read_text()
+    assert "bert on vehicles" in page
+    assert f"{100 * best.test.value:.1f}%" in page
+    assert page.count("<svg") == 1
 
 
 def test_a_second_call_trains_nothing_and_says_the_same(tasks, model, tmp_path, trainings):
@@ -144,6 +149,7 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
     assert set(cells) == {(a, b) for a in ("vehicles", "cars") for b in ("vehicles", "cars")}
     for probe in one.probes:
         assert cells[probe.probe, probe.probe].accuracy == probe.at_best.test
+    assert "trained on" in render(summary)
     # The two ask the same, so that either teaches the other.
     assert cells["vehicles", "cars"].gain.value > 0
 

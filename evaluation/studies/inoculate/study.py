@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from evaluation.studies.base import Study
 from evaluation.studies.inoculate.options import InoculateOptions
 from evaluation.studies.inoculate.runs import FIXED, expand, follow
 from evaluation.studies.inoculate.show import show
 from evaluation.studies.inoculate.summary import summarise
-from evaluation.studies.inoculate.types import NAME
+from evaluation.studies.inoculate.types import NAME, InoculateSummary
+
+
+def _page(summary: InoculateSummary) -> Mapping[str, str]:
+    # Templates and figures are read when a page is made, not for --help.
+    from evaluation.studies.inoculate.page import render
+
+    return {f"{NAME}.html": render(summary)}
+
 
 INOCULATE = Study(
     name=NAME,
@@ -19,4 +29,5 @@ INOCULATE = Study(
     show=show,
     options=InoculateOptions,
     fixed=FIXED,
+    page=_page,
 )

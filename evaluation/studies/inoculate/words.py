@@ -1,0 +1,55 @@
+"""What the numbers say, in sentences."""
+
+from __future__ import annotations
+
+from evaluation.results.types import Estimate
+from evaluation.results.words import percent, points
+from evaluation.studies.inoculate.types import Inoculated, ModelInoculation
+
+ENOUGH = 10.0
+"""Points of test accuracy that count as a clear gain."""
+
+
+def sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
+    """Describe what training on a probe changed: in words, for the best number of rows."""
+    best = probe.at_best
+    said = [
+        f"Before: {percent(probe.test_before.value)} of the test questions right "
+        f"(chance {percent(probe.chance)}). After {best.size:,} rows: {percent(best.test.value)}, "
+        f"a difference of {_difference(best.gain)} points.",
+        f"Cost on the original task: {_difference(best.cost)} points, from "
+        f"{percent(one.original_before.value)} to {percent(best.original.value)}"
+        + ("." if best.cost.low > 0 or best.cost.high < 0 else "; its interval includes zero."),
+        _verdict(probe),
+    ]
+    if probe.strict_before is not None and best.strict is not None:
+        said.append(
+            f"Clusters with every question right: {percent(probe.strict_before.value)} before, "
+            f"{percent(best.strict.value)} after."
+        )
+    return said
+
+
+def _verdict(probe: Inoculated) -> str:
+    """Read the outcome as Liu et al. 2019 do: what a gain at little cost says, or none."""
+    best = probe.at_best
+    if best.gain.low <= 0:
+        return (
+            "Training did not help measurably: either the model lacks what the probe asks for and "
+            "cannot learn it from so few rows, or the settings tried do not suit it."
+        )
+    if best.gain.value < ENOUGH:
+        return "Training helped a little."
+    if best.cost.high < best.gain.value / 2:
+        return (
+            "A little training raises the probe's accuracy at a small cost: the low accuracy "
+            "before was partly one of format, not of knowledge."
+        )
+    return (
+        "Training raises the probe's accuracy, and the original task may have lost much: the "
+        "model may have been overwritten rather than adapted."
+    )
+
+
+def _difference(estimate: Estimate) -> str:
+    return f"{points(estimate.value)} ({points(estimate.low)} to {points(estimate.high)})"

@@ -76,6 +76,31 @@ def style_rules() -> Markup:
     return Markup("\n".join(lines))
 
 
+def diverging_rules() -> Markup:
+    """Return the classes ``d0`` to ``d20`` of a palette of two colours: grounds and type.
+
+    From orange for what is low over the page's own ground, ``d10``, to blue for what is high.
+    """
+    lines = []
+    for step in range(SHADES + 1):
+        reach = abs(2 * step / SHADES - 1)
+        palette = "Oranges" if 2 * step < SHADES else "Blues"
+        # The ends of the palettes are too much alike to tell the two colours apart.
+        grounds = (
+            inks.colour(palette, 0.75 * reach),
+            inks.colour(f"{palette}_r", 0.05 + 0.6 * reach),
+        )
+        types = ["#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds]
+        if not reach:
+            lines.append(f".d{step} {{ background: var(--panel); color: var(--type); }}")
+            continue
+        lines.append(
+            f".d{step} {{ background: light-dark({', '.join(grounds)}); "
+            f"color: light-dark({', '.join(types)}); }}"
+        )
+    return Markup("\n".join(lines))
+
+
 def luminance(colour: str) -> float:
     """Return the relative luminance of ``#rrggbb``, between 0 and 1 (WCAG 2)."""
     channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))

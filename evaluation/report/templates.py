@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report.breakdowns import SMALL
-from evaluation.report.figures import shade, style_rules
+from evaluation.report.figures import diverging_rules, shade, style_rules
 from evaluation.results.words import clip, interval, number, percent, points, printable
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def environment(folder: Path | None = None) -> Environment:
         "clip": clip,
     }
     made.globals |= {"shade": shade, "small": SMALL, "style_rules": style_rules}
+    made.globals["diverging_rules"] = diverging_rules
     return made
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from evaluation.report.curves import band, size_axes
 from evaluation.report.figures import draw
 from evaluation.results.analyses.inks import REFERENCE, SOFT, line_colour
 from evaluation.results.types import Estimate
@@ -31,9 +32,6 @@ _CONTROLS: tuple[dict[str, Any], ...] = (
     {"linestyle": (0, (3, 1.5)), "marker": "^"},
 )
 """Lines of controls, in their order: dashed, in the learner's colour."""
-
-_LEAST_SPAN = 25.0
-"""Points of accuracy that a figure spans at least."""
 
 _LABEL = 30
 """Characters of a baseline's name in a legend."""
@@ -94,7 +92,7 @@ def series_figure(series: Series, name: str) -> Markup:
         if len(zero) == len(steps):
             lines.append(("zero-shot", zero))
         for number, (label, estimates) in enumerate(lines):
-            _band(axes, steps, estimates, label, color=line_colour(number), marker="o")
+            band(axes, steps, estimates, label, color=line_colour(number), marker="o")
         axes.axhline(100 * series.chance, color=SOFT, linestyle=":", label="chance")
         if steps[0] > 0 and steps[-1] / steps[0] >= 20:
             axes.set_xscale("log")
@@ -126,20 +124,7 @@ def _styles(learner: LearnerCurves, number: int) -> list[dict[str, Any]]:
 def _line(axes: Axes, curve: Curve, label: str, **style: Any) -> None:
     sizes = [point.size for point in curve.points]
     estimates = [point.accuracy for point in curve.points]
-    _band(axes, sizes, estimates, label, **{"marker": "o", **style})
-
-
-def _band(
-    axes: Axes, x: Sequence[int], estimates: Sequence[Estimate], label: str, **style: Any
-) -> None:
-    """Draw a line with its intervals as a band."""
-    axes.plot(x, [100 * e.value for e in estimates], label=label, **{"markersize": 5, **style})
-    low, high = ([100 * end for end in ends] for ends in _ends(estimates))
-    axes.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)
-
-
-def _ends(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    return [e.low for e in estimates], [e.high for e in estimates]
+    band(axes, sizes, estimates, label, **{"marker": "o", **style})
 
 
 def _references(axes: Axes, one: ModelCurves) -> None:
@@ -161,13 +146,5 @@ def _finish(figure: Figure, axes: Axes, curves: Sequence[Curve], one: ModelCurve
     ]
     shown += [one.chance, *(best.accuracy for best in one.baselines[:1])]
     shown += [] if one.own_zero_shot is None else [one.own_zero_shot.value]
-    low, high = 100 * min(shown) - 4, 100 * max(shown) + 4
-    # Noise about chance is not to look like a landscape.
-    missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
-    axes.set_ylim(max(0.0, low - missing), min(102.0, high + missing))
-    axes.set_xscale("log")
-    axes.set_xticks(one.sizes, [f"{size:,}" for size in one.sizes])
-    axes.minorticks_off()
-    axes.yaxis.set_major_formatter("{x:.0f}%")
-    axes.set_xlabel("rows trained on")
+    size_axes(axes, one.sizes, shown)
     figure.legend(loc="outside upper left", ncols=3 if len(curves) < 3 else 2)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.report.tables import NONE, Cell, Table, points_cell, share_cell
 from evaluation.report.templates import environment
-from evaluation.results.types import Estimate
-from evaluation.results.words import interval, last_name, percent, points
+from evaluation.results.words import clip, last_name, percent
 from evaluation.studies.curve.figures import learners_figure, renderings_figure, series_figure
 from evaluation.studies.curve.show import remarks
 from evaluation.studies.curve.types import CurveSummary, LearnerCurves, ModelCurves, Restarts
@@ -31,11 +31,11 @@ def render(summary: CurveSummary) -> str:
     require("matplotlib", "eval", "making a page of learning curves")
     shown = _shown(summary)
     template = environment(Path(__file__).parent).get_template("curve.html.j2")
+    models = [_section(one, number, _without_model(one, shown)) for number, one in enumerate(shown)]
     return template.render(
         title=_title(shown),
-        models=[
-            _section(one, number, _without_model(one, shown)) for number, one in enumerate(shown)
-        ],
+        models=models,
+        links=_links(summary, models),
         restarts=[_restarts(one) for one in summary.restarts],
         series=[
             {
@@ -59,6 +59,19 @@ def _title(models: list[ModelCurves]) -> str:
     names = list(dict.fromkeys(model_name(one) for one in models))
     what = names[0] if len(names) == 1 else f"{len(names)} models"
     return f"{what} on {probes[0] if len(probes) == 1 else f'{len(probes)} probes'}"
+
+
+def _links(summary: CurveSummary, models: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the ids and names of the page's sections; none where there is one."""
+    if len(models) + len(summary.series) + len(summary.restarts) < 2:
+        return []
+    links = [
+        (held["id"], f"{clip(held['name'], 60)} on {clip(held['one'].probe, 60)}")
+        for held in models
+    ]
+    links += [("series", "By training step")] * bool(summary.series)
+    links += [("restarts", "Random initialisation")] * bool(summary.restarts)
+    return [*links, ("reading", "How to read it")]
 
 
 def _without_model(one: ModelCurves, models: list[ModelCurves]) -> list[LearnerCurves]:
@@ -101,23 +114,6 @@ def _section(one: ModelCurves, number: int, without_model: list[LearnerCurves]) 
     }
 
 
-class Cell(NamedTuple):
-    """A number and its interval, shown below it in small type."""
-
-    value: str
-    interval: str = ""
-
-
-Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, list[Cell]]]]
-"""The header of a table, and its rows: a name and cells."""
-
-_NONE = Cell("–")
-
-
-def _share(estimate: Estimate) -> Cell:
-    return Cell(percent(estimate.value), interval(estimate))
-
-
 def _overall(one: ModelCurves) -> Table:
     """Return the header and rows of the table of WS, MAX and LangSense."""
     controls = list(
@@ -130,20 +126,20 @@ def _overall(one: ModelCurves) -> Table:
     rows = []
     for learner in one.learners:
         curve, held = learner.own, {found.config: found for found in learner.lang_sense}
-        cells = [_share(curve.ws), _share(curve.maximum.accuracy), Cell(f"{curve.maximum.size:,}")]
+        cells = [
+            share_cell(curve.ws),
+            share_cell(curve.maximum.accuracy),
+            Cell(f"{curve.maximum.size:,}"),
+        ]
         for config in controls:
             found = held.get(config)
             cells += (
-                [_NONE, _NONE]
+                [NONE, NONE]
                 if found is None
-                else [Cell(f"{found.value.value:.1f}"), _points(found.difference)]
+                else [Cell(f"{found.value.value:.1f}"), points_cell(found.difference)]
             )
         rows.append((learner.learner, cells))
     return tuple(head), rows
-
-
-def _points(estimate: Estimate) -> Cell:
-    return Cell(points(estimate.value), f"{points(estimate.low)} to {points(estimate.high)}")
 
 
 def _by_size(one: ModelCurves) -> Table:
@@ -155,7 +151,7 @@ def _by_size(one: ModelCurves) -> Table:
             name = learner.learner
             if len(learner.curves) > 1:
                 name = f"{name}, {rendering_name(curve.rendering)}"
-            cells = [_share(at[size].accuracy) if size in at else _NONE for size in one.sizes]
+            cells = [share_cell(at[size].accuracy) if size in at else NONE for size in one.sizes]
             rows.append((name, cells))
     draws = {
         point.size: len(point.draws) for learner in one.learners for point in learner.own.points
@@ -168,7 +164,7 @@ def _selectivity(one: ModelCurves) -> Table | None:
     rows = [
         (
             f"{learner.learner}, {found.size:,} rows",
-            [_points(found.value), _NONE if found.seen is None else Cell(percent(found.seen))],
+            [points_cell(found.value), NONE if found.seen is None else Cell(percent(found.seen))],
         )
         for learner in one.learners
         for found in learner.selectivity

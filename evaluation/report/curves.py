@@ -1,0 +1,45 @@
+"""Parts of figures of accuracy over the number of rows trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evaluation.results.types import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEAST_SPAN = 25.0
+"""Points of accuracy that a figure spans at least."""
+
+
+def band(
+    axes: Axes, x: Sequence[float], estimates: Sequence[Estimate], label: str, **style: Any
+) -> None:
+    """Draw a line of shares, as percentages, with their intervals as a band.
+
+    ``style`` is matplotlib's, with a ``color``.
+    """
+    axes.plot(x, [100 * e.value for e in estimates], label=label, **{"markersize": 5, **style})
+    low, high = [100 * e.low for e in estimates], [100 * e.high for e in estimates]
+    axes.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)
+
+
+def size_axes(axes: Axes, sizes: Sequence[int], shown: Sequence[float]) -> None:
+    """Set scales: rows trained on across, on a log scale, and percentages upwards.
+
+    Args:
+        axes: to be set.
+        sizes: numbers of rows, the ticks.
+        shown: all shares that must lie within the figure.
+    """
+    low, high = 100 * min(shown) - 4, 100 * max(shown) + 4
+    # Noise about chance is not to look like a landscape.
+    missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
+    axes.set_ylim(max(0.0, low - missing), min(102.0, high + missing))
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:.0f}%")
+    axes.set_xlabel("rows trained on")

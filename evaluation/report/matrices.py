@@ -1,0 +1,114 @@
+"""Heat maps of names by names, as the macro ``heat`` of ``study.html.j2`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from evaluation.report.figures import SHADES, shade
+from evaluation.results.types import Estimate
+from evaluation.results.words import percent, points
+
+
+class Scale(NamedTuple):
+    """How numbers are shaded and spelt.
+
+    Attributes:
+        low, high: the numbers at the ends of the palette; others beyond take the colours there.
+        spell: writes a number.
+        diverging: whether the palette has two colours, and their middle between the ends.
+    """
+
+    low: float
+    high: float
+    spell: Callable[[float], str]
+    diverging: bool = False
+
+    def shade(self, value: float) -> str:
+        """Return the class of a cell with this number."""
+        step = shade((value - self.low) / (self.high - self.low))
+        return f"{'d' if self.diverging else 's'}{step}"
+
+    @property
+    def ramp(self) -> list[str]:
+        """The classes of the palette, from low to high."""
+        return [f"{'d' if self.diverging else 's'}{step}" for step in range(SHADES + 1)]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The numbers at the ends, spelt."""
+        return self.spell(self.low), self.spell(self.high)
+
+
+SHARES = Scale(0.0, 1.0, percent)
+"""Shares, such as accuracies, from 0 to 100%."""
+
+INDEX = Scale(-1.0, 1.0, lambda value: f"{value:+.2f}".replace("-", "−"), diverging=True)
+"""Coefficients from -1 to 1."""
+
+
+def points_scale(values: Sequence[float], least: float = 10.0) -> Scale:
+    """Return a scale of differences in percentage points, with 0 in its middle.
+
+    It reaches as far as the largest of the values either way, and ``least`` points at least, so
+    that noise about 0 stays pale.
+    """
+    reach = max([least, *map(abs, values)])
+    return Scale(-reach, reach, points, diverging=True)
+
+
+class MatrixCell(NamedTuple):
+    """A cell: its number and interval as texts, its shade, and whether it is outlined."""
+
+    value: str
+    interval: str
+    shade: str
+    marked: bool
+
+
+class Matrix(NamedTuple):
+    """A heat map; cells are None where there is no number."""
+
+    caption: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, list[MatrixCell | None]]]
+    scale: Scale
+
+
+def make_matrix(
+    caption: str,
+    corner: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Sequence[Sequence[Estimate | float | None]],
+    scale: Scale,
+    marked: Callable[[int, int], bool] = lambda _row, _column: False,
+) -> Matrix:
+    """Arrange numbers as a heat map.
+
+    Args:
+        caption: what the numbers are.
+        corner: what rows and columns are, such as ``trained on / tested on``.
+        rows: names.
+        columns: names.
+        cells: numbers, row by row: with an interval, without, or none.
+        scale: of all numbers.
+        marked: tells the cells to outline, by the numbers of row and column.
+    """
+
+    def cell(row: int, column: int) -> MatrixCell | None:
+        held = cells[row][column]
+        if held is None:
+            return None
+        if isinstance(held, Estimate):
+            value, interval = held.value, f"{scale.spell(held.low)} to {scale.spell(held.high)}"
+        else:
+            value, interval = held, ""
+        return MatrixCell(scale.spell(value), interval, scale.shade(value), marked(row, column))
+
+    arranged = [
+        (name, [cell(row, column) for column in range(len(columns))])
+        for row, name in enumerate(rows)
+    ]
+    return Matrix(caption, corner, tuple(columns), arranged, scale)

@@ -11,6 +11,7 @@ All are at 95%. The methods, each named in the estimate it made:
   nearly all wrong, where resamples hardly differ.
 - ``combined wilson``: of a difference in those cases, from the intervals of its two sides
   (Newcombe, 1998; Zou & Donner, 2008).
+- ``combined``: of a mean over probes, from the intervals of each (:func:`mean_of_independent`).
 - ``t over clusters``: of a mean of numbers that are no shares (:func:`mean`).
 - ``two-way bootstrap``: of averages over several trained models (:class:`TwoWayBootstrap`); with
   ``basic`` of numbers that noise makes larger (:meth:`Resampled.basic_estimate`).
@@ -172,6 +173,18 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
         return None
     reach = _t(clusters - 1) * float(error)
     return _estimate(value, (value - reach, value + reach), values.size, "t over clusters")
+
+
+def mean_of_independent(estimates: Sequence[Estimate]) -> Estimate:
+    """Average estimates that are independent of each other, such as of different probes.
+
+    The interval is made of theirs (Zou & Donner, 2008): by the distances of their ends.
+    """
+    count = len(estimates)
+    value = sum(one.value for one in estimates) / count
+    low = value - math.sqrt(sum((one.value - one.low) ** 2 for one in estimates)) / count
+    high = value + math.sqrt(sum((one.high - one.value) ** 2 for one in estimates)) / count
+    return _estimate(value, (low, high), sum(one.n for one in estimates), "combined")
 
 
 def of_counts(

@@ -14,11 +14,10 @@ from pydantic import Field
 from evaluation.results import intervals
 from evaluation.results.breakdown import named_rows
 from evaluation.results.significance import holm, mcnemar
-from evaluation.results.types import METRIC_OF, PREDICTIONS, RESULTS, Estimate, Model
+from evaluation.results.types import METRIC_OF, Estimate, Model
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
-from evaluation.studies.pairing import pair_rows
-from kbprobe.columns import to_numpy
-from kbprobe.errors import UsageError, require
+from evaluation.studies.pairing import pair_rows, refuse_mixed_files
+from kbprobe.errors import require
 from kbprobe.options import Options
 
 if TYPE_CHECKING:
@@ -240,16 +239,11 @@ def _points(difference: Estimate) -> str:
 
 
 def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
+    refuse_mixed_files(finished)
     times = Counter(run.evaluation.results.model.id for run in finished)
     runs = []
     for one in finished:
-        results, rows = one.evaluation.results, one.evaluation.predictions.num_rows
-        if rows != results.metrics.items:
-            raise UsageError(
-                f"{one.folder}: {PREDICTIONS} has {rows} rows and {RESULTS} says "
-                f"{results.metrics.items}: they are not of one run. Evaluate again."
-            )
-        model = results.model
+        results, model = one.evaluation.results, one.evaluation.results.model
         runs.append(
             ComparedRun(
                 label=model.id if times[model.id] == 1 else f"{model.id} ({one.folder})",
@@ -269,8 +263,7 @@ def _compare(
 ) -> Pair:
     paired = pair_rows(one[0], two[0], partial=partial)
     (right, also_right), cluster = paired.right, paired.clusters
-    same = to_numpy(paired.first["prediction"]) == to_numpy(paired.second["prediction"])
-    wrong = ~right & ~also_right
+    same, wrong = paired.same, ~right & ~also_right
     alone, also_alone = int((right & ~also_right).sum()), int((also_right & ~right).sum())
     probe = one[0].evaluation.results.probe
     return Pair(

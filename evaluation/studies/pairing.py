@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.significance import swap_clusters
+from evaluation.results.types import PREDICTIONS, RESULTS
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
-from kbprobe.columns import single_chunk
+from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +40,19 @@ class PairedRows(NamedTuple):
         return bools(self.first["correct"]), bools(self.second["correct"])
 
     @property
+    def same(self) -> Bools:
+        """Whether both runs give the same answer to each row."""
+        same: Bools = to_numpy(self.first["prediction"]) == to_numpy(self.second["prediction"])
+        return same
+
+    @property
+    def choices(self) -> Ints:
+        """How many choices each row has."""
+        import pyarrow.compute as pc
+
+        return to_numpy(pc.list_value_length(self.first["choices"])).astype(np.int64)
+
+    @property
     def clusters(self) -> Ints:
         """The number of each row's cluster."""
         return cluster_codes(self.first)
@@ -48,6 +63,21 @@ class PairedRows(NamedTuple):
         right, also_right = self.right
         gains = np.bincount(self.clusters, weights=also_right.astype(np.int64) - right)
         return swap_clusters(gains.astype(np.int64))
+
+
+def refuse_mixed_files(finished: Sequence[Finished]) -> None:
+    """Refuse a folder whose two files are not of one run.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for one in finished:
+        results, rows = one.evaluation.results, one.evaluation.predictions.num_rows
+        if rows != results.metrics.items:
+            raise UsageError(
+                f"{one.folder}: {PREDICTIONS} has {rows} rows and {RESULTS} says "
+                f"{results.metrics.items}: they are not of one run. Evaluate again."
+            )
 
 
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:

@@ -17,5 +17,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.curve.study:CURVE",
         "evaluation.studies.medals.study:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
+        "evaluation.studies.overlap.study:OVERLAP",
     ],
 )

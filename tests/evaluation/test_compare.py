@@ -5,95 +5,32 @@ from __future__ import annotations
 import gc
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint
-from evaluation.results.metrics import measure, predictions_table
-from evaluation.results.scores import Scores
 from evaluation.results.significance import holm, mcnemar, swap_clusters
-from evaluation.results.types import write_predictions, write_results
 from evaluation.studies.compare import Comparison, compare, show
 from kbprobe.errors import MissingDependencyError, UsageError
-from tests.evaluation.sample_results import results_of
+from tests.evaluation.saved_runs import save_run
 
 Save = Callable[..., Path]
-
-GOLD = 0
-CHOICES = ("gold", "wrong", "worse")
 
 
 @pytest.fixture
 def save(tmp_path: Path) -> Save:
     """Write the folder of a run whose predictions are given; None: set aside."""
 
-    def write(
-        model: str,
-        said: Sequence[int | None],
-        clusters: Sequence[str] | None = None,
-        *,
-        ids: Sequence[str] | None = None,
-        families: Sequence[str | None] | None = None,
-        probe: str = "made",
-        gold: int = GOLD,
-        folder: str | None = None,
-    ) -> Path:
-        names = ids or [f"i{row}" for row in range(len(said))]
-        items = tuple(Item(name, "mc_qa", f"q {name}", CHOICES, gold) for name in names)
-        nulls = pa.nulls(len(items))
-        about = pa.table(
-            {
-                "cluster": pa.array(clusters or names),
-                "distractor_family": pa.array(families or [None] * len(items), pa.string()),
-            }
-            | dict.fromkeys(("hops", "distractor_hops", "pos", "template", "concept"), nulls)
-        )
-        split = ProbeSplit(probe, "made", "test", items, about, bool(clusters), fingerprint(items))
-        values = np.zeros((len(items), 3))
-        for row, choice in enumerate(said):
-            if choice is not None:
-                values[row, choice] = 1.0
-        scores = Scores(
-            scores=values.ravel(),
-            tokens=np.ones(values.size, np.int64),
-            set_aside={row: "odd" for row, choice in enumerate(said) if choice is None},
-            notes={},
-            score_name="logit",
-            sequences=0,
-            sequence_tokens=0,
-            parameters=0,
-        )
-        predictions = predictions_table(split, scores, "sum", 1e-4)
-        metrics = measure(
-            predictions,
-            clustered=split.clustered,
-            normalization="sum",
-            by_length=False,
-            seed=0,
-            tie_tolerance=1e-4,
-        )
-        target = tmp_path / (folder or model)
-        target.mkdir()
-        write_predictions(predictions, target)
-        write_results(
-            results_of(
-                metrics,
-                probe={"name": probe, "rows": len(items), "fingerprint": split.fingerprint},
-                model={"id": model},
-                scoring={"scorer": "multiple_choice", "score": "logit"},
-            ),
-            target,
-        )
-        return target
+    def write(model: str, *arguments: Any, folder: str | None = None, **named: Any) -> Path:
+        return save_run(tmp_path / (folder or model), model, *arguments, **named)
 
     return write
 

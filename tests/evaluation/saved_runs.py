@@ -1,0 +1,84 @@
+"""Folders of results of runs whose predictions a test gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.results.metrics import measure, predictions_table
+from evaluation.results.scores import Scores
+from evaluation.results.types import write_predictions, write_results
+from tests.evaluation.sample_results import results_of
+
+GOLD = 0
+CHOICES = ("gold", "wrong", "worse")
+
+
+def save_run(
+    folder: Path,
+    model: str,
+    said: Sequence[int | None],
+    clusters: Sequence[str] | None = None,
+    *,
+    ids: Sequence[str] | None = None,
+    families: Sequence[str | None] | None = None,
+    probe: str = "made",
+    gold: int = GOLD,
+    choices: Sequence[str] = CHOICES,
+    **fields: Any,
+) -> Path:
+    """Write the results of a run whose predictions are given (None: set aside); return the folder.
+
+    ``fields`` are further ones of what is said of the model.
+    """
+    names = ids or [f"i{row}" for row in range(len(said))]
+    items = tuple(Item(name, "mc_qa", f"q {name}", tuple(choices), gold) for name in names)
+    nulls = pa.nulls(len(items))
+    about = pa.table(
+        {
+            "cluster": pa.array(clusters or names),
+            "distractor_family": pa.array(families or [None] * len(items), pa.string()),
+        }
+        | dict.fromkeys(("hops", "distractor_hops", "pos", "template", "concept"), nulls)
+    )
+    split = ProbeSplit(probe, "made", "test", items, about, bool(clusters), fingerprint(items))
+    values = np.zeros((len(items), len(choices)))
+    for row, choice in enumerate(said):
+        if choice is not None:
+            values[row, choice] = 1.0
+    scores = Scores(
+        scores=values.ravel(),
+        tokens=np.ones(values.size, np.int64),
+        set_aside={row: "odd" for row, choice in enumerate(said) if choice is None},
+        notes={},
+        score_name="logit",
+        sequences=0,
+        sequence_tokens=0,
+        parameters=0,
+    )
+    predictions = predictions_table(split, scores, "sum", 1e-4)
+    metrics = measure(
+        predictions,
+        clustered=split.clustered,
+        normalization="sum",
+        by_length=False,
+        seed=0,
+        tie_tolerance=1e-4,
+    )
+    folder.mkdir(parents=True)
+    write_predictions(predictions, folder)
+    write_results(
+        results_of(
+            metrics,
+            probe={"name": probe, "rows": len(items), "fingerprint": split.fingerprint},
+            model={"id": model, **fields},
+            scoring={"scorer": "multiple_choice", "score": "logit"},
+        ),
+        folder,
+    )
+    return folder

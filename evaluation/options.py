@@ -56,9 +56,15 @@ class ModelOptions(Options):
 class RunOptions(ModelOptions):
     """What is evaluated, with what: the options of every run."""
 
-    split: str = Field("test", description="Split to evaluate.")
+    split: str = Field("test", description="Split to evaluate; all: all of them together.")
     config: str | None = Field(
         None, description="Config of the probe, such as no_language; none: the default one."
+    )
+    fold: int | None = Field(
+        None,
+        ge=0,
+        description="Cross-validation: evaluate the rows of this fold of the split alone, and fit "
+        "on those of the other folds instead of the train split.",
     )
     facts: bool = Field(
         True,
@@ -125,6 +131,8 @@ class RunOptions(ModelOptions):
         for name in ("train_on", "mix_in"):
             if getattr(self, name) is not None and self.train is None:
                 raise ValueError(f"{option_name(name)} requires --train: give --train N as well")
+        if self.fold is not None and self.train_on is not None:
+            raise ValueError("--fold fits on the other folds: leave --train-on out")
         if (self.mix_in is None) != (self.mix_rows is None):
             raise ValueError("--mix-in and --mix-rows go together: give both")
         if self.labels == "random" and self.train is None:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+HIDDEN_UNITS = 512
+"""Units of the classifier of labels, as in Kim et al. (2019)."""
+
+
 class CandidateHead(nn.Module):
     """Scores candidates by their output embeddings: one vector per row, at its gap.
 
@@ -61,6 +65,36 @@ class UnitHead(nn.Module):
             candidates: not used.
         """
         return vectors @ self.weight[0]
+
+
+class LabelHead(nn.Module):
+    """Scores labels by a small network on a text's vector: a linear layer, tanh, norm, and another.
+
+    The classifier of Kim et al. (2019), as their code (jiant) has it, but for dropout.
+    """
+
+    def __init__(self, dimensions: int, labels: int, generator: torch.Generator) -> None:
+        """Initialise the layers as torch does."""
+        super().__init__()
+        self.hidden = nn.Linear(dimensions, HIDDEN_UNITS)
+        self.norm = nn.LayerNorm(HIDDEN_UNITS)
+        self.output = nn.Linear(HIDDEN_UNITS, labels)
+        with torch.no_grad():
+            for layer in (self.hidden, self.output):
+                reach = layer.in_features**-0.5
+                layer.weight.uniform_(-reach, reach, generator=generator)
+                layer.bias.uniform_(-reach, reach, generator=generator)
+
+    def forward(self, vectors: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+        """Return scores, shape [rows, choices].
+
+        Args:
+            vectors: shape [rows, 1, dimensions].
+            candidates: the label that each choice is, shape [rows, choices].
+        """
+        states = self.norm(torch.tanh(self.hidden(vectors[:, 0])))
+        scores: torch.Tensor = self.output(states).gather(1, candidates)
+        return scores
 
 
 class FreshBody(nn.Module):

@@ -1,9 +1,11 @@
-"""Learners that train heads on fixed vectors: linear, mlp, frozen, and MLM-Baseline.
+"""Learners that train heads on fixed vectors: linear, mlp, frozen, pooled, and MLM-Baseline.
 
 [O], section 3.1: "linear" trains only the candidates' output embeddings and biases, "mlp" the whole
 head of a masked LM. Output embeddings are often tied to the input embeddings: here they are
 copied, so that training them leaves the encoder as it is. The published configuration gives no
 learning rate above 0 for these two: ours are our own.
+
+[F], "pooled": a small classifier of a text's labels, on the maximum over its tokens' vectors.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
 from evaluation.learners.base import HeadLearner, HeadTraining, made_by_learner
 from evaluation.learners.options import TrainingOptions
 from evaluation.models.capabilities import Capability
@@ -33,6 +36,12 @@ class HeadOptions(TrainingOptions):
     )
 
 
+class PooledOptions(HeadOptions):
+    """How classifiers on pooled vectors are trained."""
+
+    epochs: int = Field(20, ge=1, description="Passes over the rows.")
+
+
 class BaselineOptions(HeadOptions, VectorsOptions):
     """How MLM-Baseline is trained: with Adam, as published, and so without weight decay."""
 
@@ -45,6 +54,7 @@ HEAD = ScorerEntry(
     version=1,
     needs=Capability.NOTHING,
     make=made_by_learner,
+    setups=(*SCORED_SETUPS, *LABELLED_SETUPS),
 )
 """The scorer of heads: logits of choices."""
 
@@ -86,6 +96,14 @@ def _fit_frozen(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     return fit_side_by_side(training, UnitPlan(training, kind))
 
 
+def _fit_pooled(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
+    from evaluation.frozen.fitting import fit_side_by_side
+    from evaluation.frozen.plans import LabelPlan
+    from evaluation.frozen.readers import MAX_VECTOR
+
+    return fit_side_by_side(training, LabelPlan(training, MAX_VECTOR))
+
+
 def _fit_mlm_baseline(training: HeadTraining) -> Iterator[tuple[int, Scores]]:
     from evaluation.frozen.fitting import fit_side_by_side
     from evaluation.frozen.words import WordPlan
@@ -125,6 +143,17 @@ FROZEN = HeadLearner(
     learning_rate=1e-3,
     fit=_fit_frozen,
     options=HeadOptions,
+)
+POOLED = HeadLearner(
+    name="pooled",
+    label="heads",
+    version=1,
+    needs=Capability.HIDDEN_STATES,
+    scorer=HEAD,
+    learning_rate=1e-3,
+    fit=_fit_pooled,
+    options=PooledOptions,
+    setups=LABELLED_SETUPS,
 )
 MLM_BASELINE = HeadLearner(
     name="mlm_baseline",

@@ -12,7 +12,7 @@ from torch import nn
 
 from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
 from evaluation.frozen.fitting import Cost, HeadPlan, Rows
-from evaluation.frozen.heads import ModelBody, UnitHead
+from evaluation.frozen.heads import LabelHead, ModelBody, UnitHead
 from evaluation.frozen.kinds import Text, VectorKind, VectorReader
 from evaluation.frozen.store import VECTORS, VectorStore
 from evaluation.frozen.training import RowTable
@@ -20,6 +20,7 @@ from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import head_that_gives
 from kbprobe.arrays import Ints
+from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -175,6 +176,43 @@ class UnitPlan(ModelPlan):
         dimensions, device = self.vectors.shape[1], self.vectors.device
         return [
             (UnitHead(dimensions, torch.Generator().manual_seed(seed)).to(device), rows)
+            for rows, seed in zip(fitted, seeds, strict=True)
+        ]
+
+    def whole(
+        self, parameters: dict[str, torch.Tensor], rows: RowTable, seed: int
+    ) -> dict[str, torch.Tensor]:
+        """Return the parameters: they score any row."""
+        return parameters
+
+
+class LabelPlan(ModelPlan):
+    """Small classifiers of texts: a score for each label of the rows' set-up."""
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return nothing: any text has a vector."""
+        return {}
+
+    def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
+        labels = SETUPS[items[0].setup].labels
+        number_of = {label: number for number, label in enumerate(labels)}
+        numbers = [[number_of[label] for label in item.choices] for item in items]
+        ones = np.ones(sum(map(len, numbers)), dtype=np.int64)
+        table = row_table(items, places, np.array(numbers, dtype=np.int64), self.vectors.device)
+        return Rows(table, ones, {})
+
+    def modules(
+        self, fitted: Sequence[RowTable], seeds: Sequence[int]
+    ) -> list[tuple[nn.Module, RowTable]]:
+        """Initialise a classifier for each fitting; its rows have a choice for every label."""
+        dimensions, device = self.vectors.shape[1], self.vectors.device
+        return [
+            (
+                LabelHead(
+                    dimensions, rows.candidates.shape[1], torch.Generator().manual_seed(seed)
+                ).to(device),
+                rows,
+            )
             for rows, seed in zip(fitted, seeds, strict=True)
         ]
 

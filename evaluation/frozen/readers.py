@@ -7,6 +7,8 @@
   has a trained pooler, otherwise the first token's last hidden state.
 - ``last``: a causal LM's last hidden state at the last token of a question with a choice, or of a
   cloze filled with a choice.
+- ``max``: the element-wise maximum over the last hidden states of a text, or of a premise with its
+  hypothesis; special tokens are read, padding is not.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from evaluation.frozen.kinds import Text, VectorKind, VectorReader, Vectors
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
+from evaluation.scorers.base import Tokens
 from evaluation.scorers.causal.pair_tokens import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
+from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
@@ -59,6 +63,10 @@ def _filled(item: Item) -> list[Text]:
     return [(gap.left + choice + gap.right,) for choice in item.choices]
 
 
+def _labelled(item: Item) -> list[Text]:
+    return [(item.premise, item.question)]
+
+
 class _Reader(VectorReader):
     """Reads the last hidden states of a model without its head."""
 
@@ -81,19 +89,23 @@ class _Reader(VectorReader):
 
     def _encoded(self, rows: Sequence[Sequence[int]]) -> EncodedTexts:
         """Lay out token sequences, one for each text."""
-        lengths = np.fromiter(map(len, rows), dtype=np.int64)
         flat = array("i")
         for row in rows:
             flat.extend(row)
-        numbers = np.arange(len(rows))
+        lengths = np.fromiter(map(len, rows), dtype=np.int64)
+        return self._laid_out(np.array(flat, dtype=np.int32), lengths, None)
+
+    def _laid_out(self, tokens: Tokens, lengths: Ints, types: Tokens | None) -> EncodedTexts:
+        """Lay out texts whose tokens come one after another."""
+        numbers = np.arange(len(lengths))
         return EncodedTexts(
             lengths=lengths,
             item=numbers,
-            slot_starts=np.arange(len(rows) + 1),
+            slot_starts=np.arange(len(lengths) + 1),
             slot_choice=numbers,
             choice_tokens=np.ones_like(numbers),
-            tokens=np.array(flat, dtype=np.int32),
-            token_types=None,
+            tokens=tokens,
+            token_types=types,
             token_starts=run_starts(lengths),
         )
 
@@ -161,7 +173,25 @@ class AnswerReader(LastReader):
         return self._encoded([list(pair.context)[-self._limit :] for pair in contexts])
 
 
+class MaxReader(_Reader):
+    """Reads the element-wise maximum over the vectors of a text's tokens."""
+
+    def encode(self, texts: Sequence[Text]) -> EncodedTexts:
+        """Tokenize texts as classifiers read them: a premise and its hypothesis as a pair."""
+        pairs = [(premise, text) for premise, text in texts]
+        read = tokenize(pairs, self._tokenizer, self._runner)
+        return self._laid_out(read.tokens, read.lengths, read.types)
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        hidden: torch.Tensor = self._model.base_model(**inputs)[0]
+        if "attention_mask" in inputs:
+            padding = inputs["attention_mask"] == 0
+            hidden = hidden.masked_fill(padding.unsqueeze(-1), -torch.inf)
+        return hidden.amax(1)
+
+
 MASK_VECTOR = VectorKind("mask", 1, Capability.MASKED_SCORES, _one_text, MaskReader)
 ANSWER_VECTOR = VectorKind("answer", 1, Capability.CAUSAL_SCORES, _question, AnswerReader)
 PAIR_VECTOR = VectorKind("pair", 1, Capability.HIDDEN_STATES, _pairs, PairReader)
 LAST_VECTOR = VectorKind("last", 1, Capability.CAUSAL_SCORES, _filled, LastReader)
+MAX_VECTOR = VectorKind("max", 1, Capability.HIDDEN_STATES, _labelled, MaxReader)

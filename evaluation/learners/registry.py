@@ -17,6 +17,7 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.frozen.learners:LINEAR",
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",
+        "evaluation.frozen.learners:POOLED",
         "evaluation.frozen.learners:MLM_BASELINE",
         "evaluation.learners.words:ESIM",
         "evaluation.learners.words:CHOICE_ONLY",

@@ -177,6 +177,7 @@ def _results(
                 "model_args": options.model_args,
                 "limit": options.limit,
                 **({} if options.inputs == "all" else {"inputs": options.inputs}),
+                **({} if options.fold is None else {"fold": options.fold}),
             },
             notes=notes,
             key=run.key,

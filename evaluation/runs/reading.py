@@ -6,8 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from evaluation.items.control_task import random_labels
+from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.inputs import choices_alone
-from evaluation.items.sources import ProbeSource, open_probe
+from evaluation.items.sources import ProbeSource
 from evaluation.items.types import ProbeSplit, sample_clusters
 from evaluation.options import RunOptions
 
@@ -29,6 +30,8 @@ class SplitReader:
             KbprobeError: it cannot be read.
         """
         whole = self._read(probe, options.config, options.split, options)
+        if options.fold is not None:
+            whole = self._fold(probe, whole, options.fold, other=False)
         if options.limit is None:
             return whole
         limit, seed = options.limit, options.seed
@@ -36,7 +39,13 @@ class SplitReader:
         return self._keep(key, probe, lambda: sample_clusters(whole, limit, seed))
 
     def train(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
-        """Return the train split of a run; raises as :meth:`rows`."""
+        """Return what a run may learn from: the train split, or the other folds.
+
+        Raises as :meth:`rows`.
+        """
+        if options.fold is not None:
+            whole = self._read(probe, options.config, options.split, options)
+            return self._fold(probe, whole, options.fold, other=True)
         if options.train_on is None:
             return self._read(probe, options.config, "train", options)
         return self._read(options.train_on, None, "train", options)
@@ -53,7 +62,7 @@ class SplitReader:
         """Read a split, and make of it what the options ask for."""
         source = probe if isinstance(probe, str) else id(probe)
         key: tuple[object, ...] = (source, config, split)
-        found = self._keep(key, probe, lambda: open_probe(probe, split=split, config=config))
+        found = self._keep(key, probe, lambda: open_rows(probe, split, config))
         if options.inputs == "choices":
             key, shown = (*key, options.inputs), found
             found = self._keep(key, probe, lambda: choices_alone(shown))
@@ -61,6 +70,11 @@ class SplitReader:
             key, gold = (*key, options.seed), found
             found = self._keep(key, probe, lambda: random_labels(gold, options.seed))
         return found
+
+    def _fold(self, probe: ProbeSource, whole: ProbeSplit, fold: int, other: bool) -> ProbeSplit:
+        """Return the rows of a fold, or all others."""
+        key = (id(whole), "fold", fold, other)
+        return self._keep(key, probe, lambda: take_fold(whole, fold, other))
 
     def _keep(
         self, key: tuple[object, ...], probe: ProbeSource, read: Callable[[], ProbeSplit]

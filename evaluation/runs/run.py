@@ -236,6 +236,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
         _refuse_shared(spec, rows, mixed, own=options.mix_in == spec.probe)
     for split in filter(None, (train, mixed)):
         _check_setups(split, spec, learner, scorer)
+        _check_labels(rows, split)
     run = Run(spec, model, scorer, learner, rows, train, mixed)
     if options.normalization not in (None, "sum") and run.default_normalization is None:
         raise UsageError(
@@ -256,6 +257,17 @@ def _check_setups(
                 raise UsageError(_other_setup(rows, setup, spec, entry))
 
 
+def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
+    """Refuse to learn from rows with other labels than those evaluated."""
+    asked, known = ({item.setup for item in part.items} for part in (rows, learnt))
+    if asked != known and (asked | known) & set(LABELLED_SETUPS):
+        raise UsageError(
+            f"{learnt.source} has rows of the set-up {', '.join(sorted(known))}, and {rows.source} "
+            f"of {', '.join(sorted(asked))}: labels are learnt from rows with the same labels. "
+            "Name another --train-on or --mix-in."
+        )
+
+
 def _other_setup(
     rows: ProbeSplit, setup: str, spec: RunSpec, entry: ScorerEntry | LearnerEntry
 ) -> str:
@@ -269,7 +281,9 @@ def _other_setup(
     files = (rows.manifest or {}).get("files") or ()
     configs = sorted({entry["config"] for entry in files if "config" in entry} - {DEFAULT_CONFIG})
     named = f" ({', '.join(configs)})" if configs else ""
-    remedy = "name such a --model" if spec.run.train is None else "leave --train out"
+    remedy = "name such a --model"
+    if spec.run.train is not None:
+        remedy = "leave --train out, or fit a classifier with --learner pooled or full_labels"
     return (
         f"{said} Labels are given by a sequence classifier, or by a causal or masked LM that is "
         f"asked for them: {remedy}. Or name a --config{named} whose rows are questions with "
@@ -280,7 +294,7 @@ def _other_setup(
 def _open_train(spec: RunSpec, rows: ProbeSplit, reader: SplitReader) -> ProbeSplit:
     train = reader.train(spec.probe, spec.run)
     own = spec.run.train_on in (None, spec.probe)
-    if own and train.split == rows.split:
+    if own and spec.run.fold is None and train.split == rows.split:
         raise UsageError(_asked_again(spec, rows, "its rows"))
     _refuse_shared(spec, rows, train, own)
     return train

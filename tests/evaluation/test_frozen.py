@@ -20,7 +20,7 @@ import torch
 import evaluation
 from evaluation.frozen import fitting as fitting_module
 from evaluation.frozen import store as store_module
-from evaluation.frozen.heads import CandidateHead, FreshBody, UnitHead
+from evaluation.frozen.heads import CandidateHead, FreshBody, LabelHead, UnitHead
 from evaluation.frozen.learners import HeadOptions
 from evaluation.frozen.plans import CandidatePlan, UnitPlan, mask_body
 from evaluation.frozen.readers import (
@@ -286,10 +286,22 @@ def unit_heads(number):
         yield Head(unit, replace(rows, vectors=several), seed)
 
 
+def label_heads(number):
+    for seed in range(number):
+        generator = torch.Generator().manual_seed(seed)
+        rows = RowTable(
+            torch.randint(40, (70, 1), generator=generator),
+            torch.stack([torch.randperm(3, generator=generator) for _ in range(70)]),
+            torch.randint(3, (70,), generator=generator),
+        )
+        yield Head(LabelHead(12, 3, generator), rows, seed)
+
+
 HEADS = {
     "linear": lambda number: list(candidate_heads(number, body=False)),
     "mlp": lambda number: list(candidate_heads(number, body=True)),
     "frozen": lambda number: list(unit_heads(number)),
+    "pooled": lambda number: list(label_heads(number)),
 }
 
 

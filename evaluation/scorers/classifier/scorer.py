@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +16,14 @@ import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.scorers.base import Scorer, Tokens
+from evaluation.scorers.base import Scorer
 from evaluation.scorers.classifier.labels import classes_of
+from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-_TEXTS_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,24 +78,24 @@ class ClassifierScorer(Scorer):
         texts = [(item.premise, item.question) for item in items]
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         sequence_of = np.array([number_of[text] for text in texts], dtype=np.int64)
-        tokens, types, lengths, cut = self._tokenized(list(number_of))
+        read = tokenize(list(number_of), self._tokenizer, self._runner)
         starts = choice_starts(items)
         widths = np.diff(starts)
         order = np.argsort(sequence_of, kind="stable")
         slot_choice = ragged_ranges(starts[order], widths[order])
         class_of = [classes[item.setup][label] for item in items for label in item.choices]
         slots = np.bincount(sequence_of, weights=widths, minlength=len(number_of))
-        items_cut = sum(number in cut for number in sequence_of.tolist())
+        items_cut = sum(number in read.cut for number in sequence_of.tolist())
         return ClassifierEncoded(
-            lengths=lengths,
+            lengths=read.lengths,
             item=np.unique(sequence_of, return_index=True)[1],
             slot_starts=run_starts(slots.astype(np.int64)),
             slot_choice=slot_choice,
             choice_tokens=np.ones(int(starts[-1]), dtype=np.int64),
             notes={"truncated": items_cut} if items_cut else {},
-            tokens=tokens,
-            token_types=types,
-            token_starts=run_starts(lengths),
+            tokens=read.tokens,
+            token_types=read.types,
+            token_starts=run_starts(read.lengths),
             slot_class=np.array(class_of, dtype=np.int64)[slot_choice],
         )
 
@@ -134,42 +132,3 @@ class ClassifierScorer(Scorer):
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         logits: torch.Tensor = self._model(**inputs).logits
         return logits.float()
-
-    def _tokenized(
-        self, texts: Sequence[tuple[str, str]]
-    ) -> tuple[Tokens, Tokens | None, Ints, set[int]]:
-        """Return tokens and segments of all texts, the length of each, and those that were cut."""
-        ids: list[Sequence[int]] = [()] * len(texts)
-        types: list[Sequence[int]] = [()] * len(texts)
-        cut: set[int] = set()
-        for paired in (False, True):
-            numbers = [number for number, text in enumerate(texts) if bool(text[0]) is paired]
-            for start in range(0, len(numbers), _TEXTS_AT_A_TIME):
-                part = numbers[start : start + _TEXTS_AT_A_TIME]
-                encoding = self._encoding([texts[number] for number in part], paired)
-                for row, number in enumerate(part):
-                    found, at = encoding, row
-                    if len(encoding["input_ids"][row]) > self._runner.limit:
-                        cut.add(number)
-                        found, at = self._encoding([texts[number]], paired, cut=True), 0
-                    ids[number] = found["input_ids"][at]
-                    if self._runner.takes_types:
-                        types[number] = found["token_type_ids"][at]
-        lengths = np.fromiter(map(len, ids), dtype=np.int64)
-        segments = _flat(types) if self._runner.takes_types else None
-        return _flat(ids), segments, lengths, cut
-
-    def _encoding(self, texts: Sequence[tuple[str, str]], paired: bool, cut: bool = False) -> Any:
-        first, second = zip(*texts, strict=True)
-        return self._tokenizer(
-            *((list(first), list(second)) if paired else (list(second),)),
-            truncation=cut,
-            max_length=self._runner.limit if cut else None,
-            return_token_type_ids=self._runner.takes_types,
-            return_attention_mask=False,
-            verbose=False,
-        )
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
-    return np.fromiter(chain.from_iterable(rows), dtype=np.int32)

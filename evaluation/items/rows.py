@@ -1,5 +1,7 @@
 """Published rows in one form: those of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe.
 
+Rows of recast NLI collections are put into this form first (:mod:`evaluation.items.recast`).
+
 All say the same in different shapes: an id, a question, choices with labels, the gold's label.
 The question's text is ``question``, ``question.stem`` or ``question_stem``; choices are a list of
 ``{"text", "label"}`` or a pair of lists; labels and answers are text or integers. WordNetQA and
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaluation.items.recast import MARK, folds_beside, own_form
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, Links, arguments_type
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
@@ -75,10 +78,13 @@ class Records:
         rows: each row's place, from 1, and what it holds: any JSON value, or a :class:`RowError`
             where it could not be read. Iterate over it once: rows are read lazily, since holding
             many of them at once takes five times as long.
+        folds: the fold of rows that name none themselves, by id
+            (:mod:`evaluation.items.recast`).
     """
 
     unit: str
     rows: Iterable[tuple[int, Any]]
+    folds: Mapping[str, int] = field(default_factory=dict)
 
 
 class RowError(Exception):
@@ -106,12 +112,12 @@ def read_json(path: Path) -> Records:
         raise KbprobeError(f"{path} is UTF-16. Save it as UTF-8.")
     data = data.removeprefix(codecs.BOM_UTF8)
     if data[:4096].lstrip().startswith(b"["):
-        rows = _json(data)
+        rows, folds = _json(data), folds_beside(path)
         if isinstance(rows, RowError):
             raise KbprobeError(
                 f"{path}: {rows.args[1]}. The file must be one JSON list, or an object a line."
             )
-        return Records("item", enumerate(rows, 1))
+        return Records("item", enumerate(rows, 1), folds)
     # Not splitlines: it also ends lines at characters that may occur within text.
     lines = enumerate(data.split(b"\n"), 1)
     return Records("line", ((place, _json(line)) for place, line in lines if line.strip()))
@@ -146,7 +152,7 @@ def row_questions(records: Records, source: str) -> Questions:
     problems: list[_Problem] = []
     for place, row in records.rows:
         try:
-            item, about = _question(row)
+            item, about = _question(row, records.folds)
         except RowError as error:
             problems.append(_Problem(place, *error.args))
             continue
@@ -291,12 +297,17 @@ def _gold(labels: Sequence[str], answer: int | None, key: int | str | None) -> i
     return place
 
 
-def _question(row: Any) -> tuple[Item, dict[str, Any]]:
+def _question(row: Any, folds: Mapping[str, int]) -> tuple[Item, dict[str, Any]]:
     """Read one row: the question, and what is known of it."""
     if isinstance(row, RowError):
         raise row
     if not isinstance(row, Mapping):
         raise RowError("", f"{_kind(row)} where an object with id, question, choices should be")
+    if MARK in row:
+        try:
+            row = own_form(row, folds)
+        except ValueError as error:
+            raise RowError(MARK, str(error)) from None
     question: Any = row.get("question", row.get("question_stem"))
     given: Any = row.get("choices")
     path, at, premise = "question", "", ""

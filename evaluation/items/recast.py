@@ -1,0 +1,81 @@
+"""The published probes of function words: labelled texts in the format of recast NLI collections.
+
+A file ``NAME_data.json`` lists rows with ``context``, ``hypothesis`` (empty where a sentence is
+judged), ``label``, ``label-set`` and ``pair-id`` (Poliak et al. 2018; Kim et al. 2019).
+``NAME_metadata.json`` beside it may tell which of ten folds each row is tested in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kbprobe.errors import KbprobeError
+from kbprobe.format.items import LABELS
+from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
+
+MARK = "label-set"
+"""The field by which such rows are known."""
+
+_DATA, _METADATA = "_data.json", "_metadata.json"
+
+
+def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]:
+    """Return a row as kbprobe writes it.
+
+    Args:
+        row: a published row.
+        folds: the fold of each row, by its ``pair-id``.
+
+    Raises:
+        ValueError: its labels are not those of a set-up; the message says which there are.
+    """
+    stated = row.get(MARK)
+    if not isinstance(stated, list) or not all(isinstance(label, str) for label in stated):
+        raise ValueError("must be a list of labels")
+    for setup in (ACCEPTABILITY, NLI):
+        labels = SETUPS[setup].labels
+        if set(stated) == set(labels):
+            break
+    else:
+        known = " or ".join(", ".join(SETUPS[setup].labels) for setup in (ACCEPTABILITY, NLI))
+        raise ValueError(f"is {', '.join(stated)}; rows are read whose labels are {known}")
+    texts = {"question": row.get("context")}
+    if setup == NLI:
+        texts = {"premise": row.get("context"), "hypothesis": row.get("hypothesis")}
+    answer = row.get("label")
+    return {
+        "id": row.get("pair-id"),
+        "setup": setup,
+        **texts,
+        "choices": {"text": list(labels), "label": list(LABELS[: len(labels)])},
+        "answerKey": LABELS[labels.index(answer)] if answer in labels else answer,
+        "fold": folds.get(str(row.get("pair-id"))),
+    }
+
+
+def folds_beside(path: Path) -> dict[str, int]:
+    """Return the fold, from 0, that each row of a file is tested in; none where none are told.
+
+    Raises:
+        KbprobeError: the metadata beside the file cannot be read.
+    """
+    metadata = path.with_name(path.name.removesuffix(_DATA) + _METADATA)
+    if not path.name.endswith(_DATA) or not metadata.is_file():
+        return {}
+    try:
+        rows = json.loads(metadata.read_text(encoding="utf-8"))
+        roles = {str(row["pair-id"]): row.get("misc") or {} for row in rows}
+        return {
+            name: int(fold.removeprefix("fold")) - 1
+            for name, misc in roles.items()
+            for fold, role in misc.items()
+            if fold.startswith("fold") and role == "test"
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise KbprobeError(
+            f"{metadata} cannot be read: {type(error).__name__}: {error}. Take it away to read "
+            f"{path.name} without folds."
+        ) from error

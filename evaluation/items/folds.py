@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
-from evaluation.items.types import Links, ProbeSplit, fingerprint
+from evaluation.items.types import ProbeSplit, joined
 from kbprobe.errors import UsageError
-
-_SPLITS = ("train", "validation", "test")
+from kbprobe.format.setups import SPLITS
 
 
 def open_rows(source: ProbeSource, split: str, config: str | None = None) -> ProbeSplit:
@@ -27,14 +25,14 @@ def open_rows(source: ProbeSource, split: str, config: str | None = None) -> Pro
         if split != WHOLE:
             raise
         parts = []
-        for name in _SPLITS:
+        for name in SPLITS:
             try:
                 parts.append(open_probe(source, split=name, config=config))
             except UnknownSplit:
                 continue
         if not parts:
             raise
-    return _joined(parts)
+    return joined(parts, parts[0].name, WHOLE)
 
 
 def folds_of(rows: ProbeSplit) -> dict[int, int]:
@@ -74,33 +72,3 @@ def take_fold(rows: ProbeSplit, fold: int, other: bool = False) -> ProbeSplit:
         )
     folds = rows.about["fold"].to_pylist()
     return rows.take([row for row, own in enumerate(folds) if (own != fold) is other])
-
-
-def _joined(parts: list[ProbeSplit]) -> ProbeSplit:
-    """Put splits of one probe one after another."""
-    import pyarrow as pa
-
-    items = tuple(item for part in parts for item in part.items)
-    links = [part.links for part in parts if part.links is not None]
-    arguments = [part.arguments for part in parts if part.arguments is not None]
-    complete = len(arguments) == len(parts)
-    notes: Counter[str] = Counter()
-    for part in parts:
-        notes.update(part.notes)
-    return replace(
-        parts[0],
-        split=WHOLE,
-        items=items,
-        about=pa.concat_tables([part.about for part in parts]),
-        clustered=all(part.clustered for part in parts),
-        fingerprint=fingerprint(items),
-        links=Links(
-            tuple(ids for part in links for ids in part.fact_ids),
-            tuple(relation for part in links for relation in part.relations),
-        )
-        if len(links) == len(parts)
-        else None,
-        # Chunked columns of one type.
-        arguments=pa.chunked_array(arguments).combine_chunks() if complete else None,
-        notes=dict(notes),
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,14 @@ class Links:
 
     fact_ids: tuple[tuple[str, ...], ...]
     relations: tuple[str, ...]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Links]) -> Links:
+        """Return the links of some questions after those of others."""
+        return cls(
+            tuple(ids for part in parts for ids in part.fact_ids),
+            tuple(relation for part in parts for relation in part.relations),
+        )
 
     def take(self, rows: Sequence[int]) -> Links:
         """Return the links of some questions, in the order given."""
@@ -106,6 +115,44 @@ class ProbeSplit:
             links=self.links and self.links.take(rows),
             arguments=None if self.arguments is None else self.arguments.take(rows),
         )
+
+
+def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:
+    """Put the rows of several splits or configs together, one after another.
+
+    Of a built probe's manifest only the request and the version stay: its audit is of other rows.
+    """
+    import pyarrow as pa
+
+    items = tuple(item for part in parts for item in part.items)
+    links = [part.links for part in parts if part.links is not None]
+    arguments = [part.arguments for part in parts if part.arguments is not None]
+    notes: Counter[str] = Counter()
+    for part in parts:
+        notes.update(part.notes)
+    built = parts[0].manifest
+    return replace(
+        parts[0],
+        name=name,
+        split=split,
+        items=items,
+        about=pa.concat_tables([part.about for part in parts]),
+        clustered=any(part.clustered for part in parts),
+        fingerprint=fingerprint(items),
+        manifest=built and {key: built.get(key) for key in ("request", "kbprobe_version")},
+        links=Links.joined(links) if len(links) == len(parts) else None,
+        arguments=_concatenated(arguments) if len(arguments) == len(parts) else None,
+        notes=dict(notes),
+    )
+
+
+def _concatenated(arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    import pyarrow as pa
+
+    chunked = pa.chunked_array(
+        [chunk for array in arrays for chunk in getattr(array, "chunks", [array])]
+    )
+    return chunked.combine_chunks()
 
 
 def arguments_type() -> pa.DataType:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from evaluation.items.control_task import random_labels
 from evaluation.items.folds import open_rows, take_fold
@@ -12,77 +14,78 @@ from evaluation.items.sources import ProbeSource
 from evaluation.items.types import ProbeSplit, sample_clusters
 from evaluation.options import RunOptions
 
-_KEPT = 12
-"""Splits held in memory: those of a probe, its controls and their random labels."""
+_KEPT = 32
+"""Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
+
+
+Key: TypeAlias = tuple[object, ...]
 
 
 class SplitReader:
     """Reads splits, and keeps those read last: the runs of a study share theirs."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[object, ...], tuple[ProbeSource, ProbeSplit]] = OrderedDict()
+        self._held: OrderedDict[Key, tuple[ProbeSource, ProbeSplit]] = OrderedDict()
 
     def rows(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
         """Return the rows that a run evaluates.
 
         Raises:
-            UsageError: there is no such probe, config or split.
+            UsageError: there is no such probe, config, split or fold.
             KbprobeError: it cannot be read.
         """
-        whole = self._read(probe, options.config, options.split, options)
-        if options.fold is not None:
-            whole = self._fold(probe, whole, options.fold, other=False)
-        if options.limit is None:
-            return whole
-        limit, seed = options.limit, options.seed
-        key = (id(whole), limit, seed)
-        return self._keep(key, probe, lambda: sample_clusters(whole, limit, seed))
+        key, rows = self._read(probe, options.config, options.split, options)
+        if (fold := options.fold) is not None:
+            key, rows = self._derive(
+                (*key, "fold", fold), probe, partial(take_fold, rows, fold, other=False)
+            )
+        if (limit := options.limit) is None:
+            return rows
+        key, seed = (*key, "limit", limit, options.seed), options.seed
+        return self._derive(key, probe, partial(sample_clusters, rows, limit, seed))[1]
 
     def train(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
-        """Return what a run may learn from: the train split, or the other folds.
+        """Return the rows that a run may learn from; raises as :meth:`rows`.
 
-        Raises as :meth:`rows`.
+        They are the train split of the probe, or of another one; or the folds that are not held
+        out.
         """
-        if options.fold is not None:
-            whole = self._read(probe, options.config, options.split, options)
-            return self._fold(probe, whole, options.fold, other=True)
-        if options.train_on is None:
-            return self._read(probe, options.config, "train", options)
-        return self._read(options.train_on, None, "train", options)
+        if options.train_on is not None:
+            return self._read(options.train_on, None, "train", options)[1]
+        if (fold := options.fold) is None:
+            return self._read(probe, options.config, "train", options)[1]
+        key, rows = self._read(probe, options.config, options.split, options)
+        others = partial(take_fold, rows, fold, other=True)
+        return self._derive((*key, "other folds", fold), probe, others)[1]
 
     def mixed(self, options: RunOptions) -> ProbeSplit | None:
         """Return the train split that further rows come from, if any; raises as :meth:`rows`."""
         if options.mix_in is None:
             return None
-        return self._read(options.mix_in, None, "train", options)
+        return self._read(options.mix_in, None, "train", options)[1]
 
     def _read(
         self, probe: ProbeSource, config: str | None, split: str, options: RunOptions
-    ) -> ProbeSplit:
+    ) -> tuple[Key, ProbeSplit]:
         """Read a split, and make of it what the options ask for."""
         source = probe if isinstance(probe, str) else id(probe)
-        key: tuple[object, ...] = (source, config, split)
-        found = self._keep(key, probe, lambda: open_rows(probe, split, config))
+        opened = partial(open_rows, probe, split, config)
+        key, found = self._derive((source, config, split), probe, opened)
         if options.inputs == "choices":
-            key, shown = (*key, options.inputs), found
-            found = self._keep(key, probe, lambda: choices_alone(shown))
+            key, found = self._derive((*key, "choices"), probe, partial(choices_alone, found))
         if options.labels == "random":
-            key, gold = (*key, options.seed), found
-            found = self._keep(key, probe, lambda: random_labels(gold, options.seed))
-        return found
+            key = (*key, "random", options.seed)
+            key, found = self._derive(key, probe, partial(random_labels, found, options.seed))
+        return key, found
 
-    def _fold(self, probe: ProbeSource, whole: ProbeSplit, fold: int, other: bool) -> ProbeSplit:
-        """Return the rows of a fold, or all others."""
-        key = (id(whole), "fold", fold, other)
-        return self._keep(key, probe, lambda: take_fold(whole, fold, other))
-
-    def _keep(
-        self, key: tuple[object, ...], probe: ProbeSource, read: Callable[[], ProbeSplit]
-    ) -> ProbeSplit:
+    def _derive(
+        self, key: Key, probe: ProbeSource, make: Callable[[], ProbeSplit]
+    ) -> tuple[Key, ProbeSplit]:
+        """Return the split of a key, made unless it is held, and the key."""
         if key not in self._held:
             # The probe is held as well: what is known by its id must not be freed.
-            self._held[key] = probe, read()
+            self._held[key] = probe, make()
             if len(self._held) > _KEPT:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
-        return self._held[key][1]
+        return key, self._held[key][1]

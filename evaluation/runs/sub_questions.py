@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evaluation.items.sources import open_probe
-from evaluation.items.types import ProbeSplit, fingerprint
+from evaluation.items.types import ProbeSplit, joined
 from evaluation.learners.base import HeadLearner
 from evaluation.results.analyses import facts as facts_analysis
 from evaluation.results.analyses.composition import relate, with_facts
@@ -86,23 +86,9 @@ def _joined(
     rows: ProbeSplit, configs: Sequence[str], parts: Sequence[ProbeSplit]
 ) -> ProbeSplit | None:
     """Put rows of several splits and configs together; None where there are none."""
-    import pyarrow as pa
-
     if not parts:
         return None
-    items = tuple(item for part in parts for item in part.items)
-    arguments = [part.arguments for part in parts if part.arguments is not None]
     built = rows.manifest or {}
-    return replace(
-        parts[0],
-        name=f"{rows.name}-{'+'.join(configs)}",
-        split=rows.split,
-        items=items,
-        about=pa.concat_tables([part.about for part in parts]),
-        clustered=any(part.clustered for part in parts),
-        fingerprint=fingerprint(items),
-        # Not its audit: that is of other rows.
-        manifest={name: built.get(name) for name in ("request", "kbprobe_version")},
-        links=None,
-        arguments=pa.concat_arrays(arguments) if len(arguments) == len(parts) else None,
-    )
+    manifest = {name: built.get(name) for name in ("request", "kbprobe_version")}
+    found = joined(parts, f"{rows.name}-{'+'.join(configs)}", rows.split)
+    return replace(found, manifest=manifest, links=None)

@@ -18,5 +18,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.medals.study:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap.study:OVERLAP",
+        "evaluation.studies.crossval.study:CROSSVAL",
     ],
 )

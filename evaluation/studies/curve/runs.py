@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,13 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.runs.spec import RunSpec, plugins
-from evaluation.scorers.base import ScorerEntry
-from evaluation.scorers.registry import SCORERS
+from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.curve.options import CONTROLS, CurveOptions
+from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
 from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
-from kbprobe.options import option_name
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
@@ -74,7 +72,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
             f"--learners {idle[0]}: none of the models ({', '.join(request.models)}) can be used "
             "with it. Leave it out, or name another model with --model."
         )
-    _refuse_idle_options(request, specs)
+    refuse_idle_options(request, specs)
     return specs
 
 
@@ -166,9 +164,9 @@ def _of_model(
     renderings: list[dict[str, Any]] = [{}]
     if options.controls:
         renderings += [{"config": config} for config in CONTROLS]
-    scorer = _zero_shot_scorer(able, train.setups)
+    scorer = zero_shot_scorer(able, train.setups)
     if scorer is not None:
-        untrained = _with_options_of(request, scorer)
+        untrained = with_options_of(request, scorer)
         for rendering in renderings:
             spec = untrained.spec(probe, model, **variant, **rendering, facts=False)
             yield replace(spec, folder=spec.folder and spec.folder / ZERO_SHOT)
@@ -176,33 +174,12 @@ def _of_model(
         renderings.append({"labels": "random"})
     for name in learners:
         entry = LEARNERS.get(name)
-        trained = _with_options_of(request, entry, entry.scorer)
+        trained = with_options_of(request, entry, entry.scorer)
         for rendering, size in product(renderings, sizes):
             for draw in options.draws(size):
                 changes = {**variant, "learner": name, **rendering, "train": size}
                 spec = trained.spec(probe, model, **changes, train_seed=draw, facts=False)
                 yield _with_next(spec, entry, sizes, options)
-
-
-def _with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry) -> StudyRequest:
-    """Leave out the options of all scorers and learners but some."""
-    theirs = {name for entry in plugins() for name in entry.options.model_fields}
-    theirs -= {name for entry in entries for name in entry.options.model_fields}
-    return replace(
-        request, values={name: v for name, v in request.values.items() if name not in theirs}
-    )
-
-
-def _refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
-    """Refuse options of scorers and learners that no run takes."""
-    taken = {name for spec in specs for name in spec.options}
-    for name in request.values:
-        owners = [entry.label for entry in plugins() if name in entry.options.model_fields]
-        if owners and name not in taken:
-            raise UsageError(
-                f"{option_name(name)} is for {' or '.join(dict.fromkeys(owners))}, which none of "
-                "these runs uses: leave it out"
-            )
 
 
 def _with_next(
@@ -214,11 +191,3 @@ def _with_next(
     if not further or "next_size" not in entry.options.model_fields:
         return spec
     return spec.vary(next_size=further[0])
-
-
-def _zero_shot_scorer(able: Capability, setups: frozenset[str]) -> ScorerEntry | None:
-    """Return what scores a model as it is; None where it cannot be asked without training."""
-    for entry in SCORERS:
-        if entry.needs and entry.needs in able:
-            return entry if all(map(entry.takes, setups)) else None
-    return None

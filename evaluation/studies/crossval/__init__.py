@@ -1,0 +1,1 @@
+"""Cross-validation of classifiers of labels over a probe's folds ([F], Table 2)."""

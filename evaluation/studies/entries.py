@@ -1,0 +1,44 @@
+"""Scorers and learners in studies: options that a run takes, and models as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluation.learners.base import LearnerEntry
+from evaluation.models.capabilities import Capability
+from evaluation.runs.spec import RunSpec, plugins
+from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.registry import SCORERS
+from evaluation.studies.base import StudyRequest
+from kbprobe.errors import UsageError
+from kbprobe.options import option_name
+
+
+def with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry) -> StudyRequest:
+    """Leave out the options of all scorers and learners but some."""
+    theirs = {name for entry in plugins() for name in entry.options.model_fields}
+    theirs -= {name for entry in entries for name in entry.options.model_fields}
+    return replace(
+        request, values={name: v for name, v in request.values.items() if name not in theirs}
+    )
+
+
+def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
+    """Refuse options of scorers and learners that no run takes."""
+    taken = {name for spec in specs for name in spec.options}
+    for name in request.values:
+        owners = [entry.label for entry in plugins() if name in entry.options.model_fields]
+        if owners and name not in taken:
+            raise UsageError(
+                f"{option_name(name)} is for {' or '.join(dict.fromkeys(owners))}, which none of "
+                "these runs uses: leave it out"
+            )
+
+
+def zero_shot_scorer(able: Capability, setups: frozenset[str]) -> ScorerEntry | None:
+    """Return what scores a model as it is; None where it cannot be asked without training."""
+    for entry in SCORERS:
+        if entry.needs and entry.needs in able:
+            return entry if all(map(entry.takes, setups)) else None
+    return None

@@ -149,7 +149,7 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
     assert set(cells) == {(a, b) for a in ("vehicles", "cars") for b in ("vehicles", "cars")}
     for probe in one.probes:
         assert cells[probe.probe, probe.probe].accuracy == probe.at_best.test
-    assert "trained on" in render(summary)
+    assert "trained on / tested on" in render(summary)
     # The two ask the same, so that either teaches the other.
     assert cells["vehicles", "cars"].gain.value > 0
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from evaluation.report.matrices import Matrix, make_matrix, points_scale
+from evaluation.report.tables import NONE, Cell, Table, points_cell, share_cell
 from evaluation.report.templates import environment
-from evaluation.results.types import Estimate
-from evaluation.results.words import interval, last_name, percent, points
+from evaluation.results.words import last_name, percent, points
 from evaluation.studies.inoculate.figures import inoculation_figure
 from evaluation.studies.inoculate.types import Inoculated, InoculateSummary, ModelInoculation
 from evaluation.studies.inoculate.words import sentences
 from kbprobe.errors import require
-
-Table: TypeAlias = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""The header of a table, and its rows."""
 
 
 def render(summary: InoculateSummary) -> str:
@@ -32,10 +30,21 @@ def render(summary: InoculateSummary) -> str:
             for number, one in enumerate(summary.models)
             for at, probe in enumerate(one.probes)
         ],
-        transfers=[
-            (last_name(one.model), _transfer(one)) for one in summary.models if one.transfer
-        ],
+        links=_links(summary),
+        transfers=[_transfer(one) for one in summary.models if one.transfer],
     )
+
+
+def _links(summary: InoculateSummary) -> list[tuple[str, str]]:
+    """Return the page's sections; none where there is one."""
+    links = [
+        (f"m{number}p{at}", f"{last_name(one.model)} on {probe.probe}")
+        for number, one in enumerate(summary.models)
+        for at, probe in enumerate(one.probes)
+    ]
+    if any(one.transfer for one in summary.models):
+        links.append(("transfer", "Transfer"))
+    return [*links, ("reading", "How to read it")] if len(links) > 1 else []
 
 
 def _title(summary: InoculateSummary) -> str:
@@ -61,29 +70,27 @@ def _section(one: ModelInoculation, probe: Inoculated, name: str) -> dict[str, A
     }
 
 
-def _share(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} ({interval(estimate)})"
-
-
-def _points(estimate: Estimate) -> str:
-    return f"{points(estimate.value)} ({points(estimate.low)} to {points(estimate.high)})"
-
-
 def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
     """Return the table of accuracies and costs by size: Table 7 of [W]."""
-    head = ("rows", "rate", "epochs", "validation", "test", "gain", "original task", "cost")
-    untrained = (_share(probe.before), _share(probe.test_before), "–", _share(one.original_before))
-    rows: list[tuple[str, ...]] = [("0", "–", "–", *untrained, "–")]
+    head = ("rows (rate, epochs)", "validation", "test", "gain", "original task", "cost")
+    untrained = [
+        share_cell(probe.before),
+        share_cell(probe.test_before),
+        NONE,
+        share_cell(one.original_before),
+        NONE,
+    ]
+    rows = [("0", untrained)]
     rows += [
         (
-            f"{point.size:,}",
-            f"{point.learning_rate:g}",
-            f"{point.epochs}",
-            _share(point.probe),
-            _share(point.test),
-            _points(point.gain),
-            _share(point.original),
-            _points(point.cost),
+            f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
+            [
+                share_cell(point.probe),
+                share_cell(point.test),
+                points_cell(point.gain),
+                share_cell(point.original),
+                points_cell(point.cost),
+            ],
         )
         for point in probe.points
     ]
@@ -95,8 +102,8 @@ def _strict(probe: Inoculated) -> Table | None:
     head = ("rows", "accuracy", "strict accuracy", "difference")
     before = (0, probe.test_before, probe.strict_before, probe.strict_difference_before)
     after = [(p.size, p.test, p.strict, p.strict_difference) for p in probe.points]
-    rows: list[tuple[str, ...]] = [
-        (f"{size:,}", percent(test.value), _share(strict), points(difference))
+    rows = [
+        (f"{size:,}", [share_cell(test), share_cell(strict), Cell(points(difference))])
         for size, test, strict, difference in (before, *after)
         if strict is not None and difference is not None
     ]
@@ -104,12 +111,13 @@ def _strict(probe: Inoculated) -> Table | None:
 
 
 def _tried(probe: Inoculated) -> Table:
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (
             f"{point.size:,} rows, rate {one.learning_rate:g}, {one.epochs} epochs",
-            percent(one.probe),
-            percent(one.original),
-            percent((one.probe + one.original) / 2),
+            [
+                Cell(percent(share))
+                for share in (one.probe, one.original, (one.probe + one.original) / 2)
+            ],
         )
         for point in probe.points
         for one in point.tried
@@ -117,17 +125,17 @@ def _tried(probe: Inoculated) -> Table:
     return ("setting", "probe", "original task", "mean"), rows
 
 
-def _transfer(one: ModelInoculation) -> Table:
+def _transfer(one: ModelInoculation) -> Matrix:
     names = list(dict.fromkeys(cell.trained_on for cell in one.transfer))
-    cells = {(cell.trained_on, cell.tested_on): cell for cell in one.transfer}
-    rows: list[tuple[str, ...]] = [
-        (
-            trained,
-            *(
-                f"{percent(cell.accuracy.value)} ({points(cell.gain.value)})"
-                for cell in (cells[trained, tested] for tested in names)
-            ),
-        )
-        for trained in names
-    ]
-    return ("trained on", *names), rows
+    cells = {(cell.trained_on, cell.tested_on): cell.gain for cell in one.transfer}
+    gains = [[cells[trained, tested] for tested in names] for trained in names]
+    return make_matrix(
+        f"{last_name(one.model)}: test accuracy minus that of the untrained model, in points, "
+        "after training with the best size and setting",
+        "trained on / tested on",
+        names,
+        names,
+        gains,
+        points_scale([gain.value for row in gains for gain in row]),
+        marked=lambda row, column: row == column,
+    )

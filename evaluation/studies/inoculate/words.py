@@ -6,10 +6,6 @@ from evaluation.results.types import Estimate
 from evaluation.results.words import percent, points
 from evaluation.studies.inoculate.types import Inoculated, ModelInoculation
 
-ENOUGH = 10.0
-"""Points of test accuracy that count as a clear gain."""
-
-
 def sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
     """Describe what training on a probe changed: in words, for the best number of rows."""
     best = probe.at_best
@@ -35,19 +31,18 @@ def _verdict(probe: Inoculated) -> str:
     best = probe.at_best
     if best.gain.low <= 0:
         return (
-            "Training did not help measurably: either the model lacks what the probe asks for and "
-            "cannot learn it from so few rows, or the settings tried do not suit it."
+            "The gain is not measurable: the model lacks what the probe asks for and cannot learn "
+            "it from so few rows, or none of the settings suits it."
         )
-    if best.gain.value < ENOUGH:
-        return "Training helped a little."
-    if best.cost.high < best.gain.value / 2:
+    if best.cost.value >= best.gain.value:
         return (
-            "A little training raises the probe's accuracy at a small cost: the low accuracy "
-            "before was partly one of format, not of knowledge."
+            "The gain is no larger than the loss on the original task: the model was overwritten "
+            "rather than adapted."
         )
     return (
-        "Training raises the probe's accuracy, and the original task may have lost much: the "
-        "model may have been overwritten rather than adapted."
+        "The gain is larger than the loss on the original task. At least this part of what the "
+        f"untrained model got wrong can be taught with {best.size:,} rows; compare it with what "
+        "evaluate-probe baselines learns from such rows without a language model."
     )
 
 

@@ -24,6 +24,7 @@ from evaluation.frozen.kinds import Text, VectorKind, VectorReader, Vectors
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
+from evaluation.results.words import clip
 from evaluation.scorers.base import Tokens
 from evaluation.scorers.causal.pair_tokens import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
@@ -32,6 +33,7 @@ from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, run_starts
+from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -140,7 +142,15 @@ class PairReader(_Reader):
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize pairs as multiple-choice models read them."""
         items = [Item("", setup, question, (choice,), 0) for setup, question, choice in texts]
-        return MultipleChoiceScorer(self._model, self._tokenizer).encode(items)
+        encoded = MultipleChoiceScorer(self._model, self._tokenizer).encode(items)
+        if encoded.set_aside:
+            number, reason = next(iter(encoded.set_aside.items()))
+            raise UsageError(
+                f"a head on a frozen model cannot read {clip(items[number].choices[0], 80)!r}: "
+                f"{reason}. Use a model that reads more, or --learner full, which leaves such rows "
+                "out."
+            )
+        return encoded
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         output = self._model(**inputs)

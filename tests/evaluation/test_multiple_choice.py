@@ -179,10 +179,16 @@ def test_a_long_question_is_cut_at_its_start_and_counted(family, tmp_path):
     assert np.isfinite(scores(model, tokenizer, items)).all()
 
 
-def test_a_choice_that_leaves_no_room_is_refused_by_name(bert):
-    items = [ITEMS[0], ask("endless", "What is it?", "a car", "a red toy " * 40)]
-    with pytest.raises(UsageError, match="item endless: a choice of 120 tokens leaves no room"):
-        MultipleChoiceScorer(*bert).encode(items)
+def test_an_item_with_a_choice_that_leaves_no_room_is_set_aside(bert):
+    items = [ITEMS[0], ask("endless", "What is it?", "a car", "a red toy " * 40), ITEMS[1]]
+    encoded = MultipleChoiceScorer(*bert).encode(items)
+    assert list(encoded.set_aside) == [1]
+    assert encoded.set_aside[1].startswith("a choice that leaves no room for its question: 120")
+    assert not encoded.notes
+    found = np.split(scores(*bert, items), choice_starts(items)[1:-1])
+    alone = np.split(scores(*bert, [ITEMS[0], ITEMS[1]]), [len(ITEMS[0].choices)])
+    np.testing.assert_allclose(found[0], alone[0], atol=1e-5)
+    np.testing.assert_allclose(found[2], alone[1], atol=1e-5)
 
 
 def test_scoring_leaves_the_tokenizer_as_it_was(tmp_path):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
-from evaluation.scorers.base import Scorer, Tokens
+from evaluation.scorers.base import Scorer, Tokens, aside
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.pairs import Pairs
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
@@ -36,7 +36,8 @@ class MultipleChoiceScorer(Scorer):
     choice share the sequence.
 
     A pair that is too long loses tokens at the start of the question, and its item is counted in
-    the notes as ``truncated``; the choice stays whole.
+    the notes as ``truncated``; the choice stays whole. An item with a choice that leaves no room
+    for its question is set aside.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -56,27 +57,35 @@ class MultipleChoiceScorer(Scorer):
         ``choice_tokens`` counts the choices' own tokens.
 
         Raises:
-            UsageError: a choice leaves no room for its question, or an item has a mask and the
-                model has none.
+            UsageError: an item has a mask and the model has none.
         """
         found = Pairs.of(items)
         pairs = [
             (self._question(items[at]), text)
             for at, text in zip(found.item.tolist(), found.choices, strict=True)
         ]
-        tokens, types, lengths, own, cut = self._tokenized(pairs, items, found.item)
+        read = self._tokenized(pairs)
+        own, pair_of = read.choice_tokens, found.of_choice
         item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
-        items_cut = len(np.unique(item_of_choice[cut[found.of_choice]]))
+        set_aside = {
+            int(item_of_choice[at]): aside(
+                "a choice that leaves no room for its question",
+                f"{own[pair_of[at]]:,} tokens; this model reads {self._runner.limit:,}",
+            )
+            for at in np.flatnonzero(read.crowded[pair_of]).tolist()
+        }
+        cut = set(item_of_choice[read.cut[pair_of]].tolist()) - set(set_aside)
         return EncodedTexts(
-            lengths=lengths,
+            lengths=read.lengths,
             item=found.item,
             slot_starts=found.slot_starts,
             slot_choice=found.slot_choice,
-            choice_tokens=own[found.of_choice],
-            notes={"truncated": items_cut} if items_cut else {},
-            tokens=tokens,
-            token_types=types,
-            token_starts=run_starts(lengths),
+            choice_tokens=own[pair_of],
+            set_aside=set_aside,
+            notes={"truncated": len(cut)} if cut else {},
+            tokens=read.tokens,
+            token_types=read.types,
+            token_starts=run_starts(read.lengths),
         )
 
     @torch.inference_mode()
@@ -121,12 +130,10 @@ class MultipleChoiceScorer(Scorer):
             )
         return item.question.replace(MASK, mask)
 
-    def _tokenized(
-        self, pairs: Sequence[tuple[str, str]], items: Sequence[Item], first_item: Ints
-    ) -> tuple[Tokens, Tokens | None, Ints, Ints, Bools]:
-        """Return all tokens and segments, and of each pair its tokens, its choice's, and if cut."""
+    def _tokenized(self, pairs: Sequence[tuple[str, str]]) -> _Read:
         tokens, types, lengths = array("i"), array("i"), np.zeros(len(pairs), dtype=np.int64)
         own, cut = np.zeros_like(lengths), np.zeros(len(pairs), dtype=np.bool_)
+        crowded = np.zeros_like(cut)
         for start in range(0, len(pairs), _PAIRS_AT_A_TIME):
             questions, choices = zip(*pairs[start : start + _PAIRS_AT_A_TIME], strict=True)
             encoding = self._tokenizer(
@@ -140,24 +147,45 @@ class MultipleChoiceScorer(Scorer):
             for row, ids in enumerate(encoding["input_ids"]):
                 at, parts = start + row, encoding.sequence_ids(row)
                 own[at], cut[at] = parts.count(1), len(ids) > self._runner.limit
-                kept = self._kept(parts, items[first_item[at]]) if cut[at] else range(len(ids))
+                kept: Sequence[int] = range(len(ids))
+                if cut[at]:
+                    kept, crowded[at] = self._kept(parts)
                 lengths[at] = len(kept)
                 tokens.extend(ids[place] for place in kept)
                 if self._runner.takes_types:
                     segments = encoding["token_type_ids"][row]
                     types.extend(segments[place] for place in kept)
         segments_of = np.array(types, dtype=np.int32) if self._runner.takes_types else None
-        return np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut
+        return _Read(np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut, crowded)
 
-    def _kept(self, parts: Sequence[int | None], item: Item) -> list[int]:
-        """Say which tokens of an over-long pair stay: all but the first ones of the question."""
+    def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:
+        """Say which tokens of an over-long pair stay: all but the first ones of the question.
+
+        Where nothing of the question would stay, the first that fit stand for the pair, which is
+        not scored: also returned.
+        """
         excess = len(parts) - self._runner.limit
         question = [position for position, part in enumerate(parts) if part == 0]
         if excess >= len(question):
-            raise UsageError(
-                f"item {item.id}: a choice of {parts.count(1):,} tokens leaves no room for its "
-                f"question; this model reads {self._runner.limit:,} tokens. Leave the item out, or "
-                "use a model that reads more."
-            )
+            return range(self._runner.limit), True
         dropped = set(question[:excess])
-        return [position for position in range(len(parts)) if position not in dropped]
+        return [position for position in range(len(parts)) if position not in dropped], False
+
+
+class _Read(NamedTuple):
+    """Pairs as tokens.
+
+    Attributes:
+        tokens, types: of all pairs, one after another; types None where the model takes none.
+        lengths: tokens of each pair.
+        choice_tokens: of each pair's choice.
+        cut: whether the pair was too long.
+        crowded: whether its choice leaves no room for the question.
+    """
+
+    tokens: Tokens
+    types: Tokens | None
+    lengths: Ints
+    choice_tokens: Ints
+    cut: Bools
+    crowded: Bools

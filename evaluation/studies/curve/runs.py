@@ -27,7 +27,7 @@ ZERO_SHOT = "zero-shot"
 """The folder of a run without training, beside those of the learners."""
 
 FIXED = (
-    *("config", "scorer", "learner", "train", "train_seed", "labels", "next_size"),
+    *("config", "fold", "scorer", "learner", "train", "train_seed", "labels", "next_size"),
     *("facts", "random_weights"),
 )
 """Options of runs that the study sets itself."""

@@ -26,7 +26,7 @@ from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
 
 FIXED = (
-    *("split", "config", "scorer", "learner", "train", "train_seed", "train_on", "mix_in"),
+    *("split", "fold", "config", "scorer", "learner", "train", "train_seed", "train_on", "mix_in"),
     *("mix_rows", "inputs", "labels", "facts", "random_weights", "learning_rate", "epochs"),
 )
 """Options of runs that the study sets itself."""

@@ -6,6 +6,7 @@ from evaluation.results.types import Estimate
 from evaluation.results.words import percent, points
 from evaluation.studies.inoculate.types import Inoculated, ModelInoculation
 
+
 def sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
     """Describe what training on a probe changed: in words, for the best number of rows."""
     best = probe.at_best

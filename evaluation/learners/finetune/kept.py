@@ -68,9 +68,11 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
     def remove(folder: Path) -> None:
         if kept:
             return
-        remove_tree(folder)
-        with suppress(OSError):  # Another number of epochs is held, or all folders are here.
-            own.parent.rmdir()
+        # Those with fewer epochs too, which an interrupted run may have left.
+        for epochs in range(1, training.options.epochs + 1):
+            remove_tree(folder.with_name(f"epochs-{epochs}"))
+        with suppress(OSError):  # One with more epochs is held.
+            folder.parent.rmdir()
 
     return trained_once(
         training,

@@ -14,6 +14,7 @@ LEARNERS = Registry[LearnerEntry](
     [
         "evaluation.learners.finetune:FULL",
         "evaluation.learners.finetune:FULL_MLM",
+        "evaluation.learners.finetune:FULL_LABELS",
         "evaluation.frozen.learners:LINEAR",
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",

@@ -1,7 +1,8 @@
-"""Fine-tuning of whole networks: for multiple choice, and masked LMs over candidates.
+"""Fine-tuning of whole networks: for multiple choice, for labels, and masked LMs over candidates.
 
 [O], section 3.1, trains masked LMs whole on the cross-entropy of the candidates at the mask
-(``full_mlm``), and multiple-choice networks on that of the choices (``full``).
+(``full_mlm``), and multiple-choice networks on that of the choices (``full``). [F] fine-tunes
+encoders with a classifier of labels (``full_labels``).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from pathlib import Path
 
 from pydantic import Field
 
+from evaluation.items.types import LABELLED_SETUPS
 from evaluation.learners.base import ModelLearner, Training
 from evaluation.learners.options import TrainingOptions
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import ReadyScorer
+from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.masked import CANDIDATES as MASKED_CANDIDATES
 from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
 from kbprobe.format.setups import CLOZE
@@ -35,6 +38,10 @@ class FinetuneOptions(TrainingOptions):
     )
 
 
+class LabelsOptions(FinetuneOptions, ClassifierOptions):
+    """How to fine-tune a network that gives labels, and what the classes of its head mean."""
+
+
 def _fit(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.kept import finetuned
     from evaluation.learners.finetune.networks import CHOICES
@@ -47,6 +54,13 @@ def _fit_masked(training: Training) -> AbstractContextManager[ReadyScorer]:
     from evaluation.learners.finetune.networks import CANDIDATES
 
     return finetuned(training, CANDIDATES)
+
+
+def _fit_labels(training: Training) -> AbstractContextManager[ReadyScorer]:
+    from evaluation.learners.finetune.kept import finetuned
+    from evaluation.learners.finetune.networks import LABELS
+
+    return finetuned(training, LABELS)
 
 
 def _not_kept_yet(options: FinetuneOptions) -> bool:
@@ -76,4 +90,16 @@ FULL_MLM = ModelLearner(
     options=FinetuneOptions,
     wanted=_not_kept_yet,
     setups=(CLOZE,),
+)
+FULL_LABELS = ModelLearner(
+    name="full_labels",
+    label="fine-tuning",
+    version=1,
+    needs=Capability.TRAINABLE,
+    scorer=CLASSIFIER,
+    learning_rate=LEARNING_RATE,
+    fit=_fit_labels,
+    options=LabelsOptions,
+    wanted=_not_kept_yet,
+    setups=LABELLED_SETUPS,
 )

@@ -106,8 +106,9 @@ def keep(
     """Write the fine-tuned checkpoint, whole or not at all.
 
     The folder loads through the head's class (``AutoModelForMultipleChoice``,
-    ``AutoModelForMaskedLM``) and ``AutoTokenizer`` and gives the same scores, to rounding: weights
-    mapped from a file lie otherwise in memory, which decides the order of some sums.
+    ``AutoModelForMaskedLM``, ``AutoModelForSequenceClassification``) and ``AutoTokenizer`` and
+    gives the same scores, to rounding: weights mapped from a file lie otherwise in memory, which
+    decides the order of some sums.
     :data:`RECORD` in it tells how it was made.
 
     Args:
@@ -147,6 +148,7 @@ def _train(
     checkpoint, base = training.model.checkpoint, identity["base"]
     earlier = _earlier(courses, identity) if training.options.schedule == "constant" else None
     start = checkpoint if earlier is None else open_checkpoint(str(earlier))
+    start = network.configured(start, training.items, training.options)
     model, fresh = load_for_training(start, training.model.device, network.head)
     if not network.fresh_head:
         refuse_fresh_head(checkpoint.id, fresh, network.head)

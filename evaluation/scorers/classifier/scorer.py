@@ -109,6 +109,30 @@ class ClassifierScorer(Scorer):
         scores: Floats = log_probs[rows, encoded.slot_class[slots]]
         return scores
 
+    @property
+    def model(self) -> PreTrainedModel:
+        """The network."""
+        return self._model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.device
+
+    def slot_logits(self, encoded: ClassifierEncoded, slots: Ints) -> torch.Tensor:
+        """Return the logit of each of some slots: float32, shape [n], differentiable.
+
+        The classes of one text share its forward pass.
+        """
+        texts, text_of_slot = np.unique(encoded.sequence_of(slots), return_inverse=True)
+        logits = self._runner.run(encoded, texts, self._forward)
+        at = (
+            torch.from_numpy(part).to(logits.device)
+            for part in (text_of_slot, encoded.slot_class[slots])
+        )
+        found: torch.Tensor = logits[tuple(at)]
+        return found
+
     def score_name(self, items: Sequence[Item]) -> str:
         """Return what a choice's score is."""
         return "log-probability of the class"

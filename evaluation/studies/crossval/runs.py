@@ -102,7 +102,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         specs += _runs(request, probe, NO_MODEL, own, majority, 1)
     for model, checkpoint in zip(models, checkpoints, strict=True):
         for probe, own in zip(probes, folds, strict=True):
-            scorer = scorer_as_it_is(checkpoint, own.setups)
+            scorer = scorer_as_it_is(request, checkpoint, own.setups)
             if scorer is not None:
                 specs += _zero_shot(request, probe, model, own, scorer)
             for entry in learners:
@@ -116,7 +116,9 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     return specs
 
 
-def scorer_as_it_is(checkpoint: Checkpoint, setups: frozenset[str]) -> ScorerEntry | None:
+def scorer_as_it_is(
+    request: StudyRequest, checkpoint: Checkpoint, setups: frozenset[str]
+) -> ScorerEntry | None:
     """Return what scores a model without training; None: it cannot be asked.
 
     A classifier is asked where its classes are the labels of the rows.
@@ -128,9 +130,10 @@ def scorer_as_it_is(checkpoint: Checkpoint, setups: frozenset[str]) -> ScorerEnt
     if scorer is CLASSIFIER:
         config = checkpoint.config
         names = getattr(config, "id2label", None) or {}
+        stated = request.defaults.options.get("class_labels", ())
         try:
             for setup in setups & set(LABELLED_SETUPS):
-                classes_of(setup, {int(n): str(v) for n, v in names.items()}, (), checkpoint.id)
+                classes_of(setup, {int(n): str(v) for n, v in names.items()}, stated, checkpoint.id)
         except UsageError:
             return None
     return scorer

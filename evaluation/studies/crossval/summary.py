@@ -139,7 +139,9 @@ def _notes(
 ) -> list[str]:
     notes = []
     for model in request.models:
-        if model != NO_MODEL and scorer_as_it_is(open_model(request, model), setups) is None:
+        if model == NO_MODEL:
+            continue
+        if scorer_as_it_is(request, open_model(request, model), setups) is None:
             notes.append(
                 f"{model} cannot be asked without training: it gives no scores of these labels."
             )

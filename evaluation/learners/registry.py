@@ -19,12 +19,12 @@ LEARNERS = Registry[LearnerEntry](
         "evaluation.frozen.learners:MLP",
         "evaluation.frozen.learners:FROZEN",
         "evaluation.frozen.learners:POOLED",
-        "evaluation.frozen.learners:MLM_BASELINE",
-        "evaluation.learners.words:ESIM",
+        "evaluation.learners.majority:MAJORITY",
         "evaluation.learners.words:CHOICE_ONLY",
         "evaluation.learners.words:CHOICE_TO_CHOICE",
         "evaluation.learners.words:QUESTION_TO_CHOICE",
-        "evaluation.learners.majority:MAJORITY",
+        "evaluation.learners.words:ESIM",
+        "evaluation.frozen.learners:MLM_BASELINE",
     ],
 )
 """All learners. A checkpoint is fitted with the first whose needs it meets, unless one is named."""

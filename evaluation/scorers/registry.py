@@ -17,8 +17,8 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.causal:CAUSAL_LM",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
-        "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
         "evaluation.scorers.guessing:RANDOM",
+        "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
     ],
 )
 """All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""

@@ -19,5 +19,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap.study:OVERLAP",
         "evaluation.studies.crossval.study:CROSSVAL",
+        "evaluation.studies.baselines.study:BASELINES",
     ],
 )

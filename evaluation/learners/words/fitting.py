@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from evaluation.learners.finetune.training import ChoiceTraining
 from evaluation.learners.kept import trained_once
 from evaluation.learners.words import LEARNING_RATE, WordsOptions
 from evaluation.learners.words.networks import Network
-from evaluation.learners.words.scorer import WordsScorer
+from evaluation.learners.words.scorer import WordsScorer, single_thread
 from evaluation.scorers.base import ReadyScorer
 from evaluation.vectors.options import word_vectors
 from kbprobe.files import replacing_folder
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
 _FILE = "network.safetensors"
 
 
-@contextmanager
-def fitted(training: Training, name: str, kind: type[Network]) -> Iterator[ReadyScorer]:
+def fitted(
+    training: Training, name: str, kind: type[Network]
+) -> AbstractContextManager[ReadyScorer]:
     """Train a network, or find what an interrupted run left of it.
 
     Args:
@@ -63,17 +63,13 @@ def fitted(training: Training, name: str, kind: type[Network]) -> Iterator[Ready
         parameters = sum(weights.numel() for weights in model.parameters())
         return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
 
-    with (
-        trained_once(
-            training,
-            training_folder(identity),
-            is_there=lambda folder: (folder / _FILE).is_file(),
-            write=write,
-            load=load,
-        ) as ready,
-        single_thread(),
-    ):
-        yield ready
+    return trained_once(
+        training,
+        training_folder(identity),
+        is_there=lambda folder: (folder / _FILE).is_file(),
+        write=write,
+        load=load,
+    )
 
 
 def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Network:
@@ -96,14 +92,3 @@ def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Netw
         )
         learning.run(training.progress)
     return model.eval().cpu()
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Compute in one thread: matrices are so small that several take four times as long."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

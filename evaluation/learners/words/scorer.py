@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,8 @@ class WordsScorer(Scorer):
     @torch.inference_mode()
     def score(self, encoded: Any, sequences: Ints) -> Floats:
         """Run some rows as one batch; the number of a slot is its choice's logit."""
-        scores: Floats = self._logits(encoded, sequences).cpu().numpy().astype(np.float64)
+        with single_thread():
+            scores: Floats = self._logits(encoded, sequences).cpu().numpy().astype(np.float64)
         return scores
 
     def slot_logits(self, encoded: EncodedRows, slots: Ints) -> torch.Tensor:
@@ -116,3 +118,14 @@ class WordsScorer(Scorer):
     def _logits(self, encoded: EncodedRows, rows: Ints) -> torch.Tensor:
         scores: torch.Tensor = self.model(encoded.batch(rows))
         return scores.float()
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Compute in one thread: matrices are so small that several take four times as long."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
@@ -42,6 +44,8 @@ def add_canary_column(folder: Path, output: Path) -> None:
         front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
         card = join_card(*_described(front, body, manifest))
         (aside / CARD).write_text(card, encoding="utf-8")
+        if (folder / BASELINES).is_file():
+            shutil.copyfile(folder / BASELINES, aside / BASELINES)
 
 
 def _copied(

@@ -7,10 +7,11 @@ the spelling of what did not change would be lost. So entries are kept here as t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kbprobe.errors import UsageError
+from kbprobe.format.card_sections import titled_lines
 from kbprobe.format.dataset import DEFAULT_CONFIG
 
 LISTED = (
@@ -91,22 +92,6 @@ def data_paths(config: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return the splits and paths that an entry of ``configs`` lists."""
     files = [one for one in listed(config.get("data_files")) if isinstance(one, Mapping)]
     return {(str(one.get("split")), str(one.get("path"))) for one in files}
-
-
-def titled_lines(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield each line with its end, and its title where it is a heading of the second level.
-
-    Lines of code that look like headings are not headings.
-    """
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        mark = re.match(r"\s*(```+|~~~+)", line)
-        heading = not mark and not fence and line.startswith("## ")
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and line.strip() == fence:
-            fence = ""
-        yield line, line.removeprefix("## ").strip() if heading else None
 
 
 def sections(text: str) -> dict[str, str]:

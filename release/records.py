@@ -13,17 +13,14 @@ from typing import Any, Literal
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.format.card_sections import with_section
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest, rows_digest
-from release.cards import titled_lines
 
 Name = Literal["reading", "adversaries"]
 
 TITLES: Mapping[Name, str] = {"reading": "Read by people", "adversaries": "Adversaries"}
 """Record -> its section in the card."""
-
-BEFORE = ("Screen", "Left out", "Build it again", "Licence")
-"""Sections before the first of which records stand."""
 
 
 def record(
@@ -58,32 +55,3 @@ def record(
         with_section(card, TITLES[name], f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"),
     )
     write_file(folder / MANIFEST, manifest_text({**manifest, name: entry}))
-
-
-def with_section(card: str, title: str, body: str) -> str:
-    """Return a card with a section, in place of one of that title or before those of `BEFORE`.
-
-    All else stays as it is written.
-    """
-    starts = _headings(card)
-    names = list(starts)
-    new = f"## {title}\n\n{body.strip()}\n\n"
-    if title in starts:
-        after = names[names.index(title) + 1 :]
-        end = starts[after[0]] if after else len(card)
-        return card[: starts[title]] + (new if after else new[:-1]) + card[end:]
-    at = next((starts[name] for name in names if name in BEFORE), None)
-    if at is None:
-        return f"{card.rstrip()}\n\n{new[:-1]}"
-    return card[:at] + new + card[at:]
-
-
-def _headings(card: str) -> dict[str, int]:
-    """Return where each section of a card begins; lines of code that look so are no headings."""
-    starts: dict[str, int] = {}
-    at = 0
-    for line, title in titled_lines(card):
-        if title is not None:
-            starts.setdefault(title, at)
-        at += len(line)
-    return starts

@@ -68,6 +68,8 @@ class Study:
         least: how many folders of results it takes at least, where it is given folders.
         follow: makes further runs from the finished ones, such as a test of those that did best;
             called once, when all runs of ``expand`` are finished.
+        finish: does what is to be done with the summary beside showing and writing it, in one
+            process, such as recording figures where others find them.
         modelless: whether it can do without a model: without ``--model`` its model is ``none``.
         independent: whether each run stands alone: finished ones are shown although others
             failed, and ``--json`` prints a line for each instead of the summary.
@@ -84,6 +86,7 @@ class Study:
     independent: bool = False
     page: Callable[[Any], Mapping[str, str]] | None = None
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
+    finish: Callable[[StudyRequest, Any], None] | None = None
     modelless: bool = False
     read: Callable[[Path], Any] = finished_in
 

@@ -69,6 +69,8 @@ def run_study(
     summary = study.summarise(request, finished)
     if workers.leads and request.output is not None and not study.independent:
         write_summary(study, summary, request.output)
+    if workers.leads and study.finish is not None:
+        study.finish(request, summary)
     return summary
 
 

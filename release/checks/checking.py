@@ -35,7 +35,7 @@ def check(folder: str | Path) -> Report:
 
 
 def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
-    from release.checks import audits, cards, files, records, rows
+    from release.checks import audits, baselines, cards, files, records, rows
     from release.checks.manifest import LayoutError, read_layout
 
     try:
@@ -62,3 +62,4 @@ def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
     yield from audits.audit_findings(layout)
     yield from cards.card_findings(folder, layout)
     yield from records.record_findings(folder, layout, raw)
+    yield from baselines.baseline_findings(folder, raw)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN
 from kbprobe.format.dataset import ANNOTATIONS, CARD
 from kbprobe.format.items import arrow_schema
@@ -23,8 +24,8 @@ RECORD = "release.json"
 """The record of a publication, beside the data of a published probe."""
 
 KNOWN = (
-    CARD, MANIFEST, CROISSANT, RECORD, "LICENSE", "LICENSE.txt", "NOTICE", "CITATION.cff",
-    ".gitattributes",
+    CARD, MANIFEST, BASELINES, CROISSANT, RECORD, "LICENSE", "LICENSE.txt", "NOTICE",
+    "CITATION.cff", ".gitattributes",
 )  # fmt: skip
 """Files that may be in a probe's folder beside its data."""
 

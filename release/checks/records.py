@@ -34,13 +34,14 @@ def record_findings(folder: Path, layout: Layout, manifest: Mapping[str, Any]) -
         summary = entry.get("summary")
         if not isinstance(summary, str) or entry.get("rows_digest") != rows_digest(manifest):
             yield failure(name, "it is of other rows than these", MANIFEST, remedy)
-        elif summary.casefold() not in _card(folder).casefold():
+        elif summary.casefold() not in card_text(folder).casefold():
             yield failure(name, f"the card does not say: {summary}", CARD, remedy)
         else:
             yield Finding(name, "ok" if entry.get("passed") else "warning", summary)
 
 
-def _card(folder: Path) -> str:
+def card_text(folder: Path) -> str:
+    """Return the text of a probe's card; empty where it cannot be read."""
     try:
         return (folder / CARD).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -12,6 +12,7 @@ from typing import Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.baselines import BASELINES
 from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from release.cards import LICENCE, LISTED, join_card, split_card
@@ -55,7 +56,8 @@ class Package:
     Attributes:
         config: the name under which its default config is published.
         layout: its manifest.
-        files: data, manifest, Croissant and record; the card is made once the Hub's is known.
+        files: data, manifest, baselines, Croissant and record; the card is made once the Hub's is
+            known.
         front, text: its card.
     """
 
@@ -98,6 +100,8 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
+    if (folder / BASELINES).is_file():
+        files.append(LocalFile.of(f"{prefix}{BASELINES}", (folder / BASELINES).read_bytes()))
     card = publication_card(folder, repo_id=repo_id, version=version, forced=report.failed)
     front, text = split_card(card)
     text = unmarked(text)
@@ -177,7 +181,7 @@ def _release(
 
 def _data_files(folder: Path, layout: Layout, prefix: str) -> list[LocalFile]:
     """Return the data files in a manifest, with the checksums that it records."""
-    for name in (CARD, MANIFEST, *(entry.path for entry in layout.files)):
+    for name in (CARD, MANIFEST, BASELINES, *(entry.path for entry in layout.files)):
         if (folder / name).resolve() != folder.resolve() / name:
             raise KbprobeError(
                 f"{folder / name} is a link, or is reached through one. Links are not published: "

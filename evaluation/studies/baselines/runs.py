@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from evaluation.items.sources import UnknownSplit
@@ -16,7 +17,7 @@ from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
-from evaluation.studies.base import StudyRequest
+from evaluation.studies.base import StudyRequest, finished_in
 from evaluation.studies.baselines.options import BaselinesOptions
 from evaluation.studies.baselines.record import check_recordable
 from evaluation.studies.baselines.types import LeftOut
@@ -98,10 +99,12 @@ def expand(request: StudyRequest) -> list[RunSpec]:
 
     Raises:
         UsageError: a baseline is unknown, cannot be used with a probe although it was named, or
-            lacks word vectors; or figures cannot be recorded in a probe.
+            lacks word vectors; results that are to be put beside are of other rows; or figures
+            cannot be recorded in a probe.
     """
     check_recordable(request)
     read = [(probe, read_rows(request, probe)) for probe in request.probes]
+    _check_beside(request, [rows for _, rows in read])
     specs: list[RunSpec] = []
     for probe, rows in read:
         entries, left_out = applying(request, rows)
@@ -207,6 +210,19 @@ def _choices_alone(
     for seed in range(request.options.seeds):
         changes = {"learner": entry.name, "inputs": "choices", "train": count}
         yield own.spec(probe, model, **changes, train_seed=seed, facts=False)
+
+
+def _check_beside(request: StudyRequest, read: Sequence[Rows]) -> None:
+    """Refuse to put results on other rows beside the baselines."""
+    known = {rows.test.fingerprint for rows in read}
+    for folder in request.options.beside:
+        probe = finished_in(Path(folder)).evaluation.results.probe
+        if probe.fingerprint not in known:
+            raise UsageError(
+                f"--beside {folder}: it holds results on {probe.rows:,} rows of {probe.name} "
+                f"({probe.split}), which are not the rows that the baselines are run on. Give both "
+                "the same probe, --split, --config, --limit and --seed."
+            )
 
 
 def _check_vectors(request: StudyRequest, specs: Sequence[RunSpec]) -> None:

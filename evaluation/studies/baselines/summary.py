@@ -19,7 +19,7 @@ from evaluation.studies.baselines.types import (
     Measurement,
 )
 from evaluation.studies.counting import bootstrap_runs
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
@@ -41,21 +41,8 @@ _FEW = 5
 
 
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
-    """Summarise the runs of the study, probe by probe.
-
-    Raises:
-        UsageError: results that are to be put beside are of other rows.
-    """
+    """Summarise the runs of the study, probe by probe."""
     beside = [finished_in(Path(folder)) for folder in request.options.beside]
-    known = {_results(run).probe.fingerprint for run in finished}
-    for run in beside:
-        probe = _results(run).probe
-        if probe.fingerprint not in known:
-            raise UsageError(
-                f"--beside {run.folder}: it holds results on {probe.rows:,} rows of {probe.name} "
-                f"({probe.split}), which are not the rows that the baselines were run on. Give "
-                "both the same probe, --split, --config, --limit and --seed."
-            )
     return BaselinesSummary(
         probes=[
             _measurement(request, probe, [run for run in finished if _is_of(run, probe)], beside)

@@ -1,0 +1,117 @@
+"""Baselines on record: written by the study, shown by the card, checked and published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import evaluation
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.baselines import BASELINES, read_baselines
+from release.canary_column import add_canary_column
+from release.checks.checking import check
+from release.checks.findings import Finding
+from release.hub.package import pack
+
+Probe = Callable[[str], Path]
+
+
+@pytest.fixture
+def measured(probe_copy: Probe) -> Path:
+    """A built probe with two baselines on record."""
+    folder = probe_copy("wordnet_hypernymy")
+    record(folder)
+    return folder
+
+
+def record(folder: Path, seeds: int = 2) -> None:
+    names = ("random", "majority")
+    evaluation.study("baselines", folder, record=True, baselines=names, seeds=seeds, device="cpu")
+
+
+def finding(folder: Path) -> Finding | None:
+    found = [one for one in check(folder).findings if one.name == "baselines on record"]
+    return found[0] if found else None
+
+
+def test_the_check_and_the_card_show_the_figures(measured: Path) -> None:
+    figures = read_baselines(measured)
+    assert figures is not None
+    assert [one.name for one in figures.figures] == ["random", "majority"]
+    found = finding(measured)
+    assert found is not None
+    assert found.verdict == "ok"
+    card = (measured / "README.md").read_text(encoding="utf-8")
+    for one in figures.figures:
+        assert f"{one.name} {one.accuracy:.1%}" in found.what
+        assert f"| {one.accuracy:.1%} | {one.low:.1%} to {one.high:.1%} |" in card
+    assert check(measured).passed
+
+
+def test_a_probe_without_figures_has_no_finding(built_probe: Probe) -> None:
+    assert finding(built_probe("wordnet_hypernymy")) is None
+
+
+def test_measuring_again_replaces_them(measured: Path) -> None:
+    record(measured, seeds=3)
+    figures = read_baselines(measured)
+    assert figures is not None
+    assert {one.draws for one in figures.figures} == {3}
+    card = (measured / "README.md").read_text(encoding="utf-8")
+    assert card.count("\n## Baselines\n") == 1
+    assert check(measured).passed
+
+
+def test_figures_of_other_rows_are_found(measured: Path) -> None:
+    path = measured / BASELINES
+    held = json.loads(path.read_text(encoding="utf-8"))
+    held["rows_sha256"]["train"] = "0" * 64
+    path.write_text(json.dumps(held), encoding="utf-8")
+    found = finding(measured)
+    assert found is not None
+    assert (found.verdict, found.what) == ("failed", "they are of other rows than these")
+    assert f"evaluate-probe baselines {measured} --record" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("{", "cannot be read"), ('{"format": "1.0"}', "probe Field required")],
+)
+def test_damaged_figures_are_found(text: str, problem: str, measured: Path) -> None:
+    (measured / BASELINES).write_text(text, encoding="utf-8")
+    found = finding(measured)
+    assert found is not None
+    assert found.verdict == "failed"
+    assert problem in found.what
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_baselines(measured)
+
+
+def test_a_card_without_them_is_found(measured: Path, built_probe: Probe) -> None:
+    card = built_probe("wordnet_hypernymy") / "README.md"
+    (measured / "README.md").write_bytes(card.read_bytes())
+    found = finding(measured)
+    assert found is not None
+    assert (found.verdict, found.where) == ("failed", "README.md")
+
+
+def test_nothing_is_recorded_of_damaged_rows(probe_copy: Probe) -> None:
+    folder = probe_copy("antonym_negation")
+    (folder / "no_language" / "data" / "test-00000-of-00001.parquet").write_bytes(b"damaged")
+    with pytest.raises(KbprobeError, match="differs from its checksum"):
+        record(folder)
+    assert not (folder / BASELINES).exists()
+
+
+def test_publishing_takes_them_along(measured: Path, tmp_path: Path) -> None:
+    package = pack(measured, check(measured), repo_id="me/probe", config="default", version="")
+    [sent] = [file for file in package.files if file.path == BASELINES]
+    assert sent.content() == (measured / BASELINES).read_bytes()
+    assert "## Baselines" in package.text
+    add_canary_column(measured, tmp_path / "canary")
+    found = finding(tmp_path / "canary")
+    assert found is not None
+    assert found.verdict == "ok"

@@ -20,5 +20,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.overlap.study:OVERLAP",
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
+        "evaluation.studies.transfer.study:TRANSFER",
     ],
 )

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SHADES = 20
 """Steps of the heat map's palette: one for every 5 points of accuracy."""
 
+_DARK_PANEL = "#18202a"
+"""The style sheet's panel in the dark scheme."""
+
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
     "font.family": "sans-serif",
@@ -84,16 +87,15 @@ def diverging_rules() -> Markup:
     lines = []
     for step in range(SHADES + 1):
         reach = abs(2 * step / SHADES - 1)
-        palette = "Oranges" if 2 * step < SHADES else "Blues"
-        # The ends of the palettes are too much alike to tell the two colours apart.
-        grounds = (
-            inks.colour(palette, 0.75 * reach),
-            inks.colour(f"{palette}_r", 0.05 + 0.6 * reach),
-        )
-        types = ["#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds]
         if not reach:
             lines.append(f".d{step} {{ background: var(--panel); color: var(--type); }}")
             continue
+        palette = "Oranges" if 2 * step < SHADES else "Blues"
+        # The ends of the palettes are too much alike to tell the two colours apart; and in dark
+        # the faintest are not faint.
+        strong = inks.colour(f"{palette}_r", 0.5)
+        grounds = inks.colour(palette, 0.75 * reach), inks.mixed(_DARK_PANEL, strong, reach)
+        types = ["#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds]
         lines.append(
             f".d{step} {{ background: light-dark({', '.join(grounds)}); "
             f"color: light-dark({', '.join(types)}); }}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evaluation.report.figures import SHADES, shade
 from evaluation.results.types import Estimate
-from evaluation.results.words import percent, points
+from evaluation.results.words import coefficient, percent, points
 
 
 class Scale(NamedTuple):
@@ -43,7 +43,7 @@ class Scale(NamedTuple):
 SHARES = Scale(0.0, 1.0, percent)
 """Shares, such as accuracies, from 0 to 100%."""
 
-INDEX = Scale(-1.0, 1.0, lambda value: f"{value:+.2f}".replace("-", "−"), diverging=True)
+INDEX = Scale(-1.0, 1.0, coefficient, diverging=True)
 """Coefficients from -1 to 1."""
 
 

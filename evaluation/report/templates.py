@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 from evaluation.report.breakdowns import SMALL
 from evaluation.report.figures import diverging_rules, shade, style_rules
@@ -38,10 +41,20 @@ def environment(folder: Path | None = None) -> Environment:
         "number": number,
         "across": lambda share: f"{100 * share:.2f}%",
         "clip": clip,
+        "breakable": breakable,
     }
     made.globals |= {"shade": shade, "small": SMALL, "style_rules": style_rules}
     made.globals["diverging_rules"] = diverging_rules
     return made
+
+
+def breakable(name: str) -> Markup:
+    """Let a long name break after its underscores, slashes and dots.
+
+    >>> breakable("a_b<c")
+    Markup('a_<wbr>b&lt;c')
+    """
+    return Markup(re.sub(r"([_/.])", r"\1<wbr>", str(escape(printable(name)))))
 
 
 def _printable(value: Any) -> Any:

@@ -52,6 +52,15 @@ def points(difference: float) -> str:
     return f"{round(difference, 1) + 0.0:+.1f}".replace("-", "−")
 
 
+def coefficient(value: float) -> str:
+    """Spell a coefficient between -1 and 1: ``0.31``.
+
+    >>> coefficient(-0.314), coefficient(-0.001)
+    ('−0.31', '0.00')
+    """
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
 def number(value: float) -> str:
     """Spell a score: ``−56.728``."""
     return f"{value:.3f}".replace("-", "−").replace("inf", "∞")

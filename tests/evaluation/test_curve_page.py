@@ -17,7 +17,7 @@ from evaluation.studies.curve.types import CurveSummary
 from tests.evaluation.sample_curves import curve_runs, summary_of
 
 HOSTILE = "</title><script>alert(1)</script>"
-VOID = {"meta", "link", "br", "hr", "img", "input"}
+VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 
 
 class Reader(HTMLParser):

@@ -59,3 +59,16 @@ def colour(palette: str, share: float) -> str:
     from matplotlib.colors import to_hex
 
     return to_hex(colormaps[palette](share))
+
+
+def mixed(first: str, second: str, share: float) -> str:
+    """Return two colours mixed, with this share of the second.
+
+    >>> mixed("#000000", "#ffffff", 0.5)
+    '#808080'
+    """
+    from matplotlib.colors import to_hex, to_rgb
+
+    pairs = zip(to_rgb(first), to_rgb(second), strict=True)
+    red, green, blue = ((1 - share) * one + share * two for one, two in pairs)
+    return to_hex((red, green, blue))

@@ -10,7 +10,7 @@ from evaluation.report.matrices import INDEX, SHARES, Matrix, Scale, make_matrix
 from evaluation.report.tables import NONE, Cell, Table, share_cell
 from evaluation.report.templates import environment
 from evaluation.results.types import Estimate
-from evaluation.results.words import percent
+from evaluation.results.words import coefficient, percent
 from evaluation.studies.overlap.types import (
     Kappa,
     MeanOverlap,
@@ -18,7 +18,7 @@ from evaluation.studies.overlap.types import (
     PairOverlap,
     ProbeOverlap,
 )
-from evaluation.studies.overlap.words import coefficient, remarks, sentences
+from evaluation.studies.overlap.words import remarks, sentences
 
 _MODELS = "model / model"
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.results.words import last_name, percent
+from evaluation.results.words import coefficient, last_name, percent
 from evaluation.studies.overlap.types import Kappa, PairOverlap, ProbeOverlap
-
-
-def coefficient(value: float) -> str:
-    """Spell a coefficient: ``0.31``."""
-    return f"{value:.2f}".replace("-", "−")
 
 
 def kappa_text(kappa: Kappa | None) -> str:

@@ -23,6 +23,8 @@ def accuracy_figure(one: ProbeCrossval, name: str) -> Markup:
     rows = one.results[::-1]
 
     def plot(figure: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         axes = figure.subplots()
         for place, row in enumerate(rows):
             baseline = row.kind in ("majority", "random")
@@ -52,6 +54,7 @@ def accuracy_figure(one: ProbeCrossval, name: str) -> Markup:
             axes.axvline(100 * one.human.value, color=SOFT, linewidth=1, label="people")
         axes.set_yticks(range(len(rows)), [short(row_name(row), _LABEL) for row in rows])
         axes.set_ylim(-0.6, len(rows) - 0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         axes.xaxis.set_major_formatter("{x:.0f}%")
         axes.set_xlabel("test accuracy")
         axes.grid(visible=False, axis="y")

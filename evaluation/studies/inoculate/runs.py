@@ -13,6 +13,7 @@ from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.names import folder_name
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.entries import with_options_of
 from evaluation.studies.inoculate.options import TIMES, InoculateOptions
 from evaluation.studies.inoculate.selection import (
     HELD_OUT,
@@ -174,9 +175,7 @@ def _require_head(request: StudyRequest, model: str, original: str) -> None:
 
 
 def _untrained(request: StudyRequest, model: str, task: str, split: str) -> RunSpec:
-    spec = replace(request, values=_model_values(request)).spec(
-        task, model, split=split, facts=False
-    )
+    spec = with_options_of(request).spec(task, model, split=split, facts=False)
     return _in_folder(request, spec, model, "untrained", task, split)
 
 
@@ -202,14 +201,6 @@ def _trained(request: StudyRequest, setting: Setting, seed: int, task: str, spli
         f"seed-{seed}",
     )
     return _in_folder(request, spec, setting.model, *parts, task, split)
-
-
-def _model_values(request: StudyRequest) -> dict[str, Any]:
-    """Return the options that apply to a model as it is: not those of training."""
-    from evaluation.learners.registry import LEARNERS
-
-    own = set(LEARNERS.get(LEARNER).options.model_fields)
-    return {name: value for name, value in request.values.items() if name not in own}
 
 
 def _in_folder(request: StudyRequest, spec: RunSpec, model: str, *parts: str) -> RunSpec:

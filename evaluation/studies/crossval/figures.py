@@ -8,14 +8,11 @@ from markupsafe import Markup
 
 from evaluation.report.figures import draw
 from evaluation.results.analyses.inks import MODEL, REFERENCE, SOFT
-from evaluation.results.words import short
 from evaluation.studies.crossval.types import ProbeCrossval
-from evaluation.studies.crossval.words import row_name
+from evaluation.studies.crossval.words import row_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_LABEL = 40
 
 
 def accuracy_figure(one: ProbeCrossval, name: str) -> Markup:
@@ -52,7 +49,7 @@ def accuracy_figure(one: ProbeCrossval, name: str) -> Markup:
         )
         if one.human is not None:
             axes.axvline(100 * one.human.value, color=SOFT, linewidth=1, label="people")
-        axes.set_yticks(range(len(rows)), [short(row_name(row), _LABEL) for row in rows])
+        axes.set_yticks(range(len(rows)), [row_label(row) for row in rows])
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         axes.xaxis.set_major_formatter("{x:.0f}%")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from evaluation.results.words import last_name, short
 from evaluation.studies.crossval.types import CrossvalRow
 
-
 _LABEL = 20
 
 

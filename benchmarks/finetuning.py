@@ -44,7 +44,7 @@ def options_of(epochs: int = 1) -> Any:
 
 
 def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> tuple[Any, ...]:
-    """Load a model, and return what ours trains: scorer, pairs, rows."""
+    """Load a model, and return what ours trains: scorer and encoded rows."""
     import transformers
 
     changes = {} if dropout else {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -55,16 +55,16 @@ def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) 
     model = auto.from_pretrained(checkpoint, **changes)
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     scorer = network.scorer(model, tokenizer)
-    return model, tokenizer, scorer, network.pairs(scorer.encode(items))
+    return model, tokenizer, scorer, scorer.encode(items)
 
 
 def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> Any:
     """Train with our loop; return seconds a step, losses and the batches of rows."""
     from evaluation.learners.finetune.training import ChoiceTraining
 
-    model, _, scorer, pairs = prepare(network, checkpoint, items, dropout)
+    model, _, scorer, encoded = prepare(network, checkpoint, items, dropout)
     model.train()
-    training = ChoiceTraining(scorer, pairs, items, options_of(), 0, 2e-5)
+    training = ChoiceTraining(scorer, encoded, items, options_of(), 0, 2e-5)
     batches = [batch.tolist() for batch in training._batches(0)]
     times: list[float] = []
 

@@ -35,6 +35,9 @@ _SPLIT_WORDS = {
     "dev": "validation",
     "test": "test",
 }
+_OF_SPLITS = {"", "rand", "random", "split"}
+"""Words of file names that tell how a split was made, as in CommonsenseQA's ``dev_rand_split``."""
+
 _SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
@@ -354,7 +357,7 @@ def _file_name(path: Path) -> str:
     name = _SHARD.sub("", _base_name(path))
     if split != WHOLE:
         name = re.sub(rf"(?i)(?<![a-z]){split}(?![a-z])", "", name).strip("-_. ")
-    if name:
+    if set(re.split(r"[^a-z]+", name.lower())) - _OF_SPLITS:
         return name
     folder = path.resolve().parent
     return folder.parent.name if folder.name == DATA else folder.name

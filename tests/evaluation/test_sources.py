@@ -531,6 +531,14 @@ def test_two_questions_under_one_id_are_both_scored() -> None:
     assert items[2].question == "Another?"
 
 
+def test_words_about_splits_are_no_names(tmp_path: Path) -> None:
+    folder = tmp_path / "commonsense_qa"
+    folder.mkdir()
+    write_rows(folder / "dev_rand_split.jsonl", row())
+    found = open_probe(str(folder), split="validation")
+    assert (found.name, found.split) == ("commonsense_qa", "dev")
+
+
 def test_copies_of_the_gold_are_left_out_and_counted(tmp_path: Path) -> None:
     copied = row("q2", choices={"text": ["y", "x", "y"], "label": ["A", "B", "C"]}, answerKey="C")
     found = open_probe(str(write_rows(tmp_path / "test.jsonl", row(), copied)))

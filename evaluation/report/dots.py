@@ -79,7 +79,7 @@ def dots_figure(
         axes.set_ylim(len(dots) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlim(*_span([*_ends(dots), chance, *([] if people is None else [people])]))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter("{x:.0f}%")
         axes.set_xlabel("accuracy")
         figure.legend(loc="outside upper left", ncols=3)

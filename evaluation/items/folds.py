@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 
 from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
 from evaluation.items.types import ProbeSplit, joined
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS
+
+FOLDS = 10
+"""How many folds rows are divided into that name none."""
 
 
 def open_rows(source: ProbeSource, split: str, config: str | None = None) -> ProbeSplit:
@@ -35,20 +39,19 @@ def open_rows(source: ProbeSource, split: str, config: str | None = None) -> Pro
     return joined(parts, parts[0].name, WHOLE)
 
 
+def names_folds(rows: ProbeSplit) -> bool:
+    """Tell whether the rows say which fold they are in."""
+    column = rows.about["fold"]
+    return bool(column.null_count < len(column))
+
+
 def folds_of(rows: ProbeSplit) -> dict[int, int]:
     """Return how many rows each fold has, by its number.
 
     Raises:
-        UsageError: some rows have no fold, or all have the same.
+        UsageError: only some rows name a fold, or all are in the same.
     """
-    folds = rows.about["fold"].to_pylist() if "fold" in rows.about.column_names else [None]
-    if None in folds:
-        raise UsageError(
-            f"{rows.source}, split {rows.split!r}, has rows without a fold: cross-validation needs "
-            "a column fold. The fw_ probes of build-probe have one; in a file of rows, give each "
-            "row the number of its fold, the same for all rows of a cluster."
-        )
-    counts = dict(sorted(Counter(folds).items()))
+    counts = dict(sorted(Counter(_fold_of_rows(rows)).items()))
     if len(counts) < 2:
         raise UsageError(
             f"{rows.source}, split {rows.split!r}, has one fold alone, {next(iter(counts))}: there "
@@ -61,7 +64,7 @@ def take_fold(rows: ProbeSplit, fold: int, other: bool = False) -> ProbeSplit:
     """Return the rows of a fold, or those of all other folds.
 
     Raises:
-        UsageError: there is no such fold, or the rows have none.
+        UsageError: there is no such fold, or no other; or only some rows name a fold.
     """
     known = folds_of(rows)
     if fold not in known:
@@ -70,5 +73,30 @@ def take_fold(rows: ProbeSplit, fold: int, other: bool = False) -> ProbeSplit:
             f"--fold {fold}: {rows.source}, split {rows.split!r}, has no such fold. It has: "
             f"{named}."
         )
-    folds = rows.about["fold"].to_pylist()
+    folds = _fold_of_rows(rows)
     return rows.take([row for row, own in enumerate(folds) if (own != fold) is other])
+
+
+def _fold_of_rows(rows: ProbeSplit) -> list[int]:
+    """Return the fold of each row: the one that it names, or where no row names one, by cluster.
+
+    Clusters are then divided into :data:`FOLDS` by a hash of their names.
+
+    Raises:
+        UsageError: some rows name a fold, and others none.
+    """
+    folds: list[int | None] = rows.about["fold"].to_pylist()
+    named = [fold for fold in folds if fold is not None]
+    if len(named) == len(folds):
+        return named
+    if named:
+        raise UsageError(
+            f"{rows.source}, split {rows.split!r}: {len(folds) - len(named):,} of "
+            f"{len(folds):,} rows name no fold. Give each row the number of its fold, the same for "
+            "all rows of a cluster; or none, so that clusters are divided by a hash."
+        )
+    return [_hashed(cluster) % FOLDS for cluster in rows.about["cluster"].to_pylist()]
+
+
+def _hashed(name: str) -> int:
+    return int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import evaluation
-from evaluation.items.folds import open_rows, take_fold
+from evaluation.items.folds import folds_of, open_rows, take_fold
 from evaluation.runs import ready
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
@@ -90,15 +90,30 @@ def test_clusters_in_several_folds_are_counted(tmp_path):
     assert found.scoring.notes["train_overlap"] == found.probe.rows
 
 
+def test_rows_that_name_no_fold_are_divided_by_cluster(tmp_path):
+    rows = open_rows(folded_probe.write(tmp_path / "none", fold=None), "all")
+    sizes = folds_of(rows)
+    assert sum(sizes.values()) == 120
+    assert set(sizes) <= set(range(10))
+    assert len(sizes) > 5
+    for fold in sizes:
+        held, others = take_fold(rows, fold), take_fold(rows, fold, other=True)
+        assert not set(held.about["cluster"].to_pylist()) & set(others.about["cluster"].to_pylist())
+        assert len(held.items) == sizes[fold] == 120 - len(others.items)
+
+
 def test_folds_that_are_not_there_are_refused(probe, tmp_path):
     options = {"learner": "majority", "train": 20}
     with pytest.raises(UsageError, match=r"--fold 4: .* has no such fold. It has: 0, 1, 2, 3"):
         results(spec(probe, fold=4, **options))
     with pytest.raises(UsageError, match="--fold fits on the other folds: leave --train-on out"):
         spec(probe, fold=1, train_on=probe, **options)
-    lacking = folded_probe.write(tmp_path / "lacking", fold=None)
-    with pytest.raises(UsageError, match=r"rows without a fold: .* needs a column fold"):
-        results(spec(lacking, fold=0, **options))
+    partly = folded_probe.write(tmp_path / "partly", fold=None)
+    folded_probe.write(tmp_path / "whole")
+    named = (tmp_path / "whole" / "test.jsonl").read_text()
+    (tmp_path / "partly" / "test.jsonl").write_text(named)
+    with pytest.raises(UsageError, match="80 of 120 rows name no fold"):
+        results(spec(partly, fold=0, **options))
     alone = folded_probe.write(tmp_path / "alone", fold=3)
     with pytest.raises(UsageError, match=r"one fold alone, 3: .* such as --split all"):
         results(spec(alone, fold=3, **options))

@@ -56,7 +56,7 @@ def open_folds(request: StudyRequest, probe: ProbeSource) -> Folds:
     says fewer: so the heads of all folds are trained side by side.
 
     Raises:
-        UsageError: the rows have no folds, or fewer than ``--train``.
+        UsageError: only some rows name a fold, or there are fewer than ``--train``.
     """
     run = _divided(request).defaults.run
     rows = open_rows(probe, run.split, run.config)
@@ -74,7 +74,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
-        UsageError: a probe has no folds, or rows that a learner does not take; a model lacks what
+        UsageError: a probe has rows that a learner does not take; a model lacks what
             a learner needs.
     """
     request = _divided(request)

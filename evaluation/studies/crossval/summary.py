@@ -8,13 +8,14 @@ from statistics import mean, stdev
 
 import numpy as np
 
+from evaluation.items.folds import names_folds
 from evaluation.items.sources import ProbeSource, UnknownSplit, open_probe
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import count_clusters
-from evaluation.studies.crossval.runs import MAJORITY, open_folds, scorer_as_it_is
+from evaluation.studies.crossval.runs import MAJORITY, Folds, open_folds, scorer_as_it_is
 from evaluation.studies.crossval.types import (
     CrossvalRow,
     CrossvalSummary,
@@ -57,7 +58,7 @@ def _probe(
         chance=float(np.mean([1 / len(item.choices) for item in own.rows.items])),
         human=_human(request, probe),
         results=rows,
-        notes=_notes(request, own.setups, groups),
+        notes=_notes(request, own, groups),
     )
 
 
@@ -134,14 +135,17 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     return None
 
 
-def _notes(
-    request: StudyRequest, setups: frozenset[str], groups: dict[Row, list[Finished]]
-) -> list[str]:
+def _notes(request: StudyRequest, own: Folds, groups: dict[Row, list[Finished]]) -> list[str]:
     notes = []
+    if not names_folds(own.rows):
+        notes.append(
+            f"The rows name no folds: their clusters were divided into {len(own.sizes)} by a hash "
+            "of their names."
+        )
     for model in request.models:
         if model == NO_MODEL:
             continue
-        if scorer_as_it_is(request, open_model(request, model), setups) is None:
+        if scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
                 f"{model} cannot be asked without training: it gives no scores of these labels."
             )

@@ -44,7 +44,9 @@ def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]
         raise ValueError(f"is {', '.join(stated)}; rows are read whose labels are {known}")
     texts = {"question": row.get("context")}
     if setup == NLI:
+        # Hypotheses about one premise contradict each other: they belong in one fold.
         texts = {"premise": row.get("context"), "hypothesis": row.get("hypothesis")}
+        texts["cluster"] = row.get("context")
     answer = row.get("label")
     return {
         "id": row.get("pair-id"),

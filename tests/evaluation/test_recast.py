@@ -54,6 +54,8 @@ def test_pairs_of_sentences_without_folds(tmp_path):
     assert found.items[0].premise == "Sentence 0."
     assert found.items[0].question == "It does."
     assert found.about["fold"].to_pylist() == [None] * 3
+    assert found.about["cluster"].to_pylist() == ["Sentence 0.", "Sentence 1.", "Sentence 2."]
+    assert found.clustered
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,14 @@ class ModelOptions(Options):
 class RunOptions(ModelOptions):
     """What is evaluated, with what: the options of every run."""
 
-    split: str = Field("test", description="Split to evaluate; all: all of them together.")
+    split: str = Field("test", description="Split to evaluate; all: all splits together.")
     config: str | None = Field(
         None, description="Config of the probe, such as no_language; none: the default one."
     )
     fold: int | None = Field(
         None,
         ge=0,
-        description="Cross-validation: evaluate the rows of this fold of the split alone, and fit "
+        description="Cross-validation: evaluate only the rows of this fold of the split, and fit "
         "on those of the other folds instead of the train split.",
     )
     facts: bool = Field(
@@ -96,18 +96,18 @@ class RunOptions(ModelOptions):
     train_on: str | None = Field(
         None,
         min_length=1,
-        description="Probe whose train split is fitted on (its default config), instead of the "
-        "evaluated one's.",
+        description="Fit on the train split of this probe (its default config) instead of that of "
+        "the evaluated one.",
     )
     mix_in: str | None = Field(
         None,
         min_length=1,
         description="Also fit on rows of the train split of this probe or data set.",
     )
-    mix_rows: int | None = Field(None, ge=1, description="How many rows of --mix-in.")
+    mix_rows: int | None = Field(None, ge=1, description="Number of rows from --mix-in.")
     inputs: Literal["all", "choices"] = Field(
         "all",
-        description="What is shown of a question with choices: all, or its choices alone.",
+        description="What the model sees of a question with choices: all, or the choices alone.",
     )
     labels: Literal["gold", "random"] = Field(
         "gold",

@@ -54,8 +54,8 @@ def folds_of(rows: ProbeSplit) -> dict[int, int]:
     counts = dict(sorted(Counter(_fold_of_rows(rows)).items()))
     if len(counts) < 2:
         raise UsageError(
-            f"{rows.source}, split {rows.split!r}, has one fold alone, {next(iter(counts))}: there "
-            "is nothing else to fit on. Name a --split with several folds, such as --split all."
+            f"{rows.source}, split {rows.split!r}, has only one fold, {next(iter(counts))}: there "
+            "are no other rows to fit on. Name a --split with several folds, such as --split all."
         )
     return counts
 
@@ -92,8 +92,8 @@ def _fold_of_rows(rows: ProbeSplit) -> list[int]:
     if named:
         raise UsageError(
             f"{rows.source}, split {rows.split!r}: {len(folds) - len(named):,} of "
-            f"{len(folds):,} rows name no fold. Give each row the number of its fold, the same for "
-            "all rows of a cluster; or none, so that clusters are divided by a hash."
+            f"{len(folds):,} rows have no fold. Give every row the number of its fold, the same "
+            "for all rows of a cluster, or give none, so that clusters are divided by a hash."
         )
     return [_hashed(cluster) % FOLDS for cluster in rows.about["cluster"].to_pylist()]
 

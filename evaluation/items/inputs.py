@@ -1,6 +1,6 @@
-"""Partial input: rows of which only the choices are shown.
+"""Partial input: only the choices of each row are shown.
 
-What is answered right without the question is told by the choices themselves (Poliak et al. 2018,
+Accuracy above chance without the question comes from the choices themselves (Poliak et al. 2018,
 "Hypothesis only baselines in natural language inference"; [W], section 4).
 """
 
@@ -23,7 +23,7 @@ def choices_alone(split: ProbeSplit) -> ProbeSplit:
     if others:
         raise UsageError(
             f"--inputs choices: {split.name} has rows of the set-up {others[0]}, and only those of "
-            f"{QUESTION} have choices that can be read alone. Leave it out, or name a --config of "
+            f"{QUESTION} can be shown without the question. Leave it out, or name a --config of "
             "questions with choices."
         )
     items = tuple(replace(item, question="") for item in split.items)

@@ -2,7 +2,7 @@
 
 A file ``NAME_data.json`` lists rows with ``context``, ``hypothesis`` (empty where a sentence is
 judged), ``label``, ``label-set`` and ``pair-id`` (Poliak et al. 2018; Kim et al. 2019).
-``NAME_metadata.json`` beside it may tell which of ten folds each row is tested in.
+``NAME_metadata.json`` beside it may give the fold, out of ten, in which each row is tested.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]
             break
     else:
         known = " or ".join(", ".join(SETUPS[setup].labels) for setup in (ACCEPTABILITY, NLI))
-        raise ValueError(f"is {', '.join(stated)}; rows are read whose labels are {known}")
+        raise ValueError(f"is {', '.join(stated)}; the labels must be {known}")
     texts = {"question": row.get("context")}
     if setup == NLI:
-        # Hypotheses about one premise contradict each other: they belong in one fold.
+        # Hypotheses about one premise contradict each other: they must be in one fold.
         texts = {"premise": row.get("context"), "hypothesis": row.get("hypothesis")}
         texts["cluster"] = row.get("context")
     answer = row.get("label")
@@ -78,6 +78,6 @@ def folds_beside(path: Path) -> dict[str, int]:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KbprobeError(
-            f"{metadata} cannot be read: {type(error).__name__}: {error}. Take it away to read "
+            f"{metadata} cannot be read: {type(error).__name__}: {error}. Remove it to read "
             f"{path.name} without folds."
         ) from error

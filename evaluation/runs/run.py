@@ -263,7 +263,7 @@ def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
     if asked != known and (asked | known) & set(LABELLED_SETUPS):
         raise UsageError(
             f"{learnt.source} has rows of the set-up {', '.join(sorted(known))}, and {rows.source} "
-            f"of {', '.join(sorted(asked))}: labels are learnt from rows with the same labels. "
+            f"of {', '.join(sorted(asked))}: the rows to fit on must have the same labels. "
             "Name another --train-on or --mix-in."
         )
 
@@ -316,7 +316,7 @@ def _refuse_shared(spec: RunSpec, rows: ProbeSplit, learnt: ProbeSplit, own: boo
 def _asked_again(spec: RunSpec, rows: ProbeSplit, shared: str) -> str:
     return (
         f"{spec.probe_name}: train shares {shared} with the split to evaluate, "
-        f"{rows.split!r}: what was learnt would be asked again. Name another --split, or a "
+        f"{rows.split!r}: the model would be tested on training rows. Name another --split, or a "
         "probe whose splits are disjoint."
     )
 
@@ -329,7 +329,7 @@ def _refuse_idle_options(spec: RunSpec, scorer: ScorerEntry, learner: LearnerEnt
         if spec.options[name] == owners[0].options.model_fields[name].default:
             continue
         if learner is None and isinstance(owners[0], LearnerEntry):
-            raise UsageError(f"{option_name(name)} is of --train: give --train N as well")
+            raise UsageError(f"{option_name(name)} requires --train: give --train N as well")
         others = " or ".join(entry.label for entry in owners)
         raise UsageError(
             f"{option_name(name)} is for {others}, and {spec.model} is scored as a "

@@ -125,7 +125,7 @@ def test_the_page_and_the_table_show_all_rows(done, capsys):
         assert text in page
         assert text in printed
     assert "fitted on 90 of the others" in printed
-    assert "cannot be asked without training" in printed
+    assert "cannot be evaluated without training" in printed
 
 
 @pytest.mark.parametrize("setup", [ACCEPTABILITY, NLI])
@@ -138,7 +138,7 @@ def test_a_classifier_is_asked_as_it_is_where_its_classes_are_known(setup, tmp_p
     kinds = [(row.kind, row.model) for row in one.results if row.kind != "majority"]
     assert kinds == [("zero_shot", named), ("learner", named), ("learner", nameless)]
     assert one.notes == [
-        f"{nameless} cannot be asked without training: it gives no scores of these labels."
+        f"{nameless} cannot be evaluated without training: it does not score these labels."
     ]
 
 
@@ -162,7 +162,10 @@ def test_clusters_in_several_folds_are_said(tmp_path):
     [
         ({"train": 91}, r"--train 91 asks for more rows .* Use --train 90 or less"),
         ({"learners": ("full",)}, "set-up acceptability, and full is fitted on mc_mlm, mc_qa"),
-        ({"learners": ("majority",), "random_init": 2}, "--random-init is of learners on a frozen"),
+        (
+            {"learners": ("majority",), "random_init": 2},
+            "--random-init is for learners",
+        ),
         ({"hidden_units": 3}, "--hidden-units is for .* which none of these runs uses"),
         ({"fold": 1}, "the study crossval sets fold itself"),
         ({"learners": ("poled",)}, "Did you mean 'pooled'"),

@@ -283,7 +283,7 @@ def test_without_torch_it_says_what_to_install(monkeypatch, capsys):
 def test_learning_from_the_rows_asked_is_refused(tmp_path, capsys):
     write_probe(tmp_path / "train.jsonl", 30)
     run(tmp_path / "train.jsonl", "--model", "tiny-bert", "--train", "5", code=2)
-    assert "asked again" in capsys.readouterr().err
+    assert "tested on training rows" in capsys.readouterr().err
 
 
 def test_overwrite_spares_what_is_not_ours(tmp_path, capsys):

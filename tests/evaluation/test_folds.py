@@ -112,10 +112,10 @@ def test_folds_that_are_not_there_are_refused(probe, tmp_path):
     folded_probe.write(tmp_path / "whole")
     named = (tmp_path / "whole" / "test.jsonl").read_text()
     (tmp_path / "partly" / "test.jsonl").write_text(named)
-    with pytest.raises(UsageError, match="80 of 120 rows name no fold"):
+    with pytest.raises(UsageError, match="80 of 120 rows have no fold"):
         results(spec(partly, fold=0, **options))
     alone = folded_probe.write(tmp_path / "alone", fold=3)
-    with pytest.raises(UsageError, match=r"one fold alone, 3: .* such as --split all"):
+    with pytest.raises(UsageError, match=r"only one fold, 3: .* such as --split all"):
         results(spec(alone, fold=3, **options))
     with pytest.raises(UsageError, match="--train 91 asks for more rows"):
         results(spec(probe, learner="majority", train=91, fold=0))
@@ -124,7 +124,7 @@ def test_folds_that_are_not_there_are_refused(probe, tmp_path):
 def test_labels_are_learnt_from_rows_with_the_same_labels(probe, tmp_path):
     model = str(tiny.write(tmp_path / "bert", "Bert", "Model"))
     other = folded_probe.write(tmp_path / "nli", NLI)
-    with pytest.raises(UsageError, match=f"set-up nli, and .* of {ACCEPTABILITY}: labels are"):
+    with pytest.raises(UsageError, match=f"set-up nli, and the rows to fit on .*{ACCEPTABILITY}"):
         evaluation.evaluate(probe, model, learner="pooled", train=20, train_on=other)
     with pytest.raises(UsageError, match="fit a classifier with --learner pooled"):
         evaluation.evaluate(probe, model, train=20)

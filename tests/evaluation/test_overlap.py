@@ -163,7 +163,7 @@ def test_labels_tell_runs_apart(save: Save) -> None:
     assert restarts.labels == ["org/m, random weights 0", "org/m, random weights 1"]
     assert (restarts.accuracy, restarts.overlap) == (0.25, 0.5)
     assert restarts.deviation == pytest.approx(np.std([0.5, 0.0], ddof=1))
-    assert "2 random restarts of org/m" in render(overlap(*folders))
+    assert "2 random initialisations of org/m" in render(overlap(*folders))
 
 
 def test_the_same_run_twice_is_named_by_its_folders(save: Save) -> None:

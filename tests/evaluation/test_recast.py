@@ -61,7 +61,10 @@ def test_pairs_of_sentences_without_folds(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label-set": ["entailed", "not-entailed"]}, "label-set is entailed, not-entailed; rows"),
+        (
+            {"label-set": ["entailed", "not-entailed"]},
+            "label-set is entailed, not-entailed; the",
+        ),
         ({"label-set": "acceptable"}, "label-set must be a list of labels"),
         ({"label": "fine"}, "answerKey is 'fine'"),
         ({"label": ["acceptable"]}, "answerKey is a list"),
@@ -78,5 +81,5 @@ def test_rows_that_cannot_be_read_are_named(tmp_path, changes, message):
 def test_damaged_metadata_is_an_error_that_says_what_to_do(tmp_path, text):
     source = write(tmp_path, [row(1, "acceptable", ["acceptable", "unacceptable"])])
     (tmp_path / "words_metadata.json").write_text(text)
-    with pytest.raises(KbprobeError, match=r"words_metadata.json cannot be read.* Take it away"):
+    with pytest.raises(KbprobeError, match=r"words_metadata.json cannot be read.* Remove it"):
         open_probe(source)

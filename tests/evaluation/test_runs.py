@@ -275,7 +275,7 @@ def test_studies_of_folders_by_name(tmp_path):
     ("model", "options", "message"),
     [
         ("gpt2", {"multi_piece": "skip"}, "--multi-piece is for masked LM"),
-        ("gpt2", {"epochs": 2}, "--epochs is of --train"),
+        ("gpt2", {"epochs": 2}, "--epochs requires --train"),
         ("gpt2", {"learner": "full"}, "--learner fits on the rows of --train"),
         ("encoder", {"train": 6, "learner": "ful"}, "no learner 'ful'. Did you mean"),
         ("encoder", {"train": 6, "shots": 2}, "--shots is for causal LM"),

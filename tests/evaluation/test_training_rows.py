@@ -176,7 +176,7 @@ def test_choices_alone_are_shown(probes, model):
         ({"train_on": "{other}", "train": 21}, r"--train 21 asks for more rows .*other has"),
         ({"train_on": "nowhere/at/all"}, "no file or folder"),
         ({"mix_in": "{one}", "mix_rows": 2, "split": "train", "train_on": "{other}"}, "20 rows"),
-        ({"train_on": "{one}", "split": "train"}, "asked again"),
+        ({"train_on": "{one}", "split": "train"}, "tested on training rows"),
     ],
 )
 def test_impossible_rows_are_refused(probes, model, options, message, trainings):

@@ -168,7 +168,7 @@ def test_heads_on_a_frozen_encoder_are_compared_with_chance(probes, encoder):
         assert tested.reference is None
         cell = one.cell("vehicles", tested.probe)
         assert cell.difference.value == pytest.approx(100 * (cell.accuracy.value - tested.chance))
-    assert any("cannot be asked without training" in note for note in one.notes)
+    assert any("The untrained model cannot be evaluated" in note for note in one.notes)
     assert any("done once" in note for note in one.notes)
     assert "above chance on" in render(summary) or "no difference is shown" in render(summary)
 
@@ -198,7 +198,7 @@ def test_concepts_that_were_trained_on_are_told(folder, encoder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"train": None, "learner": None}, "say on how many with --train N"),
+        ({"train": None, "learner": None}, "give their number with --train N"),
         ({"train": 21}, r"--train 21 asks for more rows than the train split of .*vehicles .*20"),
         ({"split": "train"}, "leave --split out"),
         ({"split": "dev"}, "evaluates the validation split|evaluates the dev split"),

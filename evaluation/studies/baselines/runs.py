@@ -50,7 +50,7 @@ CHOICES_ALONE = "full"
 """The learner that is fitted on choices alone, where a model is given."""
 
 
-_NO_TRAIN = "there is no train split to fit it on: name a folder that has one"
+_NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def applying(request: StudyRequest, rows: Rows) -> tuple[list[Entry], list[LeftO
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(
-                f"--baselines {name}: there is no such baseline.{hint} There are: "
+                f"--baselines {name}: there is no such baseline.{hint} Available: "
                 f"{', '.join(known)}."
             )
     entries: list[Entry] = []
@@ -167,7 +167,7 @@ def models_left_out(request: StudyRequest, rows: Rows) -> list[LeftOut]:
         if model == NO_MODEL:
             continue
         if rows.setups != [QUESTION]:
-            why = "only rows of questions with choices have choices that can be read alone"
+            why = "only rows of questions with choices can be shown without the question"
         elif not rows.train:
             why = _NO_TRAIN
         elif Capability.TRAINABLE not in open_model(request, model).capabilities:
@@ -220,7 +220,7 @@ def _check_beside(request: StudyRequest, read: Sequence[Rows]) -> None:
         if probe.fingerprint not in known:
             raise UsageError(
                 f"--beside {folder}: it holds results on {probe.rows:,} rows of {probe.name} "
-                f"({probe.split}), which are not the rows that the baselines are run on. Give both "
+                f"({probe.split}), but the baselines are run on other rows. Run both with "
                 "the same probe, --split, --config, --limit and --seed."
             )
 
@@ -236,5 +236,5 @@ def _check_vectors(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
         word_vectors(VectorsOptions(vectors=request.values.get("vectors")))
     except UsageError as error:
         others = [name for name in used if name not in readers]
-        instead = f" Or run those that read none: --baselines {','.join(others)}" if others else ""
+        instead = f" Or run those that need none: --baselines {','.join(others)}" if others else ""
         raise UsageError(f"{', '.join(readers)} read word vectors, and {error}{instead}") from error

@@ -159,19 +159,19 @@ def _notes(
     options, notes = request.options, []
     if 0 < rows.train < options.rows:
         notes.append(
-            f"The train split has {rows.train:,} rows, fewer than the {options.rows:,} asked for: "
-            "all of them were trained on."
+            f"The train split has {rows.train:,} rows, fewer than the {options.rows:,} requested: "
+            "all of them were used."
         )
     trained = any(_results(run).model.finetuning is not None for run in runs)
     if trained and options.seeds < _FEW:
         few = "one draw" if options.seeds == 1 else f"{options.seeds} draws"
-        notes.append(f"Trained on {few} of rows: intervals over so few are rough.")
+        notes.append(f"Trained on {few} of rows: intervals are rough with so few.")
     aside = sorted({_results(run).metrics.items - _results(run).metrics.scored for run in runs})
     if aside != [0]:
-        notes.append(f"Up to {aside[-1]:,} rows were set aside by a baseline.")
+        notes.append(f"Up to {aside[-1]:,} rows could not be scored by a baseline.")
     overlap = max(_results(run).scoring.notes.get("train_overlap", 0) for run in runs)
     if overlap:
-        notes.append(f"{overlap:,} rows are of clusters that are in train as well.")
+        notes.append(f"{overlap:,} rows belong to clusters that are also in train.")
     for why in dict.fromkeys(one.why for one in left_out):
         names = ", ".join(one.name for one in left_out if one.why == why)
         notes.append(f"Not run: {names} ({why}).")

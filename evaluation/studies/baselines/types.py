@@ -13,7 +13,7 @@ SCHEMA_VERSION = "1.0"
 class Measured(Model):
     """The accuracy of a baseline, or of a model beside the baselines."""
 
-    name: str = Field(description="Of the scorer or learner; of a model beside it, its id.")
+    name: str = Field(description="Name of the scorer or learner; for another model, its id.")
     reads: str = Field(description="What it sees of a row, in words.")
     model: str = Field(description="none, or the model that was used.")
     train_rows: int | None = Field(description="Rows trained on; null: not trained.")
@@ -23,10 +23,10 @@ class Measured(Model):
     accuracy: Estimate = Field(
         description="Mean over the draws; the interval resamples test clusters and draws."
     )
-    over_chance: Estimate = Field(description="Accuracy less chance, in percentage points.")
-    seconds: float = Field(description="Time of all draws, when they were first run.")
+    over_chance: Estimate = Field(description="Accuracy minus chance, in percentage points.")
+    seconds: float = Field(description="Total time of all draws when first run.")
     unknown_words: int | None = Field(
-        description="Different words without a vector in the rows evaluated; null where none is "
+        description="Number of distinct words without a vector in the rows evaluated; null if not "
         "reported."
     )
 
@@ -35,7 +35,7 @@ class LeftOut(Model):
     """A baseline that was not run."""
 
     name: str = Field(description="Its name.")
-    why: str = Field(description="Why not.")
+    why: str = Field(description="Why it was not run.")
 
 
 class Measurement(Model):
@@ -47,14 +47,14 @@ class Measurement(Model):
     split: str = Field(description="The split evaluated.")
     setups: list[str] = Field(description="Set-ups of its rows.")
     rows: int = Field(description="Rows evaluated.")
-    clusters: int = Field(description="Clusters that they are of.")
+    clusters: int = Field(description="Clusters that they belong to.")
     fingerprint: str = Field(description="sha256 of the rows evaluated.")
     chance: float = Field(description="Mean of one over the number of choices.")
-    train_rows: int = Field(description="Rows of its train split; 0: there is none.")
+    train_rows: int = Field(description="Rows of its train split; 0 if there is none.")
     baselines: list[Measured] = Field(description="The baselines, in the order of the registry.")
     beside: list[Measured] = Field(description="Other results on the same rows.")
     left_out: list[LeftOut] = Field(description="Baselines that could not be run.")
-    notes: list[str] = Field(description="What a reader of the numbers must know.")
+    notes: list[str] = Field(description="Caveats for the reader.")
 
 
 class BaselinesSummary(Model):

@@ -15,14 +15,14 @@ class CrossvalOptions(Options):
         ("pooled",),
         min_length=1,
         description="Learners to cross-validate: pooled (a classifier on the frozen encoder), "
-        "full_labels (the whole encoder), or others that suit the rows.",
+        "full_labels (the whole encoder), or others that apply to the rows.",
     )
-    seeds: int = Field(1, ge=1, description="Repetitions of every fold with other random numbers.")
+    seeds: int = Field(1, ge=1, description="Repetitions of every fold with different seeds.")
     random_init: int = Field(
         0,
         ge=0,
         description="Also cross-validate this many randomly initialised encoders of the same "
-        "architecture, frozen ([F] takes five).",
+        "architecture, frozen (Kim et al. 2019 use five).",
     )
 
     @field_validator("learners")

@@ -64,8 +64,8 @@ def open_folds(request: StudyRequest, probe: ProbeSource) -> Folds:
     most = len(rows.items) - max(sizes.values())
     if run.train is not None and run.train > most:
         raise UsageError(
-            f"--train {run.train:,} asks for more rows than the other folds of {rows.source} have "
-            f"where the largest is evaluated ({most:,}). Use --train {most} or less."
+            f"--train {run.train:,} asks for more rows than {rows.source} has outside its largest "
+            f"fold ({most:,}). Use --train {most} or less."
         )
     return Folds(rows, sizes, run.train or most)
 
@@ -93,7 +93,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     frozen = [entry for entry in learners if isinstance(entry, HeadLearner) and entry.needs]
     if options.random_init and models and not frozen:
         raise UsageError(
-            "--random-init is of learners on a frozen encoder: add pooled to --learners, or leave "
+            "--random-init is for learners on a frozen encoder: add pooled to --learners, or leave "
             "it out"
         )
     specs: list[RunSpec] = []

@@ -21,8 +21,8 @@ def _page(summary: CrossvalSummary) -> Mapping[str, str]:
 
 CROSSVAL = Study(
     name=NAME,
-    help="Cross-validation: fit classifiers of labels on all folds of a probe but one and evaluate "
-    "them on that one, beside the majority label and randomly initialised encoders.",
+    help="Cross-validation: fit label classifiers on all folds of a probe but one, evaluate them "
+    "on that fold, and compare with the majority label and randomly initialised encoders.",
     expand=expand,
     summarise=summarise,
     show=show,

@@ -1,4 +1,4 @@
-"""The summary of the study: accuracy over all folds, and how far folds and repetitions differ."""
+"""The summary of the study: accuracy over all folds, and its variation over them and seeds."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _notes(request: StudyRequest, own: Folds, groups: dict[Row, list[Finished]])
     notes = []
     if not names_folds(own.rows):
         notes.append(
-            f"The rows name no folds: their clusters were divided into {len(own.sizes)} by a hash "
+            f"The rows have no folds: their clusters were divided into {len(own.sizes)} by a hash "
             "of their names."
         )
     for model in request.models:
@@ -147,7 +147,7 @@ def _notes(request: StudyRequest, own: Folds, groups: dict[Row, list[Finished]])
             continue
         if scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
-                f"{model} cannot be asked without training: it gives no scores of these labels."
+                f"{model} cannot be evaluated without training: it does not score these labels."
             )
     overlap = {
         run.evaluation.results.scoring.notes.get("train_overlap", 0)
@@ -156,7 +156,7 @@ def _notes(request: StudyRequest, own: Folds, groups: dict[Row, list[Finished]])
     }
     if any(overlap):
         notes.append(
-            "Clusters are in several folds: rows evaluated are related to rows fitted on, and "
+            "Clusters are in several folds: rows evaluated are related to rows fitted on, so "
             "accuracies are too high."
         )
     return notes

@@ -22,7 +22,7 @@ class CrossvalRow(Model):
         "encoders), learner, or zero_shot (the model as it is)."
     )
     model: str = Field(description="The checkpoint, as it was given; none: no model.")
-    learner: str | None = Field(description="What was fitted; null: nothing.")
+    learner: str | None = Field(description="Learner that was fitted; null if none.")
     accuracy: Estimate = Field(
         description="Mean test accuracy over all rows of all folds. The interval resamples "
         "clusters, and repetitions where there are several."
@@ -37,7 +37,7 @@ class CrossvalRow(Model):
         description="Accuracy over all folds of each repetition: a seed, a random initialisation."
     )
     repetition_sd: float | None = Field(
-        description="Standard deviation of these; null where there is one."
+        description="Standard deviation of these; null if there is only one."
     )
 
 
@@ -46,19 +46,19 @@ class ProbeCrossval(Model):
 
     probe: str = Field(description="The probe's name.")
     source: str = Field(description="The probe, as it was given.")
-    split: str = Field(description="The split that was divided into folds; all: all together.")
+    split: str = Field(description="Split whose folds are used; all: all splits together.")
     setup: str = Field(description="The set-up of its rows.")
     rows: int = Field(description="Rows of all folds.")
     clusters: int = Field(description="Clusters of rows.")
     folds: dict[int, int] = Field(description="How many rows each fold has.")
-    train: int = Field(description="Rows of the other folds that each fit is made on.")
+    train: int = Field(description="Rows of the other folds that each classifier is fitted on.")
     chance: float = Field(description="Mean of one over the number of choices.")
     human: Estimate | None = Field(
-        description="Share of people's votes that are the intended answer, where the probe carries "
-        "annotations; null elsewhere."
+        description="Share of people's votes for the intended answer; null if the probe has no "
+        "annotations."
     )
     results: list[CrossvalRow] = Field(description="Models and baselines.")
-    notes: list[str] = Field(description="What a reader must know.")
+    notes: list[str] = Field(description="Caveats for the reader.")
 
 
 class CrossvalSummary(Model):

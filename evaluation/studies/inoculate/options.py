@@ -13,7 +13,7 @@ TIMES = {"none": 0, "x1": 1, "x2": 2}
 
 
 class InoculateOptions(Options):
-    """Which training sets and settings to try, and what the model was trained on before."""
+    """Which training sets and settings to try, and the original task."""
 
     original: str | None = Field(
         None,
@@ -24,8 +24,8 @@ class InoculateOptions(Options):
     sizes: tuple[int, ...] = Field(
         (100, 250, 500, 1000, 2000, 3000),
         min_length=1,
-        description="Numbers k of probe rows to train on; by default as many of these as the "
-        "train split has the rows for.",
+        description="Numbers of probe rows to train on; by default, those of these sizes for "
+        "which the train split has enough rows.",
     )
     learning_rates: tuple[float, ...] = Field(
         (1e-5, 2e-5, 5e-5), min_length=1, description="Peak learning rates to try for each size."
@@ -36,8 +36,8 @@ class InoculateOptions(Options):
     seeds: int = Field(3, ge=1, description="Draws of training rows for each setting.")
     add_original: Literal["none", "x1", "x2"] = Field(
         "none",
-        description="Also train on rows of the original task: as many as of the probe (x1), or "
-        "twice as many (x2).",
+        description="Also train on rows of the original task: as many as rows of the probe (x1), "
+        "or twice as many (x2).",
     )
 
     @model_validator(mode="after")

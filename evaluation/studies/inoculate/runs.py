@@ -167,8 +167,8 @@ def _require_head(request: StudyRequest, model: str, original: str) -> None:
     if checkpoint.head is not MULTIPLE_CHOICE:
         rows = len(_open(original, "train").items)
         raise UsageError(
-            f"{model} ({checkpoint.architecture}) has no multiple-choice head, so that there is no "
-            "original task to lose. Train one first, and name what it keeps with --model: "
+            f"{model} ({checkpoint.architecture}) has no multiple-choice head, so it was not "
+            "trained for the original task. Train one first, and give its folder with --model: "
             f"evaluate-probe {original} --split {SELECTION} --model {model} --learner {LEARNER} "
             f"--train {rows} --keep-checkpoint DIR"
         )

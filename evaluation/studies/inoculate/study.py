@@ -21,8 +21,8 @@ def _page(summary: InoculateSummary) -> Mapping[str, str]:
 
 INOCULATE = Study(
     name=NAME,
-    help="Inoculation: train a multiple-choice model on a few rows of a probe, and measure what it "
-    "gains there and what that costs on the task it was trained for before.",
+    help="Inoculation: train a multiple-choice model on a few rows of a probe, and measure what "
+    "accuracy it gains there and loses on its original task.",
     expand=expand,
     follow=follow,
     summarise=summarise,

@@ -177,14 +177,14 @@ class _Numbers:
         notes = []
         if settings > 1:
             notes.append(
-                f"For each number of rows the best of {settings} settings is shown, chosen on the "
-                "validation splits of the probe and of the original task: accuracies there are "
-                "biased upwards, and costs downwards. Test accuracy is not affected."
+                f"For each number of rows, the best of {settings} settings is shown, chosen on the "
+                "validation splits of the probe and of the original task: validation accuracies "
+                "are biased upwards, and costs downwards. Test accuracy is not affected."
             )
         if len(options.epoch_counts) > 1:
             most, total = options.epoch_counts[-1], sum(options.epoch_counts)
             notes.append(
-                "The learning rate is constant, so that runs with more epochs go on from those "
+                "The learning rate is constant, so that runs with more epochs continue those "
                 f"with fewer: {most} epochs are trained for each rate and seed instead of {total}."
                 if self._schedule == "constant"
                 else "The learning rate falls until the last epoch, so that each number of epochs "
@@ -192,8 +192,8 @@ class _Numbers:
             )
         if options.seeds == 1:
             notes.append(
-                "Each setting was trained with one seed: intervals say nothing of how much other "
-                "training rows would change."
+                "Each setting was trained with one seed: intervals do not account for the "
+                "variation between draws of training rows."
             )
         for probe, chosen in self._chosen.items():
             runs = [
@@ -207,6 +207,6 @@ class _Numbers:
             if overlap:
                 name = runs[0].evaluation.results.probe.name
                 notes.append(
-                    f"{overlap:,} test rows of {name} are of clusters that are in train as well."
+                    f"{overlap:,} test rows of {name} belong to clusters that are also in train."
                 )
         return notes

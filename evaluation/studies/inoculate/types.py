@@ -11,42 +11,42 @@ SCHEMA_VERSION = "1.0"
 
 
 class Tried(Model):
-    """A setting that was tried: means over the seeds, on the splits that settings are chosen on."""
+    """A setting that was tried: means over the seeds, on the splits used to choose settings."""
 
     learning_rate: float = Field(description="Peak learning rate.")
-    epochs: int = Field(description="Passes over the rows.")
+    epochs: int = Field(description="Number of epochs.")
     probe: float = Field(description="Accuracy on the probe.")
     original: float = Field(description="Accuracy on the original task.")
 
 
 class SizePoint(Model):
-    """The best setting of one number of rows: that of the highest mean of both accuracies."""
+    """The best setting for one number of rows: the one with the highest mean of both accuracies."""
 
     size: int = Field(description="Rows of the probe trained on, k.")
     learning_rate: float = Field(description="Of the best setting.")
     epochs: int = Field(description="Of the best setting.")
     tried: list[Tried] = Field(description="All settings of this size.")
     probe: Estimate = Field(
-        description="Accuracy on the probe's validation split, which the setting was chosen on; "
-        "all intervals resample clusters and seeds."
+        description="Accuracy on the probe's validation split, used to choose the setting; all "
+        "intervals resample clusters and seeds."
     )
     test: Estimate = Field(description="Accuracy on the probe's test split.")
-    gain: Estimate = Field(description="Test accuracy less that of the untrained model, in points.")
+    gain: Estimate = Field(description="Test accuracy minus that before training, in points.")
     original: Estimate = Field(description="Accuracy on the original task's validation split.")
     cost: Estimate = Field(
-        description="Accuracy on the original task before less after, in points: what was lost."
+        description="Accuracy on the original task before training minus after, in points."
     )
     strict: Estimate | None = Field(
-        description="Share of the probe's test clusters with every question right; null where rows "
-        "have no clusters of several questions."
+        description="Share of the probe's test clusters with every question answered correctly; "
+        "null if no cluster has several questions."
     )
     strict_difference: float | None = Field(
-        description="Strict accuracy less test accuracy, in points; null likewise."
+        description="Strict accuracy minus test accuracy, in points; null as above."
     )
 
 
 class Inoculated(Model):
-    """A model trained on more and more rows of a probe."""
+    """A model trained on increasing numbers of rows of a probe."""
 
     probe: str = Field(description="The probe's name.")
     source: str = Field(description="The probe, as it was given.")
@@ -55,8 +55,8 @@ class Inoculated(Model):
     chance: float = Field(description="Mean of one over the number of choices.")
     before: Estimate = Field(description="Accuracy of the untrained model on validation.")
     test_before: Estimate = Field(description="The same on test.")
-    strict_before: Estimate | None = Field(description="Its strict cluster accuracy on test.")
-    strict_difference_before: float | None = Field(description="Strict less accuracy, in points.")
+    strict_before: Estimate | None = Field(description="Its strict accuracy on test.")
+    strict_difference_before: float | None = Field(description="Strict minus test accuracy.")
     points: list[SizePoint] = Field(description="By number of rows.")
     best: int = Field(description="The size whose best setting has the highest mean of both.")
 
@@ -72,7 +72,7 @@ class TransferCell(Model):
     trained_on: str = Field(description="The probe trained on, with its best size and setting.")
     tested_on: str = Field(description="The probe tested on.")
     accuracy: Estimate = Field(description="Accuracy on its test split.")
-    gain: Estimate = Field(description="Less the accuracy of the untrained model, in points.")
+    gain: Estimate = Field(description="Accuracy minus that of the untrained model, in points.")
 
 
 class ModelInoculation(Model):
@@ -83,13 +83,13 @@ class ModelInoculation(Model):
     original_rows: int = Field(description="Rows of its validation split that were evaluated.")
     original_chance: float = Field(description="Mean of one over the number of choices.")
     original_before: Estimate = Field(description="Accuracy of the untrained model on it.")
-    added: str = Field(description="Rows of it added to those of the probe: none, x1, x2.")
+    added: str = Field(description="Original rows added for each probe row: none, x1, x2.")
     seeds: int = Field(description="Draws of training rows for each setting.")
     probes: list[Inoculated] = Field(description="Each probe trained on.")
     transfer: list[TransferCell] = Field(
-        description="Each probe trained on, tested on each; empty where there is one."
+        description="Each probe trained on, tested on each; empty if there is only one probe."
     )
-    notes: list[str] = Field(description="What a reader must know.")
+    notes: list[str] = Field(description="Caveats for the reader.")
 
 
 class InoculateSummary(Model):

@@ -21,7 +21,8 @@ def sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
     ]
     if probe.strict_before is not None and best.strict is not None:
         said.append(
-            f"Clusters with every question right: {percent(probe.strict_before.value)} before, "
+            f"Clusters with every question answered correctly: "
+            f"{percent(probe.strict_before.value)} before, "
             f"{percent(best.strict.value)} after."
         )
     return said
@@ -32,18 +33,18 @@ def _verdict(probe: Inoculated) -> str:
     best = probe.at_best
     if best.gain.low <= 0:
         return (
-            "The gain is not measurable: the model lacks what the probe asks for and cannot learn "
-            "it from so few rows, or none of the settings suits it."
+            "No gain can be detected: the model lacks the knowledge that the probe asks for and "
+            "cannot learn it from so few rows, or none of the settings is suitable."
         )
     if best.cost.value >= best.gain.value:
         return (
-            "The gain is no larger than the loss on the original task: the model was overwritten "
-            "rather than adapted."
+            "The gain is no larger than the cost: the model has forgotten the original task rather "
+            "than adapted to the probe."
         )
     return (
-        "The gain is larger than the loss on the original task. At least this part of what the "
-        f"untrained model got wrong can be taught with {best.size:,} rows; compare it with what "
-        "evaluate-probe baselines learns from such rows without a language model."
+        "The gain is larger than the cost: at least this part of what the untrained model got "
+        f"wrong can be learnt from {best.size:,} rows. Compare it with what models without "
+        "pre-training learn from as many rows (evaluate-probe baselines)."
     )
 
 

@@ -1,1 +1,1 @@
-"""Prediction overlap: how alike the answers of models are, pair by pair."""
+"""Prediction overlap: how similar the answers of models are, pair by pair."""

@@ -1,4 +1,4 @@
-"""How alike the answers of two runs are."""
+"""How similar the answers of two runs are."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ def _page(summary: OverlapSummary) -> Mapping[str, str]:
 
 OVERLAP = Study(
     name=NAME,
-    help="Prediction overlap: how alike the answers of models are, pair by pair, from the folders "
-    "of their results.",
+    help="Prediction overlap: how similar the answers of models are, pair by pair, from their "
+    "results folders.",
     expand=None,
     summarise=summarise,
     show=show,

@@ -30,7 +30,7 @@ from kbprobe.options import Options
 class OverlapOptions(Options):
     """How answers are compared."""
 
-    partial: bool = Field(False, description="Compare the items that both have, if not all.")
+    partial: bool = Field(False, description="Compare the rows that each pair shares, if not all.")
     seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
 
 

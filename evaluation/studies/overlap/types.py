@@ -13,7 +13,7 @@ SCHEMA_VERSION = "1.0"
 class OverlapRun(Model):
     """One of the runs on a probe."""
 
-    label: str = Field(description="The model, and what tells it from the others.")
+    label: str = Field(description="The model, and what distinguishes it from the others.")
     folder: str = Field(description="The folder of its results.")
     model: str = Field(description="The model's id.")
     random_weights: int | None = Field(
@@ -23,7 +23,7 @@ class OverlapRun(Model):
 
 
 class Kappa(Model):
-    """Cohen's kappa of two models being right: 0 for independent ones, 1 for the same ones."""
+    """Cohen's kappa of two models being right: 0 if independent, 1 if right on the same rows."""
 
     value: float = Field(description="The coefficient.")
     low: float | None = Field(
@@ -48,29 +48,29 @@ class PairOverlap(Model):
     second: str = Field(description="Label of the other.")
     only_first: int = Field(description="Rows that only the first run was asked.")
     only_second: int = Field(description="Rows that only the second run was asked.")
-    set_aside: int = Field(description="Rows asked of both, and not scored by one or both.")
-    compared: int = Field(description="Rows scored by both: all numbers are of them.")
-    clusters: int = Field(description="Clusters that these rows are of.")
-    overlap: Estimate = Field(description="Share of rows with the same prediction [F].")
+    set_aside: int = Field(description="Rows asked of both, but not scored by one or both.")
+    compared: int = Field(description="Rows scored by both, on which all numbers are computed.")
+    clusters: int = Field(description="Clusters that these rows belong to.")
+    overlap: Estimate = Field(description="Share of rows with the same prediction.")
     expected_overlap: float = Field(
-        description="The share to expect of independent models of the same accuracies whose errors "
-        "fall on any wrong choice."
+        description="Expected share for independent models with the same accuracies, if each wrong "
+        "choice is equally likely."
     )
     both_wrong: int = Field(
         description="Rows of three choices or more that both get wrong. With two choices, errors "
-        "agree always."
+        "always agree."
     )
     error_overlap: Estimate | None = Field(
         description="Share of these rows with the same wrong choice; null where there are none."
     )
     expected_error_overlap: float | None = Field(
-        description="The share to expect where errors fall on any wrong choice: the mean of one "
-        "over the number of wrong choices; null likewise."
+        description="Expected share if each wrong choice is equally likely: the mean of one over "
+        "the number of wrong choices; null as above."
     )
     kappa: Kappa | None = Field(
         description="Error consistency (Geirhos et al. 2020): Cohen's kappa of both being right. "
-        "Unlike overlap it does not rise with accuracy. Null where both models are right "
-        "everywhere, or both nowhere."
+        "Unlike overlap it does not rise with accuracy. Null if both models are right on "
+        "all rows, or both on none."
     )
 
 
@@ -81,8 +81,8 @@ class Restarts(Model):
     labels: list[str] = Field(description="Labels of their runs.")
     accuracy: float = Field(description="Their mean accuracy.")
     deviation: float = Field(description="Standard deviation of their accuracies (n - 1).")
-    overlap: float = Field(description="Mean overlap of each two of them.")
-    kappa: float | None = Field(description="Mean kappa of each two; null where one is null.")
+    overlap: float = Field(description="Mean overlap over pairs of them.")
+    kappa: float | None = Field(description="Mean kappa over pairs; null if one is null.")
 
 
 class ProbeOverlap(Model):
@@ -102,10 +102,10 @@ class MeanOverlap(Model):
     first: str = Field(description="Label of one model.")
     second: str = Field(description="Label of the other.")
     overlap: Estimate = Field(
-        description="Mean over probes; intervals take probes to be independent of each other."
+        description="Mean over probes; intervals assume that probes are independent of each other."
     )
     error_overlap: Estimate | None = Field(
-        description="Likewise; null where it is null on a probe."
+        description="Mean over probes; null if it is null on a probe."
     )
     kappa: Kappa | None = Field(description="Likewise.")
 
@@ -116,5 +116,5 @@ class OverlapSummary(Model):
     schema_version: str = SCHEMA_VERSION
     probes: list[ProbeOverlap] = Field(description="Each probe.")
     mean: list[MeanOverlap] = Field(
-        description="Means over probes; empty where there is one, or not all models are on all."
+        description="Means over probes; empty if there is one, or not all models are on all probes."
     )

@@ -28,11 +28,11 @@ def sentences(one: ProbeOverlap) -> list[str]:
     if alike:
         names = "; ".join(_errors(pair) for pair in alike[:5])
         more = f"; and {len(alike) - 5} more" if len(alike) > 5 else ""
-        found.append(f"Wrong in the same way more often than by chance: {names}{more}.")
+        found.append(f"Same wrong choice more often than by chance: {names}{more}.")
     for held in one.restarts:
         kappa = "" if held.kappa is None else f", kappa {coefficient(held.kappa)}"
         found.append(
-            f"{len(held.labels)} random restarts of {last_name(held.model)}: accuracy "
+            f"{len(held.labels)} random initialisations of {last_name(held.model)}: accuracy "
             f"{percent(held.accuracy)} with a standard deviation of {100 * held.deviation:.1f} "
             f"points; they give the same answer to {percent(held.overlap)} of the rows{kappa}."
         )
@@ -46,12 +46,12 @@ def remarks(one: ProbeOverlap) -> list[str]:
     if left:
         least = min(pair.compared for pair in left)
         found.append(
-            f"{len(left)} of {len(one.pairs)} pairs are compared on the rows that both scored: "
-            f"{least:,} at least."
+            f"{len(left)} of {len(one.pairs)} pairs are compared only on the rows that both "
+            f"scored, at least {least:,}."
         )
     if all(pair.both_wrong == 0 for pair in one.pairs):
         found.append(
-            "Agreement on errors is not shown: with two choices, two wrong answers are the same."
+            "Error overlap is not shown: with two choices, two wrong answers are the same."
         )
     elif few := [pair for pair in one.pairs if 0 < pair.both_wrong < 50]:
         found.append(
@@ -68,8 +68,8 @@ def _kappa_of(pair: PairOverlap) -> float:
 def _consistency(lead: str, pair: PairOverlap) -> str:
     return (
         f"{lead}{pair.first} and {pair.second}, kappa {kappa_text(pair.kappa)}; the same answer to "
-        f"{percent(pair.overlap.value)} of the rows, where {percent(pair.expected_overlap)} is to "
-        "be expected of independent models of these accuracies."
+        f"{percent(pair.overlap.value)} of the rows, where {percent(pair.expected_overlap)} is "
+        "expected of independent models with these accuracies."
     )
 
 

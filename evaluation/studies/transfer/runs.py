@@ -62,7 +62,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     """
     if request.values.get("train") is None:
         raise UsageError(
-            "transfer trains on rows of each probe: say on how many with --train N, such as "
+            "transfer trains on rows of each probe: give their number with --train N, such as "
             "--train 500"
         )
     probes, train = open_probes(request), request.defaults.run.train or 0
@@ -108,8 +108,8 @@ def open_probes(request: StudyRequest) -> list[Splits]:
     names = [one.tested.name for one in opened]
     if again := [name for name in names if names.count(name) > 1]:
         raise UsageError(
-            f"several of the probes are called {again[0]}, so that they cannot be told apart: "
-            "leave all but one out"
+            f"several of the probes are called {again[0]} and cannot be told apart: leave out all "
+            "but one"
         )
     return opened
 

@@ -153,13 +153,13 @@ class _Numbers:
         notes = []
         if self._untrained(self._probes[0]) is None:
             notes.append(
-                "The model cannot be asked without training: differences are from chance, which "
-                "training on any task with the same form of rows may exceed."
+                "The untrained model cannot be evaluated: differences are from chance, which any "
+                "training on rows of the same form may exceed."
             )
         if len(self._seeds) == 1:
             notes.append(
-                "Each training was done once: intervals say nothing of how much other training "
-                "rows would change."
+                "Each training was done once: intervals do not account for the variation between "
+                "draws of training rows."
             )
         cells = [cell for held in self._cells.values() for cell in held]
         seen = sorted(
@@ -167,8 +167,8 @@ class _Numbers:
         )
         if seen:
             notes.append(
-                f"Rows evaluated are about concepts that rows trained on are about: {_most(seen)}. "
-                "What is gained there may be knowledge of these concepts."
+                f"Some rows evaluated share their concept with training rows: {_most(seen)}. "
+                "Gains there may come from knowledge of these concepts."
             )
         if known := [cell for cell in cells if cell.train_overlap and cell not in seen]:
             pairs = ", ".join(
@@ -177,8 +177,8 @@ class _Numbers:
             )
             more = f", and {len(known) - _NAMED} more pairs" if len(known) > _NAMED else ""
             notes.append(
-                "Rows evaluated are of clusters that are in the train split of the probe trained "
-                f"on, although the rows drawn share no concept: {pairs}{more}."
+                "Some rows evaluated belong to clusters in the train split of the probe trained "
+                f"on, although the training rows share no concept with them: {pairs}{more}."
             )
         return notes
 

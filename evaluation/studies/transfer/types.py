@@ -15,17 +15,17 @@ SCHEMA_VERSION = "1.0"
 class TestedProbe(Model):
     """A probe: its rows are trained on, and evaluated."""
 
-    __test__ = False  # The name is no test's.
+    __test__ = False  # pytest must not collect it by its name.
 
     probe: str = Field(description="The probe's name.")
     source: str = Field(description="Folder, file or Hub id, as it was given.")
     split: str = Field(description="The split evaluated.")
     rows: int = Field(description="Rows evaluated.")
-    clusters: int = Field(description="Clusters that they are of.")
+    clusters: int = Field(description="Clusters that they belong to.")
     chance: float = Field(description="Mean of one over the number of choices.")
     train_rows: int = Field(description="Rows of its train split.")
     reference: Estimate | None = Field(
-        description="Accuracy of the model without training; null where it cannot be asked."
+        description="Accuracy of the untrained model; null if it cannot be evaluated."
     )
 
 
@@ -39,13 +39,13 @@ class Transferred(Model):
         description="Mean accuracy over the seeds; intervals resample clusters and seeds."
     )
     difference: Estimate = Field(
-        description="Less the accuracy without training, or less chance, in points."
+        description="Accuracy minus that of the untrained model, or minus chance, in points."
     )
     train_overlap: int = Field(
         description="Rows evaluated whose cluster is in the train split of the probe trained on."
     )
     seen: float = Field(
-        description="Share of the rows evaluated whose concept a row trained on is about; mean "
+        description="Share of the rows evaluated whose concept also occurs in a training row; mean "
         "over the seeds."
     )
 
@@ -58,11 +58,11 @@ class ModelTransfer(Model):
     train: int = Field(description="Rows trained on.")
     seeds: int = Field(description="Draws of training rows.")
     less: Literal["untrained", "chance"] = Field(
-        description="What differences are from: the model without training, or chance."
+        description="What differences are from: the untrained model, or chance."
     )
     probes: list[TestedProbe] = Field(description="The probes, as they were given.")
     cells: list[Transferred] = Field(description="Each probe trained on, evaluated on each.")
-    notes: list[str] = Field(description="What a reader must know.")
+    notes: list[str] = Field(description="Caveats for the reader.")
 
     def cell(self, trained_on: str, tested_on: str) -> Transferred:
         """Return the cell of a probe trained on and one evaluated."""

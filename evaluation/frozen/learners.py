@@ -39,7 +39,11 @@ class HeadOptions(TrainingOptions):
 class PooledOptions(HeadOptions):
     """How classifiers on pooled vectors are trained."""
 
-    epochs: int = Field(20, ge=1, description="Passes over the rows.")
+    epochs: int = Field(
+        20,
+        ge=1,
+        description="Passes over the rows; 20 by default for pooled and over word vectors.",
+    )
 
 
 class BaselineOptions(HeadOptions, VectorsOptions):

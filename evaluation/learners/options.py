@@ -24,7 +24,7 @@ class TrainingOptions(Options):
         description="Peak learning rate; none: the learner's own, 2e-5 for a whole network.",
     )
     epochs: int = Field(
-        4, ge=1, description="Passes over the rows; 20 by default over word vectors."
+        4, ge=1, description="Passes over the rows; 20 by default for pooled and over word vectors."
     )
     train_batch: int = Field(16, ge=1, description="Rows (with all their choices) per step.")
     weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")

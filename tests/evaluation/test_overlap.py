@@ -94,7 +94,7 @@ def test_errors_that_are_alike_are_found(save: Save) -> None:
     assert pair.error_overlap is not None
     assert pair.error_overlap.value == 1.0
     page = render(summary)
-    assert "Wrong in the same way more often than by chance: m0 and m1 (100.0%" in page
+    assert "Same wrong choice more often than by chance: m0 and m1 (100.0%" in page
 
 
 def test_two_choices_tell_nothing_of_errors(save: Save) -> None:

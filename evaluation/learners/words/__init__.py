@@ -34,7 +34,9 @@ class WordsOptions(TrainingOptions, VectorsOptions):
     """How a network over word vectors is built and trained."""
 
     epochs: int = Field(
-        20, ge=1, description="Passes over the rows; 20 by default over word vectors."
+        20,
+        ge=1,
+        description="Passes over the rows; 20 by default for pooled and over word vectors.",
     )
     hidden_units: int = Field(50, ge=1, description="Units of each LSTM, per direction.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Dropout rate during training.")

@@ -26,7 +26,9 @@ class TrainingOptions(Options):
     epochs: int = Field(
         4, ge=1, description="Passes over the rows; 20 by default for pooled and over word vectors."
     )
-    train_batch: int = Field(16, ge=1, description="Rows (with all their choices) per step.")
+    train_batch: int = Field(
+        16, ge=1, description="Rows (with all their choices) per step; 32 for partial-input models."
+    )
     weight_decay: float = Field(0.1, ge=0, description="For matrices; biases and norms have none.")
     betas: tuple[float, float] = Field((0.9, 0.98), description="Betas of AdamW.")
     warmup: float = Field(

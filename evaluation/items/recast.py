@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError
-from kbprobe.format.items import LABELS
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 
 MARK = "label-set"
@@ -32,6 +31,8 @@ def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]
     Raises:
         ValueError: its labels are not those of a set-up; the message says which there are.
     """
+    from kbprobe.format.items import LABELS
+
     stated = row.get(MARK)
     if not isinstance(stated, list) or not all(isinstance(label, str) for label in stated):
         raise ValueError("must be a list of labels")

@@ -84,7 +84,7 @@ def test_all_that_apply_are_run(done):
     assert held["question_to_choice"].accuracy.low > one.chance + 0.2
     # The odd choice out is the answer in all rows, and no choice by itself is.
     assert held["choice_to_choice"].accuracy.value > held["choice_only"].accuracy.value
-    assert any("fewer than the 3,000 asked for" in note for note in one.notes)
+    assert any("fewer than the 3,000 requested" in note for note in one.notes)
 
 
 def test_the_files_say_the_same(done):

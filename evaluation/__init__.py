@@ -31,8 +31,8 @@ def evaluate(
     """Evaluate a model on a probe.
 
     Args:
-        probe: a folder that ``build-probe`` wrote, a Hub id, a file of published items, or a data
-            set in memory, such as :func:`builders.build` returns.
+        probe: a folder that ``build-probe`` wrote, a Hub id, a file of published items, or a
+            dataset in memory, such as :func:`builders.build` returns.
         model: a checkpoint's folder, a ``.gguf`` file, or a Hub id.
         output: where to write results, predictions and report as well; None: memory only.
             Results of the same request that are there already are read, not made again.

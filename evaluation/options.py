@@ -102,7 +102,7 @@ class RunOptions(ModelOptions):
     mix_in: str | None = Field(
         None,
         min_length=1,
-        description="Also fit on rows of the train split of this probe or data set.",
+        description="Also fit on rows of the train split of this probe or dataset.",
     )
     mix_rows: int | None = Field(None, ge=1, description="Number of rows from --mix-in.")
     inputs: Literal["all", "choices"] = Field(

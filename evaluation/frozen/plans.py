@@ -187,7 +187,7 @@ class UnitPlan(ModelPlan):
 
 
 class LabelPlan(ModelPlan):
-    """Small classifiers of texts: a score for each label of the rows' set-up."""
+    """Small classifiers of texts: a score for each label of the rows' setup."""
 
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return nothing: any text has a vector."""

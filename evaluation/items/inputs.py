@@ -22,7 +22,7 @@ def choices_alone(split: ProbeSplit) -> ProbeSplit:
     others = sorted({item.setup for item in split.items} - {QUESTION})
     if others:
         raise UsageError(
-            f"--inputs choices: {split.name} has rows of the set-up {others[0]}, and only those of "
+            f"--inputs choices: {split.name} has rows of the setup {others[0]}, and only those of "
             f"{QUESTION} can be shown without the question. Leave it out, or name a --config of "
             "questions with choices."
         )

@@ -29,7 +29,7 @@ def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]
         folds: the fold of each row, by its ``pair-id``.
 
     Raises:
-        ValueError: its labels are not those of a set-up; the message says which there are.
+        ValueError: its labels are not those of a setup; the message says which there are.
     """
     from kbprobe.format.items import LABELS
 

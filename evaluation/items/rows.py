@@ -466,7 +466,7 @@ def _label(value: Any, where: str) -> str:
 
 def _unknown_setup(value: object) -> str:
     known = ", ".join((*SCORED_SETUPS, *LABELLED_SETUPS))
-    return f"is {reprlib.repr(value)}; the set-ups that are scored are {known}"
+    return f"is {reprlib.repr(value)}; the setups that are scored are {known}"
 
 
 def _kind(value: Any) -> str:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCORED_SETUPS = (CLOZE, QUESTION)
-"""Set-ups whose rows have choices of their own."""
+"""Setups whose rows have choices of their own."""
 
 LABELLED_SETUPS = (ACCEPTABILITY, NLI)
-"""Set-ups whose rows all have the same choices: the labels that a classifier gives a text."""
+"""Setups whose rows all have the same choices: the labels that a classifier gives a text."""
 
 
 @dataclass(frozen=True, slots=True)

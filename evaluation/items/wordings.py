@@ -17,10 +17,10 @@ from kbprobe.format.setups import CLOZE, QUESTION
 
 @dataclass(frozen=True)
 class Wording:
-    """How the rows of a set-up are asked.
+    """How the rows of a setup are asked.
 
     Attributes:
-        templates: by set-up, ``mc_qa`` or ``mc_mlm``: the text, with ``{question}`` in it and,
+        templates: by setup, ``mc_qa`` or ``mc_mlm``: the text, with ``{question}`` in it and,
             for pairs, ``{premise}``.
         words: what stands for each label.
     """
@@ -41,7 +41,7 @@ class Wording:
 
 @cache
 def wordings() -> Mapping[str, Wording]:
-    """Return the wording of each set-up of labels."""
+    """Return the wording of each setup of labels."""
     import yaml
 
     text = files("evaluation.items").joinpath("data/wordings.yaml").read_text(encoding="utf-8")

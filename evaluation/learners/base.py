@@ -105,7 +105,7 @@ class LearnerEntry:
         learning_rate: the peak where the options name none; None: it has no such option.
         options: its options. A field declared with ``exclude=True`` has no influence on scores
             and names something to write, so that it belongs to a single run.
-        setups: the set-ups of items that it is fitted on.
+        setups: the setups of items that it is fitted on.
         content: what else its scores depend on, with these options, such as the digest of word
             vectors: part of their key, and named in results.
     """
@@ -121,7 +121,7 @@ class LearnerEntry:
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
-        """Tell whether it is fitted on rows of a set-up."""
+        """Tell whether it is fitted on rows of a setup."""
         return setup in self.setups
 
 

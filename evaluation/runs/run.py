@@ -214,7 +214,7 @@ def open_run(spec: RunSpec, model: ModelHandle, reader: SplitReader | None = Non
 
     Raises:
         UsageError: no scorer or learner suits the checkpoint; an option is of another one; there
-            is no such probe or split, or its rows are malformed, unlabelled or of a set-up that
+            is no such probe or split, or its rows are malformed, unlabelled or of a setup that
             is not scored; what is learnt from would be asked again.
         KbprobeError: the probe cannot be read.
     """
@@ -262,7 +262,7 @@ def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
     asked, known = ({item.setup for item in part.items} for part in (rows, learnt))
     if asked != known and (asked | known) & set(LABELLED_SETUPS):
         raise UsageError(
-            f"{learnt.source} has rows of the set-up {', '.join(sorted(known))}, and {rows.source} "
+            f"{learnt.source} has rows of the setup {', '.join(sorted(known))}, and {rows.source} "
             f"of {', '.join(sorted(asked))}: the rows to fit on must have the same labels. "
             "Name another --train-on or --mix-in."
         )
@@ -271,9 +271,9 @@ def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
 def _other_setup(
     rows: ProbeSplit, setup: str, spec: RunSpec, entry: ScorerEntry | LearnerEntry
 ) -> str:
-    """Word the refusal of rows of a set-up that a scorer or learner does not take."""
+    """Word the refusal of rows of a setup that a scorer or learner does not take."""
     said = (
-        f"{rows.source} has rows of the set-up {setup}, and {entry.name} takes "
+        f"{rows.source} has rows of the setup {setup}, and {entry.name} takes "
         f"{', '.join(entry.setups)} alone."
     )
     if setup not in LABELLED_SETUPS:
@@ -303,7 +303,7 @@ def _open_train(spec: RunSpec, rows: ProbeSplit, reader: SplitReader) -> ProbeSp
 def _refuse_shared(spec: RunSpec, rows: ProbeSplit, learnt: ProbeSplit, own: bool) -> None:
     """Refuse to fit on rows that are evaluated.
 
-    Those of the same probe are known by their ids; ids of another data set may be equal by chance.
+    Those of the same probe are known by their ids; ids of another dataset may be equal by chance.
     """
     if own:
         shared = len({item.id for item in learnt.items} & {item.id for item in rows.items})

@@ -23,7 +23,7 @@ class RunSpec:
     """A run as it is asked for; :func:`evaluation.runs.run.open_run` finds out its content hash.
 
     Attributes:
-        probe: a folder, a file, a Hub id, or a data set in memory.
+        probe: a folder, a file, a Hub id, or a dataset in memory.
         model: a folder, a ``.gguf`` file or a Hub id.
         run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
@@ -65,7 +65,7 @@ class RunSpec:
     @property
     def probe_name(self) -> str:
         """The probe as messages name it."""
-        return self.probe if isinstance(self.probe, str) else "the data set in memory"
+        return self.probe if isinstance(self.probe, str) else "the dataset in memory"
 
     def single_options(self) -> list[str]:
         """Return the names of given options that belong to a single run: they say what to keep."""

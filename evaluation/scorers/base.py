@@ -171,7 +171,7 @@ class ScorerEntry:
         make: makes the scorer. Import torch and transformers in it, not at the top of the file,
             so that ``evaluate-probe --help`` stays fast.
         options: its options. A field declared with ``exclude=True`` has no influence on scores.
-        setups: the set-ups of items that it scores.
+        setups: the setups of items that it scores.
         wording: the one of these that rows of labels (``acceptability``, ``nli``) are put as by
             :func:`evaluation.items.wordings.worded`; None: it does not score such rows unless
             they are among ``setups``.
@@ -195,7 +195,7 @@ class ScorerEntry:
     content: Callable[[Any], Mapping[str, str]] = lambda _options: {}
 
     def takes(self, setup: str) -> bool:
-        """Tell whether it scores rows of a set-up, as they are or put into words."""
+        """Tell whether it scores rows of a setup, as they are or put into words."""
         return setup in self.setups or (self.wording is not None and setup in LABELLED_SETUPS)
 
     def asked(self, items: Sequence[Item]) -> Sequence[Item]:

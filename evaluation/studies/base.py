@@ -97,7 +97,7 @@ class StudyRequest:
 
     Attributes:
         study: the study.
-        probes: folders, files, Hub ids or data sets in memory.
+        probes: folders, files, Hub ids or datasets in memory.
         models: folders, files or Hub ids.
         options: the study's own options.
         values: the options of its runs, by name, as given.

@@ -37,7 +37,7 @@ def bert(tmp_path_factory):
 
 
 def classifier(folder, setup):
-    """Write a classifier that names its classes, in another order than the set-up's."""
+    """Write a classifier that names its classes, in another order than the setup's."""
     ids = dict(enumerate(SETUPS[setup].labels[::-1]))
     named = {"id2label": ids, "label2id": {name: number for number, name in ids.items()}}
     return str(tiny.write(folder, "Bert", "ForSequenceClassification", **named))
@@ -161,7 +161,7 @@ def test_clusters_in_several_folds_are_said(tmp_path):
     ("values", "message"),
     [
         ({"train": 91}, r"--train 91 asks for more rows .* Use --train 90 or less"),
-        ({"learners": ("full",)}, "set-up acceptability, and full is fitted on mc_mlm, mc_qa"),
+        ({"learners": ("full",)}, "setup acceptability, and full is fitted on mc_mlm, mc_qa"),
         (
             {"learners": ("majority",), "random_init": 2},
             "--random-init is for learners",

@@ -125,7 +125,7 @@ def test_labels_are_learnt_from_rows_with_the_same_labels(probe, tmp_path):
     model = str(tiny.write(tmp_path / "bert", "Bert", "Model"))
     other = folded_probe.write(tmp_path / "nli", NLI)
     with pytest.raises(
-        UsageError, match=f"set-up nli, and .* of {ACCEPTABILITY}: the rows to fit on"
+        UsageError, match=f"setup nli, and .* of {ACCEPTABILITY}: the rows to fit on"
     ):
         evaluation.evaluate(probe, model, learner="pooled", train=20, train_on=other)
     with pytest.raises(UsageError, match="fit a classifier with --learner pooled"):

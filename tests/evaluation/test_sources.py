@@ -469,7 +469,7 @@ BAD: list[tuple[Any, str]] = [
     (row(id=1.5), "id is the number 1.5, not text"),
     (row(question="[MASK] or [MASK]?"), "question holds 2 [MASK]; a cloze has exactly one"),
     (own_row(setup="mc_mlm"), "question holds no [MASK]; a cloze has exactly one"),
-    (own_row(setup="rank"), "setup is 'rank'; the set-ups that are scored are mc_mlm, mc_qa"),
+    (own_row(setup="rank"), "setup is 'rank'; the setups that are scored are mc_mlm, mc_qa"),
     (own_row(setup="nli"), "premise is missing"),
     (own_row(setup="nli", premise="It rains."), "hypothesis is missing"),
     (own_row(setup="acceptability"), "those of acceptability rows are unacceptable, acceptable"),

@@ -193,5 +193,5 @@ def test_impossible_rows_are_refused(probes, model, options, message, trainings)
 def test_choices_of_a_cloze_cannot_be_shown_alone(model, tmp_path):
     cloze = [Item("c", "mc_mlm", "A dog is [MASK] toy.", ("a", "the"), 0)]
     probe = str(jsonl_probe.write(tmp_path / "cloze", {"test": cloze}))
-    with pytest.raises(UsageError, match="rows of the set-up mc_mlm"):
+    with pytest.raises(UsageError, match="rows of the setup mc_mlm"):
         evaluation.evaluate(probe, model, inputs="choices")

@@ -168,7 +168,7 @@ def test_heads_on_a_frozen_encoder_are_compared_with_chance(probes, encoder):
         assert tested.reference is None
         cell = one.cell("vehicles", tested.probe)
         assert cell.difference.value == pytest.approx(100 * (cell.accuracy.value - tested.chance))
-    assert any("The untrained model cannot be evaluated" in note for note in one.notes)
+    assert any("cannot be evaluated before training" in note for note in one.notes)
     assert any("done once" in note for note in one.notes)
     assert "above chance on" in render(summary) or "no difference is shown" in render(summary)
 
@@ -245,6 +245,6 @@ def test_probes_that_do_not_go_together_are_refused(probes, model, folder, tmp_p
             for number in range(20)
         ]
         (labels / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
-    with pytest.raises((UsageError, KbprobeError), match="set-up nli"):
+    with pytest.raises((UsageError, KbprobeError), match="setup nli"):
         transfer([probes[0], str(labels)], model)
     assert trainings == []

@@ -47,7 +47,7 @@ class Commit:
 
 @dataclass
 class Repo:
-    """A data set's repository."""
+    """A dataset's repository."""
 
     name: str
     private: bool = False

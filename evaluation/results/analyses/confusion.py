@@ -28,7 +28,7 @@ def measure_labels(
             scored row.
         setup: of all rows.
         seed: of the bootstrap.
-        asked: the wording, and the set-up that it put rows as; None where the scorer read them as
+        asked: the wording, and the setup that it put rows as; None where the scorer read them as
             they are.
     """
     scored = predictions.filter(predictions["prediction"].is_valid())

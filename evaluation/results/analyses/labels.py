@@ -76,7 +76,7 @@ class Labels(Model):
     majority_macro_f1: float = Field(
         description="Macro-F1 of always giving that label; its Matthews correlation is 0."
     )
-    labels: list[LabelScores] = Field(description="Each label, in the set-up's order.")
+    labels: list[LabelScores] = Field(description="Each label, in the setup's order.")
     wording: str | None = Field(
         description="The text that a language model was asked with; null where a classifier read "
         "the row's own text."
@@ -93,7 +93,7 @@ def labels_of(results: Results) -> Labels | None:
 
 
 def setup_of(predictions: pa.Table) -> str | None:
-    """Return the set-up of labels that all rows are of, if they are."""
+    """Return the setup of labels that all rows are of, if they are."""
     setups = predictions["setup"].unique().to_pylist()
     return setups[0] if len(setups) == 1 and setups[0] in LABELLED_SETUPS else None
 

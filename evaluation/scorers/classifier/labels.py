@@ -1,4 +1,4 @@
-"""What the classes of a checkpoint mean: each set-up's labels in the words of checkpoints."""
+"""What the classes of a checkpoint mean: each setup's labels in the words of checkpoints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "contradiction": ("contradiction", "contradict", "contradicts"),
     },
 }
-"""How checkpoints spell the labels of a set-up, in small letters with spaces between words."""
+"""How checkpoints spell the labels of a setup, in small letters with spaces between words."""
 
 _OPTION = "--class-labels"
 
@@ -26,7 +26,7 @@ _OPTION = "--class-labels"
 def classes_of(
     setup: str, id2label: Mapping[int, str], stated: Sequence[str], model: str
 ) -> dict[str, int]:
-    """Return the class that stands for each label of a set-up.
+    """Return the class that stands for each label of a setup.
 
     Args:
         setup: of the rows: ``acceptability`` or ``nli``.
@@ -50,7 +50,7 @@ def classes_of(
         )
     if len(names) != len(labels):
         raise UsageError(
-            f"{model} tells {len(names)} classes apart ({shown}), and rows of the set-up {setup} "
+            f"{model} tells {len(names)} classes apart ({shown}), and rows of the setup {setup} "
             f"have {len(labels)} labels: {', '.join(labels)}. {_other_number(setup, names)}"
         )
     meant = [_label_of(setup, name) for name in names]
@@ -58,7 +58,7 @@ def classes_of(
         return {label: meant.index(label) for label in labels}
     if stated:
         raise UsageError(
-            f"{_OPTION} {','.join(stated)}: rows of the set-up {setup} have the labels "
+            f"{_OPTION} {','.join(stated)}: rows of the setup {setup} have the labels "
             f"{', '.join(labels)}. Name each of them once, in the order of the checkpoint's "
             "classes."
         )
@@ -69,7 +69,7 @@ def classes_of(
             f"{_OPTION} {','.join(labels)}"
         )
     raise UsageError(
-        f"the classes of {model} ({shown}) are not the labels of rows of the set-up {setup} "
+        f"the classes of {model} ({shown}) are not the labels of rows of the setup {setup} "
         f"({', '.join(labels)}). Give a checkpoint that was trained for these labels; if its "
         f"classes mean them under other names, state it from the first class on, such as "
         f"{_OPTION} {','.join(labels)}"

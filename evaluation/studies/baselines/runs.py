@@ -67,7 +67,7 @@ class Rows:
 
     @property
     def setups(self) -> list[str]:
-        """The set-ups of the rows."""
+        """The setups of the rows."""
         return sorted({item.setup for item in self.test.items})
 
 
@@ -127,7 +127,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
 def applying(request: StudyRequest, rows: Rows) -> tuple[list[Entry], list[LeftOut]]:
     """Return the baselines that can be run on a probe's rows, and those that cannot.
 
-    Those that were not asked for, and are of other set-ups, are in neither list.
+    Those that were not asked for, and are of other setups, are in neither list.
 
     Raises:
         UsageError: a baseline was asked for that there is not.

@@ -45,7 +45,7 @@ class Measurement(Model):
     source: str = Field(description="Folder, file or Hub id, as it was given.")
     config: str | None = Field(description="Its config; null: the default one.")
     split: str = Field(description="The split evaluated.")
-    setups: list[str] = Field(description="Set-ups of its rows.")
+    setups: list[str] = Field(description="Setups of its rows.")
     rows: int = Field(description="Rows evaluated.")
     clusters: int = Field(description="Clusters that they belong to.")
     fingerprint: str = Field(description="sha256 of the rows evaluated.")

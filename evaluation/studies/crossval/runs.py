@@ -45,7 +45,7 @@ class Folds:
 
     @property
     def setups(self) -> frozenset[str]:
-        """The set-ups of the rows."""
+        """The setups of the rows."""
         return frozenset(item.setup for item in self.rows.items)
 
 
@@ -177,7 +177,7 @@ def _require_setups(own: Folds, entry: LearnerEntry) -> None:
     others: Sequence[str] = sorted(setup for setup in own.setups if not entry.takes(setup))
     if others:
         raise UsageError(
-            f"{own.rows.source} has rows of the set-up {', '.join(others)}, and {entry.name} is "
+            f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
             f"fitted on {', '.join(entry.setups)} alone: name other --learners"
         )
 

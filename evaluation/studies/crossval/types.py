@@ -47,7 +47,7 @@ class ProbeCrossval(Model):
     probe: str = Field(description="The probe's name.")
     source: str = Field(description="The probe, as it was given.")
     split: str = Field(description="Split whose folds are used; all: all splits together.")
-    setup: str = Field(description="The set-up of its rows.")
+    setup: str = Field(description="The setup of its rows.")
     rows: int = Field(description="Rows of all folds.")
     clusters: int = Field(description="Clusters of rows.")
     folds: dict[int, int] = Field(description="How many rows each fold has.")

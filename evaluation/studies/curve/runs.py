@@ -35,7 +35,7 @@ FIXED = (
 
 @dataclass(frozen=True)
 class Train:
-    """What the study must know of a probe's train split: its rows and their set-ups."""
+    """What the study must know of a probe's train split: its rows and their setups."""
 
     rows: int
     setups: frozenset[str]
@@ -62,7 +62,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
                 if not learners:
                     setups, names = " and ".join(sorted(train.setups)), ", ".join(LEARNERS.names())
                     raise UsageError(
-                        f"no learner suits {model} and rows of the set-up {setups}: name one with "
+                        f"no learner suits {model} and rows of the setup {setups}: name one with "
                         f"--learners ({names})"
                     )
                 specs += _of_model(request, probe, model, variant, able, train, learners)
@@ -87,7 +87,7 @@ def _usable(request: StudyRequest, model: str, able: Capability) -> tuple[str, .
 
 
 def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:
-    """Return the learners that suit a model and the set-ups of a probe's rows.
+    """Return the learners that suit a model and the setups of a probe's rows.
 
     Args:
         able: what the model can do; nothing: there is none, and baselines over word vectors suit.
@@ -125,7 +125,7 @@ def possible_sizes(sizes: tuple[int, ...], rows: int, probe: str) -> list[int]:
 
 
 def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
-    name = probe if isinstance(probe, str) else "the data set in memory"
+    name = probe if isinstance(probe, str) else "the dataset in memory"
     try:
         split = open_probe(probe, split="train")
     except UnknownSplit as error:

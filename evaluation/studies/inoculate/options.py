@@ -18,7 +18,7 @@ class InoculateOptions(Options):
     original: str | None = Field(
         None,
         min_length=1,
-        description="The task that the models were trained for: a data set of questions with "
+        description="The task that the models were trained for: a dataset of questions with "
         "choices, as a folder, a file or a Hub id. Required.",
     )
     sizes: tuple[int, ...] = Field(

@@ -73,14 +73,14 @@ def _section(one: ModelInoculation, probe: Inoculated, name: str) -> dict[str, A
 def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
     """Return the table of accuracies and costs by size: Table 7 of [W]."""
     head = ("rows (rate, epochs)", "validation", "test", "gain", "original task", "cost")
-    untrained = [
+    before = [
         share_cell(probe.before),
         share_cell(probe.test_before),
         NONE,
         share_cell(one.original_before),
         NONE,
     ]
-    rows = [("0", untrained)]
+    rows = [("0", before)]
     rows += [
         (
             f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
@@ -130,8 +130,8 @@ def _transfer(one: ModelInoculation) -> Matrix:
     cells = {(cell.trained_on, cell.tested_on): cell.gain for cell in one.transfer}
     gains = [[cells[trained, tested] for tested in names] for trained in names]
     return make_matrix(
-        f"{last_name(one.model)}: test accuracy minus that of the untrained model, in points, "
-        "after training with the best size and setting",
+        f"{last_name(one.model)}: test accuracy minus that of the model before training, in "
+        "points, after training with the best size and setting",
         "trained on / tested on",
         names,
         names,

@@ -106,7 +106,7 @@ def _open_tasks(request: StudyRequest) -> Tasks:
         )
     if odd := [probe for probe in request.probes if not isinstance(probe, str)]:
         raise UsageError(
-            f"inoculate needs probes by name, and got a data set in memory ({type(odd[0]).__name__}"
+            f"inoculate needs probes by name, and got a dataset in memory ({type(odd[0]).__name__}"
             "): save it, and name its folder"
         )
     probes = list(dict.fromkeys(map(str, request.probes)))
@@ -141,7 +141,7 @@ def _open(source: str, split: str) -> ProbeSplit:
         ) from error
     if odd := sorted({item.setup for item in opened.items} - set(SCORED_SETUPS)):
         raise UsageError(
-            f"{source} has rows of the set-up {odd[0]}: inoculate trains multiple-choice models, "
+            f"{source} has rows of the setup {odd[0]}: inoculate trains multiple-choice models, "
             f"which read {' and '.join(SCORED_SETUPS)}. For labels: evaluate-probe crossval"
         )
     return opened

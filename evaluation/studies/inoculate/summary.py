@@ -126,7 +126,7 @@ class _Numbers:
         split: str,
         resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
     ) -> dict[Setting | None, Resampled]:
-        """Return the mean accuracy over seeds of settings on a task; None: the untrained model."""
+        """Return the mean accuracy over seeds of settings on a task; None: before training."""
         wanted: list[Setting | None] = [None, *chosen.values()]
         runs = {one: self._runs.seeds(one, self._model, task, split) for one in wanted}
         bootstrap = resample([run for held in runs.values() for run in held], self._seed)

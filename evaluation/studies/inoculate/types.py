@@ -53,7 +53,7 @@ class Inoculated(Model):
     rows: int = Field(description="Rows of its test split.")
     clusters: int = Field(description="Clusters of its test split.")
     chance: float = Field(description="Mean of one over the number of choices.")
-    before: Estimate = Field(description="Accuracy of the untrained model on validation.")
+    before: Estimate = Field(description="Accuracy of the model before training, on validation.")
     test_before: Estimate = Field(description="The same on test.")
     strict_before: Estimate | None = Field(description="Its strict accuracy on test.")
     strict_difference_before: float | None = Field(description="Strict minus test accuracy.")
@@ -72,7 +72,7 @@ class TransferCell(Model):
     trained_on: str = Field(description="The probe trained on, with its best size and setting.")
     tested_on: str = Field(description="The probe tested on.")
     accuracy: Estimate = Field(description="Accuracy on its test split.")
-    gain: Estimate = Field(description="Accuracy minus that of the untrained model, in points.")
+    gain: Estimate = Field(description="Accuracy minus that before training, in points.")
 
 
 class ModelInoculation(Model):
@@ -82,7 +82,7 @@ class ModelInoculation(Model):
     original: str = Field(description="The original task, as it was given.")
     original_rows: int = Field(description="Rows of its validation split that were evaluated.")
     original_chance: float = Field(description="Mean of one over the number of choices.")
-    original_before: Estimate = Field(description="Accuracy of the untrained model on it.")
+    original_before: Estimate = Field(description="Accuracy of the model before training on it.")
     added: str = Field(description="Original rows added for each probe row: none, x1, x2.")
     seeds: int = Field(description="Draws of training rows for each setting.")
     probes: list[Inoculated] = Field(description="Each probe trained on.")

@@ -42,9 +42,9 @@ def _verdict(probe: Inoculated) -> str:
             "than adapted to the probe."
         )
     return (
-        "The gain is larger than the cost: at least this part of what the untrained model got "
-        f"wrong can be learnt from {best.size:,} rows. Compare it with what models without "
-        "pre-training learn from as many rows (evaluate-probe baselines)."
+        "The gain is larger than the cost: at least this part of what the model got wrong "
+        f"before training can be learnt from {best.size:,} rows. Compare it with what models "
+        "without pre-training learn from as many rows (evaluate-probe baselines)."
     )
 
 

@@ -53,7 +53,7 @@ def _accuracies(one: ModelTransfer) -> Matrix:
         "Accuracy: rows are the probe trained on, columns the probe evaluated. Outlined: trained "
         "and evaluated on the same probe.",
         _PROBES,
-        ["chance" if one.less == "chance" else "none (untrained)", *names],
+        ["chance" if one.less == "chance" else "none", *names],
         names,
         cells,
         SHARES,

@@ -49,7 +49,7 @@ class Splits:
 
     @property
     def setups(self) -> frozenset[str]:
-        """The set-ups of all rows."""
+        """The setups of all rows."""
         return frozenset(item.setup for split in (self.train, self.tested) for item in split.items)
 
 
@@ -83,7 +83,7 @@ def open_probes(request: StudyRequest) -> list[Splits]:
     """
     if odd := [probe for probe in request.probes if not isinstance(probe, str)]:
         raise UsageError(
-            f"transfer needs probes by name, and got a data set in memory ({type(odd[0]).__name__})"
+            f"transfer needs probes by name, and got a dataset in memory ({type(odd[0]).__name__})"
             ": save it, and name its folder"
         )
     sources = list(dict.fromkeys(str(probe) for probe in request.probes))
@@ -121,7 +121,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
     for one in probes:
         if odd := sorted(setup for setup in one.setups if not learner.takes(setup)):
             raise UsageError(
-                f"{one.source} has rows of the set-up {odd[0]}, and {learner.name} takes "
+                f"{one.source} has rows of the setup {odd[0]}, and {learner.name} takes "
                 f"{', '.join(learner.setups)} alone: leave the probe out, or name another --learner"
             )
     specs = []

@@ -153,8 +153,8 @@ class _Numbers:
         notes = []
         if self._untrained(self._probes[0]) is None:
             notes.append(
-                "The untrained model cannot be evaluated: differences are from chance, which any "
-                "training on rows of the same form may exceed."
+                "The model cannot be evaluated before training: differences are from chance, "
+                "which any training on rows of the same form may exceed."
             )
         if len(self._seeds) == 1:
             notes.append(

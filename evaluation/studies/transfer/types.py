@@ -25,7 +25,7 @@ class TestedProbe(Model):
     chance: float = Field(description="Mean of one over the number of choices.")
     train_rows: int = Field(description="Rows of its train split.")
     reference: Estimate | None = Field(
-        description="Accuracy of the untrained model; null if it cannot be evaluated."
+        description="Accuracy of the model before training; null if it cannot be evaluated."
     )
 
 
@@ -39,7 +39,7 @@ class Transferred(Model):
         description="Mean accuracy over the seeds; intervals resample clusters and seeds."
     )
     difference: Estimate = Field(
-        description="Accuracy minus that of the untrained model, or minus chance, in points."
+        description="Accuracy minus that of the model before training, or minus chance, in points."
     )
     train_overlap: int = Field(
         description="Rows evaluated whose cluster is in the train split of the probe trained on."
@@ -58,7 +58,7 @@ class ModelTransfer(Model):
     train: int = Field(description="Rows trained on.")
     seeds: int = Field(description="Draws of training rows.")
     less: Literal["untrained", "chance"] = Field(
-        description="What differences are from: the untrained model, or chance."
+        description="What differences are from: the model before training, or chance."
     )
     probes: list[TestedProbe] = Field(description="The probes, as they were given.")
     cells: list[Transferred] = Field(description="Each probe trained on, evaluated on each.")

@@ -53,14 +53,17 @@ def _head(path: Path) -> bytes:
 
 
 def _columns(path: Path, head: bytes) -> int:
-    """The number of columns in which the first lines agree: 5 for a dump, 3 for triples."""
-    lines = head.splitlines()[: 2 * TOLERATED + 1]
+    """The number of columns that most of the first lines have: 5 for a dump, 3 for triples."""
+    lines = head.split(b"\n")
+    if len(lines) > 1:
+        lines.pop()  # empty, or cut off by the end of the head
+    lines = lines[: 2 * TOLERATED + 1]
     fields = [line.split(b"\t") for line in lines]
     dump = sum(len(f) == 5 and f[1].startswith(b"/r/") for f in fields)
     triples = sum(len(f) == 3 and b"/" not in f[0] for f in fields)
     if max(dump, triples) * 2 > len(fields):
         return 5 if dump > triples else 3
-    shown = lines[0][:80].decode(errors="replace") if lines else ""
+    shown = lines[0][:80].decode(errors="replace")
     raise SourceError(
         f"{path} is not ConceptNet: expected five columns separated by tabs (the 5.7 assertions "
         "dump), three (CN-100K: relation, head, tail), or a conceptnet-lite database; its first "

@@ -6,8 +6,12 @@ from such models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,6 +19,19 @@ from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import click
+
+SHOWN = 60
+"""Characters of a default or of a wrong value that are shown."""
+
+TOLD = 5
+"""Errors of one set of values that are told; of more, the number."""
+
+
+@dataclass(frozen=True)
+class Metavar:
+    """How help calls an option's value, where its type does not say: ``Annotated[str, ...]``."""
+
+    text: str
 
 
 class Options(BaseModel):
@@ -38,18 +55,90 @@ class Options(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            problems = "; ".join(explain(problem, option_name) for problem in error.errors())
+            problems = explain_all(error.errors(), option_name)
             raise UsageError(f"{owner}: {problems}") from None
 
 
+def explain_all(problems: Iterable[Any], spell: Callable[[str], str] = str) -> str:
+    """Put pydantic's validation errors in plain words, without those that only follow from others.
+
+    A list of which an entry is refused is refused as a whole as well, for being too short.
+    """
+    told: list[tuple[Any, ...]] = []
+    sentences = []
+    for problem in problems:
+        place = tuple(problem["loc"])
+        if place and any(place == other[: len(place)] for other in told):
+            continue
+        told.append(place)
+        sentences.append(explain(problem, spell))
+    sentences = list(dict.fromkeys(sentences))
+    more = f"; and {len(sentences) - TOLD} more" if len(sentences) > TOLD else ""
+    return "; ".join(sentences[:TOLD]) + more
+
+
 def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
-    """Put one of pydantic's validation errors in plain words, its place spelled by ``spell``."""
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    place = ".".join(str(part) for part in problem["loc"])
+    """Put one of pydantic's validation errors in plain words, its place spelled by ``spell``.
+
+    >>> explain({"type": "missing", "loc": ("probes", 0, "probe"), "msg": "", "input": {}})
+    'probes.0.probe: is missing'
+    """
+    message, place = _in_words(problem), ".".join(map(str, problem["loc"]))
     if not place:
         return message
-    return f"{spell(place)}: {message} (got {problem['input']!r})"
+    if problem["type"] == "missing":
+        if isinstance(last := problem["loc"][-1], int):  # of several values in one option
+            return f"{spell(place)}: value {last + 1} is missing"
+        return f"{spell(place)}: {message}"
+    shortened = reprlib.Repr()
+    shortened.maxstring = shortened.maxother = SHOWN
+    return f"{spell(place)}: {message} (got {shortened.repr(problem['input'])})"
+
+
+_IN_WORDS: Mapping[str, str] = {
+    "missing": "is missing",
+    "extra_forbidden": "is unknown",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of fewer digits",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be less than {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "too_short": "must have at least {min_length} values",
+    "too_long": "must have at most {max_length} values",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "path_type": "must be a path",
+    "dict_type": "must be names with values",
+    "mapping_type": "must be names with values",
+    "model_type": "must be names with values",
+    "model_attributes_type": "must be names with values",
+}
+"""What pydantic's types of errors are called here, as formats of their context."""
+
+
+def _in_words(problem: Any) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind in ("literal_error", "enum") and "expected" in context:
+        expected = str(context["expected"]).replace("'", "").replace(" or ", ", ")
+        hint = did_you_mean(str(problem["input"]), expected.split(", "))
+        return f"must be one of {expected}{hint and ';' + hint.lower().rstrip('?')}"
+    if kind in _IN_WORDS:
+        words = _IN_WORDS[kind].format(**context)
+        return words.replace(" 1 values", " one value").replace(" 1 characters", " one character")
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
 
 
 def spelled(value: Any) -> str:
@@ -62,21 +151,74 @@ def option_name(field: str) -> str:
     return f"--{field.split('.')[0].replace('_', '-')}"
 
 
+def metavar(name: str, info: Any) -> str:
+    """Return what help calls an option's value: its type, or all values that it may have."""
+    for note in info.metadata:
+        if isinstance(note, Metavar):
+            return note.text
+    return _metavar(info.annotation, name.split("_")[-1].upper())
+
+
+def _metavar(kind: Any, otherwise: str) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return _metavar(next(one for one in inner if one is not NoneType), otherwise)
+    if origin is Literal:
+        return f"[{'|'.join(map(str, inner))}]"
+    if origin is tuple and Ellipsis not in inner:
+        return ",".join(_metavar(one, otherwise) for one in inner)
+    if origin is tuple:
+        one = {int: "N", float: "NUMBER", Path: "FILE"}.get(inner[0], "A")
+        return f"{one},..." if one != "A" else "A,B,..."
+    if origin is dict:
+        return "KEY=VALUE,..."
+    return {int: "N", float: "NUMBER", Path: "FILE"}.get(kind, otherwise)
+
+
+def choices_of(info: Any) -> tuple[str, ...]:
+    """Return the values that an option, or each entry of its list, may have; () if any."""
+    kinds = [info.annotation]
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return tuple(map(str, get_args(kind)))
+        if get_origin(kind) in (Union, UnionType, tuple):
+            kinds += get_args(kind)
+    return ()
+
+
+def shown_default(value: Any) -> str:
+    """Spell a default for help: shortened, empty where there is none.
+
+    >>> shown_default(("noun", "verb")), shown_default(True), shown_default(None)
+    ('noun,verb', 'yes', '')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value in (None, {}, (), ""):
+        return ""
+    text = spelled(value)
+    if len(text) <= SHOWN:
+        return text
+    return text[:SHOWN].rpartition(",")[0] + ",..."
+
+
 def command_option(name: str, info: Any) -> click.Option:
     """Make a command-line option of a field; the model validates what it is given."""
     import click
 
-    default = info.default
-    shown, flag = spelled(default), option_name(name)
+    flag, default = option_name(name), shown_default(info.default)
+    notes = [f"default: {default}"] if default else []
     if info.annotation is bool:
         flags = [f"{flag}/--no-{flag.removeprefix('--')}", name]
-        return click.Option(flags, default=None, help=f"{info.description} [{shown}]")
-    suffix = f" [{shown}]" if default not in (None, {}, ()) else ""
-    if len(suffix) > 60:
-        suffix = f" [{suffix[2:50]}...]"
-    metavar = "A,B,..." if isinstance(default, tuple) else name.split("_")[-1].upper()
+        return click.Option(flags, default=None, help=_help(info, notes))
+    if get_origin(info.annotation) is tuple and (allowed := choices_of(info)):
+        notes.insert(0, f"of: {', '.join(allowed)}")
+    return click.Option([flag, name], metavar=metavar(name, info), help=_help(info, notes))
+
+
+def _help(info: Any, notes: list[str]) -> str:
     # The braces of click's own markup and its rewrapping leave brackets alone.
-    return click.Option([flag, name], metavar=metavar, help=f"{info.description}{suffix}")
+    return f"{info.description} [{'; '.join(notes)}]" if notes else str(info.description)
 
 
 def parsed(info: Any, text: Any) -> Any:

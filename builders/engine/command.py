@@ -38,7 +38,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import jsonable, read_manifest
 from kbprobe.format.reading import SHEETS, write_reading
 from kbprobe.format.sheet_key import KEY
-from kbprobe.options import explain, option_name, parsed
+from kbprobe.options import explain_all, option_name, parsed
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -107,7 +107,7 @@ def recipe_jobs(path: Path, output: Path | None, values: Mapping[str, Any]) -> l
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not YAML: {error}") from None
     except ValidationError as error:
-        raise UsageError(f"{path}: {'; '.join(explain(p) for p in error.errors())}") from None
+        raise UsageError(f"{path}: {explain_all(error.errors())}") from None
     folders = [entry.output or entry.probe for entry in recipe.probes]
     for folder in folders:
         if folders.count(folder) > 1:

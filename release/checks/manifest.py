@@ -15,7 +15,7 @@ from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import SCHEMA_VERSION
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.format.setups import SPLITS
-from kbprobe.options import explain
+from kbprobe.options import explain_all
 from release.checks.findings import REBUILD
 
 _HEX = r"^[0-9a-f]{64}$"
@@ -144,8 +144,7 @@ def read_layout(manifest: Mapping[str, Any], place: str | Path = MANIFEST) -> La
     try:
         layout = Layout.model_validate(manifest)
     except ValidationError as error:
-        problems = "; ".join(explain(problem) for problem in error.errors()[:3])
-        raise LayoutError(problems, place) from None
+        raise LayoutError(explain_all(error.errors()), place) from None
     major = SCHEMA_VERSION.split(".")[0]
     if layout.schema_version.split(".")[0] != major:
         problem = f"schema {layout.schema_version}; this version of kbprobe reads {major}.x"

@@ -39,7 +39,7 @@ paths:
         ("", "the file is empty"),
         ("paths: []", "declares neither"),
         ("[1, 2", "not valid YAML"),
-        ("just words", "input should be"),
+        ("just words", "must be names with values"),
         ("paths: 3", "expected a text, not '3'"),
         ("paths: &a [*a]", "not valid YAML|aliases"),
         ("paths: &a [x]\nhops: *a", "aliases"),

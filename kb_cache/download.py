@@ -207,7 +207,11 @@ class _Download:
             etag = response.headers.get("ETag", "")
             validator = etag if etag.startswith('"') else response.headers.get("Last-Modified")
             self.part.unlink(missing_ok=True)  # it may belong to another version than the note
-            self.note.write_text(json.dumps({"url": self.url, "validator": validator}))
+            self.note.write_text(
+                json.dumps({"url": self.url, "validator": validator}),
+                encoding="utf-8",
+                newline="\n",
+            )
         return start, self.size if total is None else total
 
     def _receive(self, response: Response, done: int, total: int | None) -> None:
@@ -243,7 +247,7 @@ class _Download:
     def _validator(self) -> str | None:
         """The version that the note states of the bytes received, None if it is of no use."""
         try:
-            note = json.loads(self.note.read_text())
+            note = json.loads(self.note.read_text(encoding="utf-8"))
             validator = note["validator"] if note["url"] == self.url else None
         except (OSError, ValueError, TypeError, KeyError):
             return None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -72,6 +73,10 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     ``--debug`` is understood anywhere before a ``--``, after a subcommand as well; ``--version``
     alone. Without ``args``, those of the process are taken.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # What the terminal's encoding lacks is escaped, which loses nothing.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if args is None else args)
     options = words[: words.index("--")] if "--" in words else words
     if options[:1] == ["--version"]:

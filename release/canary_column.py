@@ -43,7 +43,7 @@ def add_canary_column(folder: Path, output: Path) -> None:
         write_manifest(aside, manifest)
         front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
         card = join_card(*_described(front, body, manifest))
-        (aside / CARD).write_text(card, encoding="utf-8")
+        (aside / CARD).write_text(card, encoding="utf-8", newline="\n")
         if (folder / BASELINES).is_file():
             shutil.copyfile(folder / BASELINES, aside / BASELINES)
 

@@ -28,7 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless they are asked for."""
+    """Skip slow tests unless they are asked for, and what only some systems have."""
+    if os.name != "posix":
+        for item in items:
+            if item.get_closest_marker("posix"):
+                item.add_marker(pytest.mark.skip(reason="signals, permissions or links of POSIX"))
     if config.getoption("--run-slow"):
         return
     for item in items:

@@ -214,7 +214,7 @@ def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
             annotations = write_annotations(aside, built.annotations)
             manifest["annotation"] = {**manifest["annotation"], "file": annotations}
         card = card_text(manifest, built.request, built.configs)
-        (aside / CARD).write_text(card, encoding="utf-8")
+        (aside / CARD).write_text(card, encoding="utf-8", newline="\n")
         write_manifest(aside, manifest)
     built.seconds["write"] = time.perf_counter() - start
     return manifest

@@ -107,7 +107,7 @@ def _write_jsonl(folder: Path, config: str, split: str, items: Items) -> Written
 
     path = data_folder(folder, config) / f"{split}.jsonl"
     digest = hashlib.sha256()
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for start in range(0, items.rows, ROWS_PER_GROUP):
             table = items.table(start, start + ROWS_PER_GROUP)
             _feed(digest, table)

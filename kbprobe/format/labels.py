@@ -46,7 +46,7 @@ def write_labels(path: Path, labels: Sequence[Mapping[str, Any]]) -> None:
             pq.write_table(pa.Table.from_pylist(list(labels), _schema()), aside)
         else:
             lines = (json.dumps(label, ensure_ascii=False) + "\n" for label in labels)
-            aside.write_text("".join(lines), encoding="utf-8")
+            aside.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def read_labels(path: Path) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ class WrittenFile:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json``: sorted, indented, the same bytes for the same content."""
-    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8", newline="\n")
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:

@@ -139,7 +139,7 @@ def write_reading(
         (new / SHEETS).mkdir()
         (new / SHEETS / CSV).write_bytes(_csv(items, shown, scheme == "scale", blind).encode())
         page = _page(manifest, items, shown, scheme == "scale", blind)
-        (new / SHEETS / PAGE).write_text(page, encoding="utf-8")
+        (new / SHEETS / PAGE).write_text(page, encoding="utf-8", newline="\n")
         if blind:
             key.write(new / KEY)
     return [Path(SHEETS) / CSV, Path(SHEETS) / PAGE, *([Path(KEY)] if blind else [])]

@@ -69,7 +69,9 @@ class Key:
         items = about.pop("items")
         head = json.dumps(about, indent=1, ensure_ascii=False)[:-2]
         lines = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in items)
-        path.write_text(f'{head},\n "items": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+        path.write_text(
+            f'{head},\n "items": [\n  {lines}\n ]\n}}\n', encoding="utf-8", newline="\n"
+        )
 
     def check_fits(self, manifest: Mapping[str, Any], entry: Mapping[str, Any], path: Path) -> None:
         """Refuse, with a UsageError, a key of another probe or of other rows."""

@@ -142,7 +142,7 @@ class Imported:
             }
             sample = labelled.slice(0, 1).to_pylist()[0]
             card = _gold_card(self.folder, manifest, configs, sample)
-            (folder / CARD).write_text(card, encoding="utf-8")
+            (folder / CARD).write_text(card, encoding="utf-8", newline="\n")
             write_manifest(folder, manifest)
         return False
 

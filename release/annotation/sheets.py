@@ -43,9 +43,11 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
             (place / f"batch-{number:03d}.csv").write_bytes(data)
     if options.format != "csv":
         tasks = json.dumps(_tasks(sheets), indent=1, ensure_ascii=False)
-        (place / TASKS).write_text(f"{tasks}\n", encoding="utf-8")
-        (place / LABELING).write_text(_labeling(sheets), encoding="utf-8")
-    (place / INSTRUCTIONS).write_text(_instructions(sheets, options), encoding="utf-8")
+        (place / TASKS).write_text(f"{tasks}\n", encoding="utf-8", newline="\n")
+        (place / LABELING).write_text(_labeling(sheets), encoding="utf-8", newline="\n")
+    (place / INSTRUCTIONS).write_text(
+        _instructions(sheets, options), encoding="utf-8", newline="\n"
+    )
     sheets.key.write(folder / KEY)
     # The lock of the folder has no suffix.
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.suffix)

@@ -93,7 +93,7 @@ def export(
             commands = written.commands
             record = {"request": request, "commands": commands, "files": _hashes(aside)}
             text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-            (aside / RECORD).write_text(text, encoding="utf-8")
+            (aside / RECORD).write_text(text, encoding="utf-8", newline="\n")
     return Export(
         output,
         {task.name: task.config for task in source.tasks},

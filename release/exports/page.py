@@ -80,4 +80,4 @@ def write_readme(source: ProbeSource, folder: Path, written: Written, target: Ta
     )
     if written.front:
         text = join_card({**source.rights, **written.front}, "\n" + text)
-    (folder / "README.md").write_text(text, encoding="utf-8")
+    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")

@@ -313,7 +313,8 @@ def test_an_output_that_cannot_be_a_folder(tmp_path: Path, build_probe: Run, tar
     assert (tmp_path / "file").read_text(encoding="utf-8") == "text"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+@pytest.mark.posix
+@pytest.mark.skipif(getattr(os, "geteuid", int)() == 0, reason="the superuser may write everywhere")
 def test_an_output_that_may_not_be_written(tmp_path: Path, build_probe: Run) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     failed = build_probe(NAME, *SMALL, "-o", "closed/probe")
@@ -393,6 +394,7 @@ def broken_off(
     return run
 
 
+@pytest.mark.posix
 def test_killed_while_writing_there_is_no_half_written_probe(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]],
     tmp_path: Path,
@@ -406,6 +408,7 @@ def test_killed_while_writing_there_is_no_half_written_probe(
     assert sum(kbprobe.load(tmp_path / "probe").num_rows.values()) > 150
 
 
+@pytest.mark.posix
 def test_killed_while_replacing_the_old_probe_is_still_there(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]], folder: Path
 ) -> None:
@@ -415,6 +418,7 @@ def test_killed_while_replacing_the_old_probe_is_still_there(
     assert sum(kbprobe.load(folder).num_rows.values()) == len(before)
 
 
+@pytest.mark.posix
 def test_interrupted_while_writing_nothing_is_left_and_said_so(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

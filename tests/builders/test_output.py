@@ -54,6 +54,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.posix
 def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

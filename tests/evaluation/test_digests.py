@@ -33,6 +33,7 @@ def test_weights_replaced_under_the_same_name_have_another_digest(tmp_path):
     assert file_digest(file) != first, "same size and time, another file"
 
 
+@pytest.mark.posix
 def test_a_hub_download_is_known_by_its_blob(tmp_path):
     blob = tmp_path / "blobs" / ("0f" * 32)
     blob.parent.mkdir()

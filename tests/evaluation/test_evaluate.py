@@ -23,7 +23,7 @@ NOUNS = ["dog", "cat", "mouse", "robin", "penguin", "car", "bus", "truck", "pian
 
 def write_probe(path: Path, rows: int = 120) -> Path:
     """An oLMpics-like file: clozes whose answers are single tokens or not, as it happens."""
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         for n in range(rows):
             first, second = NOUNS[n % 10], NOUNS[(n * 7 + n // 10 + 1) % 10]
             stem = f"A {first} is [MASK] {'than' if n % 2 else 'as a rule than'} a {second} {n}."
@@ -231,6 +231,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.posix
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     words = ["sizes.jsonl", "--model", "tiny-bert", "--batch-tokens", "64", "-o"]
     environment = subprocess_environment(tmp_path)

@@ -227,6 +227,7 @@ def same_files(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
+@pytest.mark.posix
 def test_killed_within_the_facts_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     words = ["sums", "--model", "tiny-gpt2", "--batch-tokens", "64"]
     whole = evaluation.evaluate("sums", "tiny-gpt2", batch_tokens=64, output=tmp_path / "whole")

@@ -506,6 +506,7 @@ for outcome in execute(curve(sys.argv[1], sys.argv[2], batch_tokens=64)):
 """
 
 
+@pytest.mark.posix
 @pytest.mark.slow
 def test_a_run_that_is_killed_ends_with_the_same_numbers(bert, probe, tmp_path, monkeypatch):
     root = Path(__file__).resolve().parents[2]

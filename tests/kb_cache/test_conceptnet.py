@@ -179,7 +179,7 @@ def test_damage_is_repaired_with_the_same_selection(cache: Path) -> None:
             rebuild(entry)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX matter")
+@pytest.mark.posix
 def test_a_killed_fetch_leaves_the_old_entry(cache: Path) -> None:
     entry = fetch(MINI, "mini")
     code = (

@@ -371,6 +371,7 @@ def test_repeated_ids_are_made_different(cache: Path, tmp_path: Path) -> None:
 # ---- The command
 
 
+@pytest.mark.posix
 def test_known_corpora_need_no_path(
     cache: Path, run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

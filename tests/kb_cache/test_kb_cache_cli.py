@@ -134,7 +134,7 @@ def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
     assert not leftover.exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.posix
 def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
     code = (
         "import os, signal, sys, kb_cache.fetching as fetch, kb_cache.cli as cli\n"

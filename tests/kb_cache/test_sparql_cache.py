@@ -310,6 +310,7 @@ print(len(films))
 """
 
 
+@pytest.mark.posix
 def test_a_killed_run_goes_on(server: ServerScript, cache: Path) -> None:
     server.reply_with(Reply(NOTHING), Reply(seconds=0.02))
 

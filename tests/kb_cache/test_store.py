@@ -16,8 +16,6 @@ from kb_cache import store
 from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
 
-POSIX = pytest.mark.skipif(os.name != "posix", reason="kill -9 is a POSIX matter")
-
 
 def write(target: Path, text: str) -> None:
     with files.replacing_folder(target) as folder:
@@ -102,7 +100,7 @@ def run_killed(cache: Path, code: str) -> None:
     assert result.returncode == -signal.SIGKILL
 
 
-@POSIX
+@pytest.mark.posix
 def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
     target = store.entry_path("entry")
     write(target, "old")
@@ -120,7 +118,7 @@ def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
     assert store.all_remains() == {}
 
 
-@POSIX
+@pytest.mark.posix
 def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
     target = store.entry_path("entry")
     write(target, "old")
@@ -136,7 +134,7 @@ def test_a_writer_killed_between_the_renames_loses_nothing(cache: Path) -> None:
     assert (target / "a").read_text() == "old"
 
 
-@POSIX
+@pytest.mark.posix
 def test_remove_entry_takes_the_remains_as_well(cache: Path) -> None:
     run_killed(cache, "with files.replacing_folder(target):\n    die()\n")
     assert store.entry_names() == []

@@ -191,6 +191,7 @@ def test_configs_of_one_name_cannot_be_in_one_repository(hub: HubServer, probe_c
     assert "Choose another --config-name" in message
 
 
+@pytest.mark.posix
 def test_links_are_not_followed(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     outside = folder.parent / "outside"

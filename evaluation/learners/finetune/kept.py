@@ -133,7 +133,7 @@ def keep(
         with replacing_folder(folder) as aside:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
-            (aside / RECORD).write_text(record + "\n", encoding="utf-8")
+            (aside / RECORD).write_text(record + "\n", encoding="utf-8", newline="\n")
             if course is not None:
                 torch.save(course.optimizer, aside / _OPTIMIZER)
     except OSError as error:

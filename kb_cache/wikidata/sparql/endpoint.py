@@ -333,7 +333,7 @@ def postponed(url: str, now: float) -> float:
     Times more than a day ahead are ignored: some clock must have been wrong.
     """
     try:
-        until = float(turn_file(url, "next").read_text())
+        until = float(turn_file(url, "next").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return 0.0
     return until if math.isfinite(until) and until <= now + LONGEST_PAUSE else 0.0

@@ -32,7 +32,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         write_parquet(_samples(task), folder / path)
     shown = [{"name": task.name, "path": path} for task, path in paths.items()]
     text = rendered("targets/inspect.py.j2", tasks=shown, metadata=METADATA)
-    (folder / FILE).write_text(text, encoding="utf-8")
+    (folder / FILE).write_text(text, encoding="utf-8", newline="\n")
     fields = ("input", "choices", "target")
     registered = [
         {
@@ -51,7 +51,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         "evaluation_framework": "inspect-ai",
         "tasks": registered,
     }
-    (folder / REGISTRATION).write_text(yaml_text(registration), encoding="utf-8")
+    (folder / REGISTRATION).write_text(yaml_text(registration), encoding="utf-8", newline="\n")
     place, first = repo_id or "USER/NAME", source.tasks[0].name
     single = len(paths) == 1
     notes = (

@@ -28,7 +28,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         for task in source.tasks
     ]
     text = rendered("targets/lighteval.py.j2", repo_id=repo_id, tasks=tasks, version=VERSION)
-    (folder / FILE).write_text(text, encoding="utf-8")
+    (folder / FILE).write_text(text, encoding="utf-8", newline="\n")
     names = ",".join(f"{task.name}|0" for task in source.tasks)
     model = "model_name=MODEL,override_chat_template=False"
     command = f"lighteval accelerate {model} '{names}' --custom-tasks {FILE}"

@@ -49,13 +49,13 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
         else:
             data = {"dataset_path": repo_id, "dataset_name": task.config}
         text = yaml_text(_config(task, source, data))
-        (folder / f"{task.name}.yaml").write_text(text, encoding="utf-8")
+        (folder / f"{task.name}.yaml").write_text(text, encoding="utf-8", newline="\n")
     name = source.tasks[0].name
     if len(source.tasks) > 1:
         name = task_name(source.probe, "all configs")
         tasks = [task.name for task in source.tasks]
         group = {"group": name, "task": tasks, "metadata": {"version": VERSION}}
-        (folder / f"{name}.yaml").write_text(yaml_text(group), encoding="utf-8")
+        (folder / f"{name}.yaml").write_text(yaml_text(group), encoding="utf-8", newline="\n")
     command = "lm_eval --model hf --model_args pretrained=MODEL --include_path . --tasks "
     return Written((command + name,), _notes(source.tasks))
 

@@ -156,14 +156,15 @@ class VectorStore:
         todo = np.unique(part_of[missing]).tolist()
         mine = todo[workers.rank :: workers.count]
         total, done = int((missing & np.isin(part_of, mine)).sum()), 0
+        back_off = BackOff()
         with workers.together():
             for part in mine:
                 rows = np.flatnonzero(missing & (part_of == part))
                 encoded = reader.encode([texts[row] for row in rows.tolist()])
-                back_off = BackOff(partial(reader.vectors, encoded), encoded.lengths)
+                vectors_of = partial(reader.vectors, encoded)
                 batches, found = cut_batches(encoded.lengths, batch_tokens), []
                 for batch in batches:
-                    found.append(back_off.run(batch))
+                    found.append(back_off.run(vectors_of, encoded.lengths, batch))
                     done += len(batch)
                     progress("reading vectors", done, total)
                 vectors = np.concatenate(found)[np.argsort(np.concatenate(batches))]

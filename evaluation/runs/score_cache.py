@@ -31,6 +31,7 @@ SCORES = "scores"
 """The folder of all entries, in kbprobe's cache."""
 
 _SCORES = "scores.parquet"
+_COLUMNS = ["scores", "tokens", "set_aside"]
 _ABOUT = ("notes", "score_name", "sequences", "sequence_tokens", "parameters", "fitting")
 
 
@@ -53,20 +54,8 @@ class ScoreCache:
 
         ``starts`` are those of :func:`~evaluation.items.types.choice_starts`, here and below.
         """
-        table = _read(self.folder / _SCORES, ["scores", "tokens", "set_aside"])
-        if table is None or b"about" not in (table.schema.metadata or {}):
-            return None
-        about = json.loads(table.schema.metadata[b"about"])
-        scores, tokens = table["scores"].combine_chunks(), table["tokens"].combine_chunks()
-        if not np.array_equal(to_numpy(scores.offsets), starts):
-            return None
-        reasons = table["set_aside"].to_pylist()
-        return Scores(
-            scores=to_numpy(scores.values),
-            tokens=to_numpy(tokens.values),
-            set_aside={row: reason for row, reason in enumerate(reasons) if reason is not None},
-            **about,
-        )
+        table = _read(self.folder / _SCORES, _COLUMNS)
+        return None if table is None else _scores_of(table, starts)
 
     def write(self, scores: Scores, starts: Ints) -> None:
         """Store the whole entry and drop its parts.
@@ -74,41 +63,30 @@ class ScoreCache:
         Raises:
             CacheError: the cache cannot be written.
         """
-        import pyarrow as pa
-
-        reasons = [scores.set_aside.get(row) for row in range(len(starts) - 1)]
-        table = pa.table(
-            {
-                "scores": _lists(starts, scores.scores),
-                "tokens": _lists(starts, scores.tokens),
-                "set_aside": pa.array(reasons, pa.string()),
-            }
-        )
-        about = {name: getattr(scores, name) for name in _ABOUT}
-        self._write(table.replace_schema_metadata({"about": json.dumps(about)}), _SCORES)
+        self._write(_table_of(scores, starts), _SCORES)
         for part in self.folder.glob("part-*.parquet"):
             part.unlink(missing_ok=True)
 
-    def read_part(self, part: int, rows: Ints, starts: Ints) -> Floats | None:
-        """Return the scores of one part, which must hold these items; None where it does not."""
-        table = _read(self.folder / _part_name(part), ["row", "scores"])
+    def read_part(self, part: int, rows: Ints, starts: Ints) -> Scores | None:
+        """Return one part, which must hold these items; None where it does not.
+
+        Items are numbered within it.
+        """
+        table = _read(self.folder / _part_name(part), ["row", *_COLUMNS])
         if table is None or not np.array_equal(to_numpy(table["row"].combine_chunks()), rows):
             return None
-        scores = table["scores"].combine_chunks()
-        if not np.array_equal(np.diff(to_numpy(scores.offsets)), np.diff(starts)[rows]):
-            return None
-        return to_numpy(scores.values)
+        return _scores_of(table, starts_of(rows, starts))
 
-    def write_part(self, part: int, rows: Ints, starts: Ints, scores: Floats) -> None:
-        """Store the scored rows of one part.
+    def write_part(self, part: int, rows: Ints, starts: Ints, scores: Scores) -> None:
+        """Store one part: these items, as :meth:`read_part` gives them.
 
         Raises:
             CacheError: the cache cannot be written.
         """
         import pyarrow as pa
 
-        lists = _lists(run_starts(np.diff(starts)[rows]), scores)
-        self._write(pa.table({"row": pa.array(rows), "scores": lists}), _part_name(part))
+        table = _table_of(scores, starts_of(rows, starts))
+        self._write(table.add_column(0, "row", pa.array(rows)), _part_name(part))
 
     def _write(self, table: pa.Table, name: str) -> None:
         import pyarrow.parquet as pq
@@ -130,6 +108,41 @@ class ScoreCache:
 def choices_of(rows: Ints, starts: Ints) -> Ints:
     """Return the numbers of all choices of some items, item after item."""
     return ragged_ranges(starts[rows], np.diff(starts)[rows])
+
+
+def starts_of(rows: Ints, starts: Ints) -> Ints:
+    """Number the choices of some items alone: shape [rows + 1]."""
+    return run_starts(np.diff(starts)[rows])
+
+
+def _table_of(scores: Scores, starts: Ints) -> pa.Table:
+    import pyarrow as pa
+
+    reasons = [scores.set_aside.get(row) for row in range(len(starts) - 1)]
+    columns = {
+        "scores": _lists(starts, scores.scores),
+        "tokens": _lists(starts, scores.tokens),
+        "set_aside": pa.array(reasons, pa.string()),
+    }
+    about = {name: getattr(scores, name) for name in _ABOUT}
+    return pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
+
+
+def _scores_of(table: pa.Table, starts: Ints) -> Scores | None:
+    """Return the scores that a table holds; None where they are of other items."""
+    if b"about" not in (table.schema.metadata or {}):
+        return None
+    about = json.loads(table.schema.metadata[b"about"])
+    scores, tokens = table["scores"].combine_chunks(), table["tokens"].combine_chunks()
+    if not np.array_equal(to_numpy(scores.offsets), starts):
+        return None
+    reasons = table["set_aside"].to_pylist()
+    return Scores(
+        scores=to_numpy(scores.values),
+        tokens=to_numpy(tokens.values),
+        set_aside={row: reason for row, reason in enumerate(reasons) if reason is not None},
+        **about,
+    )
 
 
 def _lists(starts: Ints, values: Floats | Ints) -> pa.Array:

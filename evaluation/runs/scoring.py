@@ -1,16 +1,18 @@
 """Running a scorer over all items: in parts, resumable, on one process or several.
 
 The questions are divided into parts by a hash of their text, so that equal questions stay
-together and share their forward pass. A part is about eight batches; it is scored, stored and
-never computed again, whichever process does it and however many there are.
+together and share their forward pass. A part is about eight batches; it is encoded, scored,
+stored and never computed again, whichever process does it and however many there are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,13 +20,16 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.progress import Progress, silent
 from evaluation.results.scores import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
-from evaluation.scorers.base import Scorer
+from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.batching import BackOff, cut_batches
 from evaluation.workers import ALONE, Workers
 from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
 
 BATCHES_PER_PART = 8
+_QUESTIONS_MEASURED = 32
+_ROWS_PER_PART = 16384
+"""About the most, however short they are."""
 
 
 @dataclass(frozen=True)
@@ -63,75 +68,144 @@ def score_items(
             or another process failed to score its share.
     """
     starts = choice_starts(items)
-    began = time.perf_counter()
-    progress("tokenizing", 0, len(items))
-    encoded, score_name = scorer.encode(items), scorer.score_name(items)
-    back_off = BackOff(lambda batch: scorer.score(encoded, batch), encoded.lengths)
-    tokens = int(encoded.lengths.sum())
-    part_of_item = _parts(items, tokens, batch_tokens)
-    part_of_sequence = part_of_item[encoded.item]
-    rows_of = {int(part): np.flatnonzero(part_of_item == part) for part in np.unique(part_of_item)}
-    encoding = time.perf_counter() - began
-
-    began = time.perf_counter()
-    found = {part: cache.read_part(part, rows, starts) for part, rows in rows_of.items()}
+    rows_of = _rows_of_parts(items, scorer, batch_tokens)
+    found = [cache.read_part(part, rows, starts) for part, rows in enumerate(rows_of)]
     # Nobody may start before all have looked, or they would see different parts missing.
     workers.wait()
-    todo = [part for part, known in found.items() if known is None][workers.rank :: workers.count]
-    total, done = int(np.isin(part_of_sequence, todo).sum()), 0
+    todo = [part for part, known in enumerate(found) if known is None]
+    todo = todo[workers.rank :: workers.count]
+    run = _PartsRun(scorer, batch_tokens, parameters, progress, sum(len(rows_of[p]) for p in todo))
     with workers.together():
-        for part in todo:
-            totals = np.zeros(starts[-1])
-            sequences = np.flatnonzero(part_of_sequence == part)
-            for batch in cut_batches(encoded.lengths[sequences], batch_tokens):
-                values = back_off.run(sequences[batch])
-                _, slots = encoded.slots(sequences[batch])
-                np.add.at(totals, encoded.slot_choice[slots], values)
-                done += len(batch)
-                progress("scoring", done, total)
-            rows = rows_of[part]
-            scored = found[part] = totals[choices_of(rows, starts)]
-            cache.write_part(part, rows, starts, scored)
+        if todo:
+            score_name = next((part.score_name for part in found if part is not None), None)
+            if score_name is None and workers.count > 1:
+                score_name = scorer.score_name(items)  # Others have parts that decide it too.
+            parts = [[items[row] for row in rows_of[part].tolist()] for part in todo]
+            for part, scored in zip(todo, run.scores(parts, score_name), strict=True):
+                cache.write_part(part, rows_of[part], starts, scored)
+                found[part] = scored
 
-    numbers = np.full(starts[-1], np.nan)
-    for part, rows in rows_of.items():
-        known = found[part]
-        if known is None:
-            known = cache.read_part(part, rows, starts)
-        if known is None:
+    for part, rows in enumerate(rows_of):
+        if found[part] is None:
+            found[part] = cache.read_part(part, rows, starts)
+        if found[part] is None:
             raise KbprobeError(
                 f"part {part} of the questions was not scored by the process that had to; "
                 "its own message says why. Run the same command again to go on."
             )
-        numbers[choices_of(rows, starts)] = known
-    aside = np.array(sorted(encoded.set_aside), dtype=np.int64)
-    numbers[choices_of(aside, starts)] = np.nan
-    scores = Scores(
-        scores=numbers,
-        tokens=encoded.choice_tokens,
-        set_aside=encoded.set_aside,
-        notes=encoded.notes,
-        score_name=score_name,
-        sequences=len(encoded.lengths),
-        sequence_tokens=tokens,
-        parameters=parameters,
-    )
-    seconds = time.perf_counter() - began
-    rows_scored = sum(len(rows_of[part]) for part in todo)
+    scores = _joined([part for part in found if part is not None], rows_of, starts)
     # The parts go when the whole is written: not before everyone has read them.
     workers.wait()
     if workers.leads:
         cache.write(scores, starts)
     workers.wait()
-    return scores, Effort(encoding, seconds, rows_scored, total, back_off.halvings)
+    return scores, run.effort()
 
 
-def _parts(items: Sequence[Item], tokens: int, batch_tokens: int) -> Ints:
-    """Return the part of each item: a pure function of questions, their tokens and the budget."""
-    count = max(1, round(tokens / (BATCHES_PER_PART * batch_tokens)))
-    part_of: dict[str, int] = {}
-    for item in items:
-        if item.question not in part_of:
-            digest = hashlib.blake2b(item.question.encode("utf-8", "surrogatepass"), digest_size=8)
-            part_of[item.question] = int.from_bytes(digest.digest(), "little") % count
-    return np.array([part_of[item.question] for item in items], dtype=np.int64)
+class _PartsRun:
+    """Encodes and scores parts one after another; only one is held at a time."""
+
+    def __init__(
+        self, scorer: Scorer, batch_tokens: int, parameters: int, progress: Progress, rows: int
+    ) -> None:
+        self._scorer = scorer
+        self._batch_tokens = batch_tokens
+        self._parameters = parameters
+        self._progress = progress
+        self._rows = rows
+        self._back_off = BackOff()
+        self._encoding = self._scoring = 0.0
+        self._rows_done = self._sequences_done = 0
+
+    def scores(self, parts: Sequence[Sequence[Item]], score_name: str | None) -> Iterator[Scores]:
+        """Give the scores of each part; ``score_name`` is what they are, if that is known."""
+        began = time.perf_counter()
+        self._progress("tokenizing", 0, self._rows)
+        score_name, coming = self._scorer.encode_parts(parts, score_name)
+        self._encoding += time.perf_counter() - began
+        for items in parts:
+            began = time.perf_counter()
+            encoded = next(coming)
+            encoded_at = time.perf_counter()
+            scored = self._part(items, encoded, score_name)
+            self._encoding += encoded_at - began
+            self._scoring += time.perf_counter() - encoded_at
+            self._rows_done += len(items)
+            yield scored
+
+    def effort(self) -> Effort:
+        """Return what has been done."""
+        return Effort(
+            self._encoding,
+            self._scoring,
+            self._rows_done,
+            self._sequences_done,
+            self._back_off.halvings,
+        )
+
+    def _part(self, items: Sequence[Item], encoded: Encoded, score_name: str) -> Scores:
+        starts, lengths = choice_starts(items), encoded.lengths
+        numbers, done = np.zeros(starts[-1]), 0
+        for batch in cut_batches(lengths, self._batch_tokens):
+            values = self._back_off.run(partial(self._scorer.score, encoded), lengths, batch)
+            np.add.at(numbers, encoded.slot_choice[encoded.slots(batch)[1]], values)
+            done += len(batch)
+            share = len(items) * done // len(lengths)
+            self._progress("scoring", self._rows_done + share, self._rows)
+        self._sequences_done += done
+        aside = np.array(sorted(encoded.set_aside), dtype=np.int64)
+        numbers[choices_of(aside, starts)] = np.nan
+        return Scores(
+            scores=numbers,
+            tokens=encoded.choice_tokens,
+            set_aside=encoded.set_aside,
+            notes=encoded.notes,
+            score_name=score_name,
+            sequences=len(lengths),
+            sequence_tokens=int(lengths.sum()),
+            parameters=self._parameters,
+        )
+
+
+def _joined(parts: Sequence[Scores], rows_of: Sequence[Ints], starts: Ints) -> Scores:
+    """Put the scores of all parts in the order of the items."""
+    numbers, tokens = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
+    set_aside: dict[int, str] = {}
+    notes: Counter[str] = Counter()
+    for part, rows in zip(parts, rows_of, strict=True):
+        choices = choices_of(rows, starts)
+        numbers[choices], tokens[choices] = part.scores, part.tokens
+        set_aside |= {int(rows[row]): reason for row, reason in part.set_aside.items()}
+        notes.update(part.notes)
+    return Scores(
+        scores=numbers,
+        tokens=tokens,
+        set_aside=dict(sorted(set_aside.items())),
+        notes=dict(notes),
+        score_name=parts[0].score_name,
+        sequences=sum(part.sequences for part in parts),
+        sequence_tokens=sum(part.sequence_tokens for part in parts),
+        parameters=parts[0].parameters,
+    )
+
+
+def _rows_of_parts(items: Sequence[Item], scorer: Scorer, batch_tokens: int) -> list[Ints]:
+    """Divide the items: a pure function of their questions, the scorer and the budget.
+
+    How many tokens there are is estimated from some questions, so that not all have to be encoded.
+    """
+    if not scorer.divisible:
+        return [np.arange(len(items))]
+    hashed = {
+        question: int.from_bytes(
+            hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        )
+        for question in {item.question for item in items}
+    }
+    chosen = set(sorted(hashed, key=hashed.__getitem__)[:_QUESTIONS_MEASURED])
+    sample = [item for item in items if item.question in chosen]
+    tokens = int(scorer.encode(sample).lengths.sum()) * len(items) / len(sample)
+    count = round(tokens / (BATCHES_PER_PART * batch_tokens))
+    count = max(1, count, len(items) // _ROWS_PER_PART)
+    part_of_item = np.array([hashed[item.question] % count for item in items], dtype=np.int64)
+    return [np.flatnonzero(part_of_item == part) for part in np.unique(part_of_item)]

@@ -8,7 +8,7 @@ devices is the same for all of them (:mod:`evaluation.scorers.batching`,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,7 +41,8 @@ class Encoded:
         slot_choice: the choice that each slot adds to, shape [slots].
         choice_tokens: tokens that each choice's score sums over, shape [choices].
         set_aside: items that are not scored, and why (see :func:`aside`).
-        notes: counts worth telling, such as items whose prompt was cut to fit.
+        notes: counts worth telling, such as items whose prompt was cut to fit. Those of parts of
+            the questions are added up.
     """
 
     lengths: Ints
@@ -106,15 +107,38 @@ def aside(kind: str, instance: str) -> str:
 
 
 class Scorer(ABC):
-    """Scores choices with one model."""
+    """Scores choices with one model.
+
+    Attributes:
+        divisible: whether items may be encoded and scored in parts, which bounds memory and what
+            an interruption costs. Not so where notes count what recurs in several parts.
+    """
+
+    divisible = True
 
     @abstractmethod
     def encode(self, items: Sequence[Item]) -> Encoded:
-        """Tokenize all items.
+        """Tokenize some items.
 
         Raises:
             UsageError: an item cannot be scored by this scorer; it names the item and the remedy.
         """
+
+    def encode_parts(
+        self, parts: Sequence[Sequence[Item]], score_name: str | None = None
+    ) -> tuple[str, Iterator[Encoded]]:
+        """Tokenize parts of the items, each when its turn comes.
+
+        A scorer whose scores mean what all items together decide overrides this.
+
+        Args:
+            parts: at least one; items that ask the same question are in the same part.
+            score_name: what scores are, where that has been decided by other parts as well.
+
+        Returns:
+            What a choice's score is, and the parts as :meth:`encode` gives them.
+        """
+        return score_name or self.score_name(parts[0]), map(self.encode, parts)
 
     @abstractmethod
     def score(self, encoded: Any, sequences: Ints) -> Floats:

@@ -42,28 +42,26 @@ def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
 class BackOff:
     """Runs batches; one that exhausts memory is halved, and later ones are cut to what fitted."""
 
-    def __init__(self, score: Callable[[Ints], Rows], lengths: Ints) -> None:
-        """Name what is run, and the sequences that batches are made of.
-
-        Args:
-            score: runs a batch: the numbers of its sequences, one after another along axis 0.
-            lengths: tokens of each sequence, shape [sequences].
-        """
-        self._score = score
-        self._lengths = lengths
+    def __init__(self) -> None:
         self._fits: int | None = None
         self.halvings = 0
 
-    def run(self, batch: Ints) -> Rows:
+    def run(self, score: Callable[[Ints], Rows], lengths: Ints, batch: Ints) -> Rows:
         """Return the numbers of all sequences of a batch, in their order.
+
+        Args:
+            score: runs some sequences: their numbers, one after another along axis 0.
+            lengths: tokens of each sequence that there is, shape [sequences].
+            batch: the sequences to run, shape [n].
 
         Raises:
             KbprobeError: not even one sequence fits into memory.
         """
-        if len(batch) > 1 and self._fits is not None and self._padded(batch) > self._fits:
-            return self._halves(batch)
+        padded = int(lengths[batch].max()) * len(batch)
+        if len(batch) > 1 and self._fits is not None and padded > self._fits:
+            return self._halves(score, lengths, batch)
         try:
-            return self._score(batch)
+            return score(batch)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
@@ -72,19 +70,17 @@ class BackOff:
         free_memory()
         if len(batch) == 1:
             raise KbprobeError(
-                f"a sequence of {self._padded(batch):,} tokens does not fit into memory "
+                f"a sequence of {padded:,} tokens does not fit into memory "
                 f"({message}). Use a smaller --dtype, another --device, or shorter prompts."
             )
         self.halvings += 1
-        self._fits = self._padded(batch) // 2
-        return self._halves(batch)
+        self._fits = padded // 2
+        return self._halves(score, lengths, batch)
 
-    def _halves(self, batch: Ints) -> Rows:
+    def _halves(self, score: Callable[[Ints], Rows], lengths: Ints, batch: Ints) -> Rows:
         middle = len(batch) // 2
-        return np.concatenate([self.run(batch[:middle]), self.run(batch[middle:])])
-
-    def _padded(self, batch: Ints) -> int:
-        return int(self._lengths[batch].max()) * len(batch)
+        halves = (batch[:middle], batch[middle:])
+        return np.concatenate([self.run(score, lengths, half) for half in halves])
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -46,6 +46,8 @@ class ScoredRows(Encoded):
 class RowScorer(Scorer):
     """Scores choices by a cheap function of their rows, computed for all rows at once."""
 
+    divisible = False
+
     @abstractmethod
     def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
         """Return the score of each choice of each item, and notes (:attr:`Encoded.notes`)."""

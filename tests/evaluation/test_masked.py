@@ -17,9 +17,12 @@ torch = pytest.importorskip("torch", reason="scoring models needs torch")
 pytest.importorskip("transformers", reason="scoring models needs transformers")
 
 from evaluation.items.types import Item, choice_starts  # noqa: E402
+from evaluation.runs.score_cache import ScoreCache  # noqa: E402
+from evaluation.runs.scoring import score_items  # noqa: E402
 from evaluation.scorers.masked.pieces import Gap, Placer  # noqa: E402
 from evaluation.scorers.masked.scorer import MaskedScorer  # noqa: E402
-from kbprobe.errors import UsageError  # noqa: E402
+from evaluation.workers import Workers  # noqa: E402
+from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
 
 
 def _module(path: Path) -> ModuleType:
@@ -403,6 +406,47 @@ class TestModelsThatDoOtherwise:
         tokenizer.mask_token = None
         with pytest.raises(UsageError, match="has no mask token"):
             MaskedScorer(model, tokenizer)
+
+
+class TestInParts:
+    """What scores are depends on all items: the same whichever part shows it, and when."""
+
+    SINGLE = tuple(cloze(f"A dog {n} is a [MASK].", "animal", "rodent") for n in range(20))
+    LATE = (*SINGLE, cloze("A dog is a [MASK].", "penguins", "animal", name="q2"))
+
+    @pytest.mark.parametrize(("items", "name"), [(SINGLE, "logit"), (LATE, "log-likelihood")])
+    def test_one_kind_of_score(self, checkpoints: Any, items: Any, name: str) -> None:
+        scorer = MaskedScorer(*checkpoints("bert-cased"))
+        parts = [items[at : at + 4] for at in range(0, len(items), 4)]
+        found, coming = scorer.encode_parts(parts)
+        encoded = list(coming)
+        assert found == name == scorer.score_name(items)
+        assert {part.log_probs for part in encoded} == {name == "log-likelihood"}
+        scores = np.concatenate([run(scorer, part, 64) for part in encoded])
+        np.testing.assert_allclose(scores, run(scorer, scorer.encode(items), 64), atol=1e-5)
+
+    def test_decided_by_parts_that_are_done(self, checkpoints: Any) -> None:
+        scorer = MaskedScorer(*checkpoints("bert-cased"))
+        name, coming = scorer.encode_parts([self.SINGLE[:4]], "log-likelihood")
+        assert name == "log-likelihood"
+        assert next(coming).log_probs
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_a_run(self, checkpoints: Any, tmp_path: Any, workers: int) -> None:
+        scorer = MaskedScorer(*checkpoints("bert-cased"))
+        cache = ScoreCache({}, tmp_path)
+        for rank in range(1, workers):
+            with pytest.raises(KbprobeError, match="not scored by the process"):
+                score_items(self.LATE, scorer, cache, 8, 0, Workers(rank, workers))
+        scores, _ = score_items(self.LATE, scorer, cache, 8, 0)
+        assert scores.score_name == "log-likelihood"
+        expected = run(scorer, scorer.encode(self.LATE), 64)
+        np.testing.assert_allclose(scores.scores, expected, atol=1e-5)
+
+    def test_a_refusal_comes_before_any_scores(self, checkpoints: Any) -> None:
+        scorer = MaskedScorer(*checkpoints("bert-cased"), multi_piece="error")
+        with pytest.raises(UsageError, match="item q2"):
+            scorer.encode_parts([self.SINGLE, self.LATE[-1:]])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,8 +1,10 @@
 """Running a scorer in parts: resumed, shared and cached, with the same scores in the end."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,8 +30,10 @@ class LetterCounter(Scorer):
     def __init__(self, fail_after=None):
         self.fail_after = fail_after
         self.run = []
+        self.encoded = []
 
     def encode(self, items):
+        self.encoded.append([item.id for item in items])
         starts = choice_starts(items)
         asked: dict[str, list[int]] = {}
         for row, item in enumerate(items):
@@ -53,7 +57,7 @@ class LetterCounter(Scorer):
             slot_starts=np.cumsum([0, *map(len, slots)]),
             slot_choice=np.array([c for each in slots for c in each], dtype=np.int64),
             choice_tokens=np.ones(starts[-1], dtype=np.int64),
-            notes={"counted": 3},
+            notes={"counted": len(items)},
         )
 
     def score(self, encoded, sequences):
@@ -121,6 +125,35 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, fail_after):
         assert effort.sequences < all_effort.sequences, "parts that were done are not done again"
 
 
+def test_only_what_is_not_scored_yet_is_encoded_and_a_part_at_a_time(tmp_path):
+    items = [Item(f"i{n}", "mc_qa", f"question {n}", ("a", "bb"), 0) for n in range(300)]
+    with pytest.raises(KeyboardInterrupt):
+        run(items, tmp_path, LetterCounter(40), tokens=24)
+    parts = list(ScoreCache({"test": 1}, tmp_path).folder.glob("part-*"))
+    done = {row for part in parts for row in pq.read_table(part)["row"].to_pylist()}
+    assert len(done) > 30
+    second = LetterCounter()
+    scores, effort = run(items, tmp_path, second, tokens=24)
+    assert scores.scores.tolist() == expected(items)
+    assert (scores.notes, scores.sequences) == ({"counted": 300}, 300)
+    measured, *encoded = second.encoded
+    assert len(measured) == 32, "how many parts there are is estimated from some questions"
+    missing = [item.id for n, item in enumerate(items) if n not in done]
+    assert sorted(name for part in encoded for name in part) == sorted(missing)
+    assert effort.rows == 300 - len(done)
+    assert max(map(len, encoded)) < 40
+
+
+def test_what_cannot_be_divided_is_encoded_at_once(tmp_path):
+    class Whole(LetterCounter):
+        divisible = False
+
+    items, scorer = some_items(), Whole()
+    scores, _ = run(items, tmp_path, scorer)
+    assert scores.scores.tolist() == expected(items)
+    assert scorer.encoded == [[item.id for item in items]]
+
+
 def test_a_finished_entry_is_read_back_whole_and_its_parts_are_gone(tmp_path):
     items = some_items()
     scores, _ = run(items, tmp_path)
@@ -128,7 +161,7 @@ def test_a_finished_entry_is_read_back_whole_and_its_parts_are_gone(tmp_path):
     found = cache.read(choice_starts(items))
     assert found is not None
     assert found.scores.tobytes() == scores.scores.tobytes()
-    assert (found.notes, found.score_name) == ({"counted": 3}, "log-likelihood")
+    assert (found.notes, found.score_name) == ({"counted": 60}, "log-likelihood")
     assert not list(cache.folder.glob("part-*"))
 
 
@@ -161,9 +194,8 @@ def test_another_number_of_processes_takes_over(tmp_path):
 def test_items_set_aside_have_no_score(tmp_path):
     class Choosy(LetterCounter):
         def encode(self, items):
-            encoded = super().encode(items)
-            object.__setattr__(encoded, "set_aside", {2: "too odd"})
-            return encoded
+            aside = {row: "too odd" for row, item in enumerate(items) if item.id == "i2"}
+            return replace(super().encode(items), set_aside=aside)
 
     items = some_items(5)
     scores, _ = run(items, tmp_path, Choosy())

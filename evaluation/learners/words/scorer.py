@@ -68,6 +68,8 @@ class WordsScorer(Scorer):
     ``unknown_words`` in the notes counts the words without a vector of their own.
     """
 
+    divisible = False  # A word that recurs is counted once.
+
     def __init__(self, model: Network, vectors: WordVectors, device: torch.device) -> None:
         self.model = model.to(device).eval()
         self.device = device

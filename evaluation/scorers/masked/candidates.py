@@ -6,7 +6,7 @@ a pretrained model knows nothing of such means, it is for models that were train
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.masked.pieces import Filled
 from evaluation.scorers.masked.scorer import (
     MaskedEncoded,
@@ -99,6 +100,12 @@ class CandidateScorer(MaskedScorer):
         values = self.slot_logits(encoded, encoded.slots(sequences)[1])
         scores: Floats = values.cpu().numpy().astype(np.float64)
         return scores
+
+    def encode_parts(
+        self, parts: Sequence[Sequence[Item]], score_name: str | None = None
+    ) -> tuple[str, Iterator[Encoded]]:
+        """Tokenize parts of the items: scores are logits whatever the pieces."""
+        return Scorer.encode_parts(self, parts, score_name)
 
     def score_name(self, items: Sequence[Item]) -> str:
         """Return ``logit``: comparable within an item only."""

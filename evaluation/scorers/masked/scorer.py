@@ -9,8 +9,9 @@ all other words in sight. So is each choice of a question, put after it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ import torch
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.models.loading import longest_input
-from evaluation.scorers.base import EncodedTokens, Scorer, aside
+from evaluation.scorers.base import Encoded, EncodedTokens, Scorer, aside
 from evaluation.scorers.masked import MultiPiece
 from evaluation.scorers.masked.head import MaskHead
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
@@ -35,6 +36,9 @@ _REMEDIES = (
     "them with --multi-piece skip, or build the probe with candidates that the model knows as "
     "single tokens"
 )
+_LOGITS, _NATS = "logit", "log-likelihood"
+_NAMED_AT_ONCE = 2048
+"""Clozes that are held while it is found out what scores are."""
 _NORMALIZED_AT_ONCE = 128
 """Sequences whose whole vocabulary is held in float32 at a time."""
 
@@ -135,7 +139,7 @@ class MaskedScorer(Scorer):
 
     All scores of a run mean the same: logits at the mask, if every item is a cloze whose
     candidates are single pieces, and log-probabilities (nats) of all items otherwise. Which,
-    depends on all items together: encode them together, then divide the sequences.
+    depends on all items together (:meth:`encode_parts`).
 
     A text that is too long keeps what is nearest to the candidate, the same for all candidates
     of an item, and is counted in the notes as ``truncated``. Items that cannot be scored (a
@@ -171,7 +175,6 @@ class MaskedScorer(Scorer):
         self._multi_piece = multi_piece
         self._log_probs = log_probs
         self._placer = Placer(tokenizer)
-        self._named: tuple[Sequence[Item] | None, str] = (None, "")
         self._mask = tokenizer.mask_token_id
         self._pad = tokenizer.pad_token_id or 0
         self._max_length = longest_input(model, tokenizer)
@@ -198,7 +201,7 @@ class MaskedScorer(Scorer):
         )
         set_aside: dict[int, str] = {}
         sequences = MaskedSequences(self._mask)
-        truncated, log_probs = 0, self._log_probs
+        truncated, log_probs = 0, self._in_nats(items)
         starts = choice_starts(items).tolist()
         for number, (item, filled) in enumerate(zip(items, placed, strict=True)):
             reason = self._obstacle(item, filled)
@@ -209,13 +212,12 @@ class MaskedScorer(Scorer):
                 continue
             gap, fitting = gap_of_item(item), self._fit(filled)
             truncated += fitting is not filled
-            log_probs |= item.setup != "mc_mlm" or any(len(one.pieces) > 1 for one in filled)
+            log_probs |= any(len(one.pieces) > 1 for one in filled)
             for choice, candidate in enumerate(fitting, starts[number]):
                 sequences.add(number, gap, choice, candidate)
         notes = {"truncated": truncated} if truncated else {}
         if not self._head.gathers:
             notes["plain_forward"] = len(sequences)
-        self._named = (items, "log-likelihood" if log_probs else "logit")
         return sequences.encoded(
             choices=starts[-1], log_probs=log_probs, set_aside=set_aside, notes=notes
         )
@@ -242,14 +244,52 @@ class MaskedScorer(Scorer):
         return scores
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is. Items other than the last encoded are encoded for it.
+        """Say what a choice's score is; clozes are encoded for it, some at a time.
 
         Raises:
             UsageError: as :meth:`encode`.
         """
-        if self._named[0] is not items:
-            self.encode(items)
-        return self._named[1]
+        if self._in_nats(items):
+            return _NATS
+        parts = (items[at : at + _NAMED_AT_ONCE] for at in range(0, len(items), _NAMED_AT_ONCE))
+        return _NATS if any(self.encode(part).log_probs for part in parts) else _LOGITS
+
+    def encode_parts(
+        self, parts: Sequence[Sequence[Item]], score_name: str | None = None
+    ) -> tuple[str, Iterator[Encoded]]:
+        """Tokenize parts of the items; see :meth:`Scorer.encode_parts`.
+
+        Nothing is scored before it is known what scores are. So clozes are encoded ahead until a
+        candidate of several pieces turns up, and all of them where none does: some hundred bytes
+        each, since a cloze of single pieces is one sequence.
+        """
+        if self._multi_piece == "error":
+            for part in parts:  # Refused before any is scored.
+                self.encode(part)
+        if any(map(self._in_nats, parts)):
+            score_name = _NATS
+        coming = map(self.encode, parts)
+        ahead: deque[MaskedEncoded] = deque()
+        while score_name is None:
+            encoded = next(coming, None)
+            if encoded is None:
+                score_name = _LOGITS
+            else:
+                ahead.append(encoded)
+                score_name = _NATS if encoded.log_probs else None
+        log_probs = score_name == _NATS
+
+        def given() -> Iterator[Encoded]:
+            while ahead:
+                yield replace(ahead.popleft(), log_probs=log_probs)
+            for encoded in coming:
+                yield replace(encoded, log_probs=log_probs)
+
+        return score_name, given()
+
+    def _in_nats(self, items: Sequence[Item]) -> bool:
+        """Tell whether scores are log-probabilities whatever the pieces of candidates."""
+        return self._log_probs or any(item.setup != "mc_mlm" for item in items)
 
     def _obstacle(self, item: Item, placed: Sequence[Filled]) -> str | None:
         """Say why an item cannot be scored, if so."""

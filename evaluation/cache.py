@@ -17,7 +17,7 @@ from kbprobe.files import remove_tree
 KINDS = {
     "scores": "scores of finished and interrupted runs",
     "vectors": "hidden states of frozen models, for heads",
-    "finetuned": "fine-tuned checkpoints of interrupted runs",
+    "finetuned": "fine-tuned checkpoints, and unfinished trainings, of interrupted runs",
 }
 """The folders of kbprobe's cache that evaluations fill, and what they hold."""
 

@@ -281,7 +281,8 @@ def test_more_epochs_go_on_from_fewer_to_the_same_weights():
     first = options.model_copy(update={"epochs": 1})
     rows, fresh = drawn(), ("classifier.weight",)
     finetune(model, tokenizer, rows, first, 0, fresh=fresh, course=course)
-    assert (course.epochs, len(course.losses)) == (1, 3)
+    assert len(course.losses) == 3
+    course.continued_after = 1
     rest = finetune(model, tokenizer, rows, options, 0, course=course)
     assert weights(model) == weights(whole)
     assert rest["losses"] == report["losses"]

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from evaluation.content import installed_version
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import Course, finetune
+from evaluation.learners.finetune.unfinished import Unfinished
 from evaluation.learners.kept import trained_once
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
@@ -24,6 +26,7 @@ from evaluation.models.loading import (
     refuse_fresh_head,
 )
 from evaluation.scorers.base import ReadyScorer
+from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import remove_tree, replacing_folder
 
@@ -38,8 +41,9 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
     """Fine-tune a checkpoint, or find it where an interrupted run left it, and load it.
 
     With a constant learning rate, more epochs go on from the same training with fewer, where that
-    is still there. See :func:`evaluation.learners.kept.trained_once`; a checkpoint that is to be
-    kept is not removed.
+    is still there. A training that is interrupted is resumed from the step that was saved last
+    (:class:`~evaluation.learners.finetune.unfinished.Unfinished`). See
+    :func:`evaluation.learners.kept.trained_once`; a checkpoint that is to be kept is not removed.
 
     Raises:
         UsageError: the checkpoint's encoder is not there, or a head that is not trained from the
@@ -58,6 +62,7 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         "train_fingerprint": fingerprint(training.items),
     }
     own = course_folder(identity, training.options)
+    unfinished = Unfinished(own.with_name(f"{own.name}-unfinished.pt"), _environment(training))
 
     def load(folder: Path) -> ReadyScorer:
         written = open_checkpoint(str(folder))
@@ -65,20 +70,19 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         scorer = network.scorer(trained, load_tokenizer(written))
         return ReadyScorer(scorer, trained.num_parameters())
 
-    def remove(folder: Path) -> None:
-        if kept:
-            return
+    def remove(_: Path) -> None:
+        unfinished.remove()
         # Those with fewer epochs too, which an interrupted run may have left.
-        for epochs in range(1, training.options.epochs + 1):
-            remove_tree(folder.with_name(f"epochs-{epochs}"))
-        with suppress(OSError):  # One with more epochs is held.
-            folder.parent.rmdir()
+        for epochs in () if kept else range(1, training.options.epochs + 1):
+            remove_tree(own.with_name(f"epochs-{epochs}"))
+        with suppress(OSError):  # One with more epochs is held, or there is none.
+            own.parent.rmdir()
 
     return trained_once(
         training,
         Path(kept) if kept else own,
         is_there=lambda folder: _holds(folder, identity),
-        write=lambda folder: _train(training, network, folder, identity, own.parent),
+        write=lambda folder: _train(training, network, folder, identity, own.parent, unfinished),
         load=load,
         remove=remove,
     )
@@ -143,17 +147,25 @@ def keep(
 
 
 def _train(
-    training: Training, network: Network, folder: Path, identity: Mapping[str, Any], courses: Path
+    training: Training,
+    network: Network,
+    folder: Path,
+    identity: Mapping[str, Any],
+    courses: Path,
+    unfinished: Unfinished,
 ) -> None:
     checkpoint, base = training.model.checkpoint, identity["base"]
-    earlier = _earlier(courses, identity) if training.options.schedule == "constant" else None
+    course, earlier = unfinished.read(), None
+    if course is None and training.options.schedule == "constant":
+        earlier = _earlier(courses, identity)
     start = checkpoint if earlier is None else open_checkpoint(str(earlier))
     start = network.configured(start, training.items, training.options)
     model, fresh = load_for_training(start, training.model.device, network.head)
     if not network.fresh_head:
         refuse_fresh_head(checkpoint.id, fresh, network.head)
     tokenizer = load_tokenizer(start)
-    course = Course() if earlier is None else _course(earlier)
+    if course is None:
+        course = Course() if earlier is None else _course(earlier)
     report = finetune(
         model,
         tokenizer,
@@ -164,12 +176,14 @@ def _train(
         network=network,
         fresh=fresh,
         course=course,
+        saving=unfinished,
     )
     named: dict[str, Any] = {"id": checkpoint.id, "revision": checkpoint.revision, **base}
     if checkpoint.random_weights is not None:
         named["random_weights"] = checkpoint.random_weights
     continued = training.options.schedule == "constant" and not training.options.keep_checkpoint
     keep(model, tokenizer, folder, report, named, course if continued else None)
+    unfinished.remove()
 
 
 def _earlier(courses: Path, identity: Mapping[str, Any]) -> Path | None:
@@ -187,7 +201,19 @@ def _earlier(courses: Path, identity: Mapping[str, Any]) -> Path | None:
 def _course(folder: Path) -> Course:
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     optimizer = torch.load(folder / _OPTIMIZER, weights_only=True)
-    return Course(record["options"]["epochs"], record["losses"], optimizer)
+    epochs = record["options"]["epochs"]
+    return Course(record["losses"], optimizer, continued_after=epochs)
+
+
+def _environment(training: Training) -> dict[str, Any]:
+    """Return what decides a training's weights besides its identity: where it is resumed."""
+    device = training.model.device
+    return {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "threads": torch.get_num_threads(),
+        "kbprobe": kbprobe_version(),
+        **{name: installed_version(name) for name in ("torch", "transformers")},
+    }
 
 
 def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:

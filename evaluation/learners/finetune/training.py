@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -35,17 +35,33 @@ _BATCHES_SORTED_TOGETHER = 50
 
 @dataclass
 class Course:
-    """How far a training has come: what a longer one needs, beside the weights, to go on from it.
+    """How far a training has come: what is needed to go on from there.
+
+    Each step is seeded by itself and the order of the rows by its epoch, so that no random state
+    is part of it.
 
     Attributes:
-        epochs: that are finished.
         losses: of each step so far.
         optimizer: the state of the optimizer; None: nothing was trained yet.
+        weights: of the network; None: those that it has been loaded with.
+        rows_at_once: rows of a forward pass, fewer than a step has if memory ran out; None: all.
+        continued_after: the epochs of the shorter training that this one went on from.
+        seconds: that it took so far.
     """
 
-    epochs: int = 0
     losses: list[float] = field(default_factory=list)
     optimizer: dict[str, Any] | None = None
+    weights: dict[str, torch.Tensor] | None = None
+    rows_at_once: int | None = None
+    continued_after: int = 0
+    seconds: float = 0.0
+
+
+class Saving(Protocol):
+    """Saves the state of a training now and then."""
+
+    def after_step(self, state: Callable[[], Course]) -> None:
+        """Save the state if it is time to."""
 
 
 def finetune(
@@ -59,6 +75,7 @@ def finetune(
     network: Network = CHOICES,
     fresh: Sequence[str] = (),
     course: Course | None = None,
+    saving: Saving | None = None,
 ) -> dict[str, Any]:
     """Train the whole network and its head by cross-entropy over the choices of each row.
 
@@ -77,8 +94,9 @@ def finetune(
         progress: told of each step.
         network: what the model is.
         fresh: parameters that the checkpoint did not hold; drawn again from the seed.
-        course: how far the model was trained before with these rows, seed and options, but for
-            fewer epochs (with a constant learning rate alone); changed in place.
+        course: how far the model was trained before with these rows, seed and options, or (with
+            a constant learning rate alone) with fewer epochs; changed in place.
+        saving: saves the course between steps, so that an interrupted training can be resumed.
 
     Returns:
         What the training was, as JSON values: all that was asked for, the mean cross-entropy of
@@ -91,12 +109,15 @@ def finetune(
     """
     began = time.perf_counter()
     course = course or Course()
-    before = course.epochs
+    before = course.seconds
     model.float()
     draw_fresh(model, fresh, seed)
     for weight in model.parameters():
         # Weights mapped from a file lie otherwise in memory, which decides the order of sums.
         weight.data = weight.data.clone()
+    if course.weights is not None:
+        model.load_state_dict(course.weights)
+        course.weights = None  # They need not be in memory twice.
     scorer = network.scorer(model, tokenizer)
     kept, encoded = _scorable(scorer, items)
     notes = dict(encoded.notes)
@@ -108,23 +129,24 @@ def finetune(
         cuda = [model.device] if model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             training = ChoiceTraining(scorer, encoded, kept, options, seed, LEARNING_RATE)
-            training.run(progress, course)
+            training.run(progress, course, saving)
     finally:
         model.eval()
         model.zero_grad(set_to_none=True)
+    course.seconds = before + time.perf_counter() - began
     return {
         "learner": network.learner,
         "options": options.model_dump(mode="json"),
         "seed": seed,
         "losses": course.losses,
         "steps": len(course.losses),
-        "continued_after_epochs": before,
+        "continued_after_epochs": course.continued_after,
         "rows": len(items),
         "train_fingerprint": fingerprint(items),
         "rows_at_once": training.rows_at_once,
         "fresh": list(fresh),
         "notes": notes,
-        "seconds": round(time.perf_counter() - began, 3),
+        "seconds": round(course.seconds, 3),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
     }
 
@@ -213,20 +235,32 @@ class ChoiceTraining:
             fused=self._device.type in ("cpu", "cuda"),
         )
 
-    def run(self, progress: Progress, course: Course | None = None) -> Course:
+    def run(
+        self, progress: Progress, course: Course | None = None, saving: Saving | None = None
+    ) -> Course:
         """Take all steps that a course has still before it; return it as it is then."""
-        course = course or Course()
+        course, began = course or Course(), time.perf_counter()
         if course.optimizer is not None:
             self._optimizer.load_state_dict(course.optimizer)
-        options, done = self._options, len(course.losses)
-        epochs = range(course.epochs, options.epochs)
-        batches = [batch for epoch in epochs for batch in self._batches(epoch)]
-        steps = done + len(batches)
-        for step, batch in enumerate(batches, done):
+        self.rows_at_once = course.rows_at_once or self.rows_at_once
+        options, done, before = self._options, len(course.losses), course.seconds
+        batches = [batch for epoch in range(options.epochs) for batch in self._batches(epoch)]
+        steps = len(batches)
+
+        def state() -> Course:
+            return replace(
+                course,
+                optimizer=self._optimizer.state_dict(),
+                weights=self._scorer.model.state_dict(),
+                rows_at_once=self.rows_at_once,
+                seconds=before + time.perf_counter() - began,
+            )
+
+        for step in range(done, steps):
             share = rate_share(options, step, steps)
             for group in self._optimizer.param_groups:
                 group["lr"] = self._learning_rate * share
-            loss = self._accumulate(batch, step)
+            loss = self._accumulate(batches[step], step)
             if not math.isfinite(loss):
                 raise KbprobeError(
                     f"the loss of step {step + 1} of {steps} is {loss}: training diverged. "
@@ -236,7 +270,9 @@ class ChoiceTraining:
             self._update()
             course.losses.append(loss)
             progress("fine-tuning", step + 1, steps)
-        course.epochs, course.optimizer = options.epochs, self._optimizer.state_dict()
+            if saving is not None and step + 1 < steps:
+                saving.after_step(state)
+        course.optimizer = self._optimizer.state_dict()
         return course
 
     def _batches(self, epoch: int) -> list[Ints]:

@@ -1,0 +1,172 @@
+"""A training that is interrupted goes on from its last saved step, to exactly the same weights."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from evaluation.items.types import Item
+from evaluation.learners.base import FINETUNED
+from evaluation.learners.finetune import unfinished
+from evaluation.learners.finetune.training import Course
+from evaluation.learners.finetune.unfinished import Unfinished
+from evaluation.runs.executor import execute
+from evaluation.runs.spec import RunSpec
+from kb_cache.store import cache_dir
+from tests.evaluation import jsonl_probe
+from tests.evaluation import tiny_multiple_choice as tiny
+
+torch.set_num_threads(1)
+WORDS = ("a dog", "a cat", "a mouse", "a bus", "a truck", "a house", "a toy", "a piano")
+OPTIONS = {"train": 24, "epochs": 3, "train_batch": 4, "learning_rate": 1e-3, "facts": False}
+STEPS = 18
+
+
+def rows(name, count):
+    random = np.random.default_rng(len(name))
+    return [
+        Item(
+            f"{name}-{number}",
+            "mc_qa",
+            f"What is a dog? {'Really. ' * (number % 3)}",
+            tuple(map(str, random.choice(WORDS, 3, replace=False))),
+            int(random.integers(3)),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    jsonl_probe.write(folder / "probe", {"train": rows("train", 30), "test": rows("test", 10)})
+    tiny.write(folder / "bert", "Bert")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def saved_each_step(tmp_path, monkeypatch):
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(unfinished, "SECONDS", 0.0)
+    monkeypatch.setattr(unfinished, "TIMES_ITS_COST", 0.0)
+
+
+def run(world, kept, stop_after=None, **changes):
+    """Train and score; with ``stop_after``, be interrupted at that step. Return the steps taken."""
+    steps = []
+
+    def progress(what, done, _total):
+        if what == "fine-tuning":
+            steps.append(done)
+            if done == stop_after:
+                raise KeyboardInterrupt
+
+    values = {**OPTIONS, "keep_checkpoint": str(kept), **changes}
+    spec = RunSpec.parse(str(world / "probe"), str(world / "bert"), values)
+    [outcome] = execute([spec], progress=progress)
+    return steps, outcome.or_raise()
+
+
+def weights(folder):
+    return {name: value.numpy().tobytes() for name, value in load_file(folder / WEIGHTS).items()}
+
+
+WEIGHTS = "model.safetensors"
+
+
+@pytest.mark.parametrize("schedule", ["slanted", "constant"])
+def test_it_ends_with_the_same_weights(world, tmp_path, schedule, monkeypatch):
+    kept = tmp_path / "kept"
+    with pytest.raises(KeyboardInterrupt):
+        run(world, kept, stop_after=5, schedule=schedule)
+    with pytest.raises(KeyboardInterrupt):
+        run(world, kept, stop_after=11, schedule=schedule)
+    steps, resumed = run(world, kept, schedule=schedule)
+    assert steps == list(range(11, STEPS + 1)), "the step that was not saved is done again"
+    assert not list((cache_dir() / FINETUNED).glob("*"))
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "other"))
+    steps, whole = run(world, tmp_path / "whole", schedule=schedule)
+    assert len(steps) == STEPS
+    assert weights(kept) == weights(tmp_path / "whole")
+    assert resumed.predictions.equals(whole.predictions)
+
+
+def test_it_is_killed_while_it_saves(world, tmp_path):
+    code = """
+        import sys, torch
+        from tests.evaluation import test_unfinished_training as tests
+        torch.set_num_threads(1)
+        tests.unfinished.SECONDS = tests.unfinished.TIMES_ITS_COST = 0
+        tests.run(tests.Path(sys.argv[1]), tests.Path(sys.argv[2]))
+    """
+    kept = tmp_path / "kept"
+    words = [sys.executable, "-c", textwrap.dedent(code), str(world), str(kept)]
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    running = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
+    while not list((cache_dir() / FINETUNED).glob("*/*-unfinished.pt")):
+        assert running.poll() is None
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    steps, _ = run(world, kept)
+    assert 0 < len(steps) < STEPS
+    assert not list((cache_dir() / FINETUNED).glob("*"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "empty"])
+def test_what_cannot_be_read_is_trained_again(world, tmp_path, damage):
+    kept = tmp_path / "kept"
+    with pytest.raises(KeyboardInterrupt):
+        run(world, kept, stop_after=5)
+    [state] = (cache_dir() / FINETUNED).glob("*/*-unfinished.pt")
+    content = bytearray(state.read_bytes())
+    if damage == "bit":
+        content[len(content) // 2] ^= 1
+    state.write_bytes({"cut": content[: len(content) // 2], "empty": b""}.get(damage, content))
+    steps, _ = run(world, kept)
+    assert len(steps) == STEPS
+
+
+def test_another_environment_starts_anew(tmp_path):
+    path = tmp_path / "state.pt"
+    Unfinished(path, {"device": "cpu", "threads": 1}).after_step(lambda: Course([0.5], {}, {}))
+    assert Unfinished(path, {"device": "cpu", "threads": 1}).read().losses == [0.5]
+    assert Unfinished(path, {"device": "cpu", "threads": 2}).read() is None
+
+
+def test_saving_takes_a_twentieth_of_the_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(unfinished, "SECONDS", 60.0)
+    monkeypatch.setattr(unfinished, "TIMES_ITS_COST", 20)
+    now, spent = [0.0], []
+
+    def save(*_):
+        now[0] += 12
+        spent.append(12)
+        (tmp_path / "aside").touch()
+
+    monkeypatch.setattr(unfinished.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(unfinished.torch, "save", lambda content, path: (path.touch(), save()))
+    state = Unfinished(tmp_path / "state.pt", {})
+    for _ in range(5000):
+        now[0] += 1
+        state.after_step(lambda: Course(weights={"w": torch.zeros(10)}))
+    assert len(spent) > 15
+    assert sum(spent) / now[0] < 0.055
+
+
+def test_a_full_disk_costs_the_resumption_alone(world, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(unfinished.torch, "save", full)
+    steps, _ = run(world, tmp_path / "kept")
+    assert len(steps) == STEPS

@@ -4,10 +4,14 @@ An entry is found by a hash of everything that its numbers depend on
 (:attr:`evaluation.runs.run.Run.content`): weights, tokenizer, dtype, scorer and version, rows,
 options. While it is being filled it holds parts (``part-00003.parquet``:
 the scored rows of one part of the questions); once whole, ``scores.parquet`` alone.
+
+Every file carries a digest of the numbers in it and of its entry's key, and checksums of its
+pages: whatever is damaged, or is of another entry, is scored again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -21,7 +25,7 @@ from evaluation.content import content_hash
 from evaluation.results.scores import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
-from kbprobe.columns import to_numpy
+from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ SCORES = "scores"
 
 _SCORES = "scores.parquet"
 _COLUMNS = ["scores", "tokens", "set_aside"]
+_SAID, _DIGEST = b"about", b"sha256"
 _ABOUT = ("notes", "score_name", "sequences", "sequence_tokens", "parameters", "fitting")
 
 
@@ -54,7 +59,7 @@ class ScoreCache:
 
         ``starts`` are those of :func:`~evaluation.items.types.choice_starts`, here and below.
         """
-        table = _read(self.folder / _SCORES, _COLUMNS)
+        table = self._read(_SCORES, _COLUMNS)
         return None if table is None else _scores_of(table, starts)
 
     def write(self, scores: Scores, starts: Ints) -> None:
@@ -72,8 +77,8 @@ class ScoreCache:
 
         Items are numbered within it.
         """
-        table = _read(self.folder / _part_name(part), ["row", *_COLUMNS])
-        if table is None or not np.array_equal(to_numpy(table["row"].combine_chunks()), rows):
+        table = self._read(_part_name(part), ["row", *_COLUMNS])
+        if table is None or not np.array_equal(to_numpy(table["row"]), rows):
             return None
         return _scores_of(table, starts_of(rows, starts))
 
@@ -88,6 +93,41 @@ class ScoreCache:
         table = _table_of(scores, starts_of(rows, starts))
         self._write(table.add_column(0, "row", pa.array(rows)), _part_name(part))
 
+    def _read(self, name: str, columns: list[str]) -> pa.Table | None:
+        """Return what was written to a file; None where there is none, or it is damaged."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            # A plain file, not a mapped one: it may be removed while its table is in use.
+            table = pq.read_table(
+                self.folder / name, memory_map=False, page_checksum_verification=True
+            )
+            said = table.schema.metadata or {}
+            sound = table.column_names == columns and said[_DIGEST] == self._digest(table)
+        except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):
+            return None  # Whatever cannot be read is scored again.
+        return table if sound else None
+
+    def _digest(self, table: pa.Table) -> bytes:
+        """Hash what a table holds, and the entry that it belongs to."""
+        import pyarrow as pa
+
+        digest = hashlib.sha256(self.key.encode())
+        parts = [table.schema.metadata[_SAID]]
+        for name in table.column_names:
+            array = single_chunk(table[name])
+            if pa.types.is_list(array.type):
+                parts += _bytes(array.offsets, array.values)
+            elif pa.types.is_string(array.type):
+                parts.append(json.dumps(array.to_pylist()).encode())
+            else:
+                parts += _bytes(array)
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.hexdigest().encode()
+
     def _write(self, table: pa.Table, name: str) -> None:
         import pyarrow.parquet as pq
 
@@ -97,7 +137,10 @@ class ScoreCache:
                 write_file(described, json.dumps(self._content, indent=2, sort_keys=True))
             # Not flushed to disk, which would cost more time than scoring does on a GPU: a part
             # that a power cut damages is scored again.
-            pq.write_table(table, aside, compression="zstd")
+            sealed = table.replace_schema_metadata(
+                {**table.schema.metadata, _DIGEST: self._digest(table)}
+            )
+            pq.write_table(sealed, aside, compression="zstd", write_page_checksum=True)
             aside.replace(self.folder / name)
         except OSError as error:
             with suppress(OSError):
@@ -125,15 +168,13 @@ def _table_of(scores: Scores, starts: Ints) -> pa.Table:
         "set_aside": pa.array(reasons, pa.string()),
     }
     about = {name: getattr(scores, name) for name in _ABOUT}
-    return pa.table(columns).replace_schema_metadata({"about": json.dumps(about)})
+    return pa.table(columns).replace_schema_metadata({_SAID: json.dumps(about)})
 
 
 def _scores_of(table: pa.Table, starts: Ints) -> Scores | None:
     """Return the scores that a table holds; None where they are of other items."""
-    if b"about" not in (table.schema.metadata or {}):
-        return None
-    about = json.loads(table.schema.metadata[b"about"])
-    scores, tokens = table["scores"].combine_chunks(), table["tokens"].combine_chunks()
+    about = json.loads(table.schema.metadata[_SAID])
+    scores, tokens = single_chunk(table["scores"]), single_chunk(table["tokens"])
     if not np.array_equal(to_numpy(scores.offsets), starts):
         return None
     reasons = table["set_aside"].to_pylist()
@@ -155,13 +196,8 @@ def _part_name(part: int) -> str:
     return f"part-{part:05d}.parquet"
 
 
-def _read(path: Path, columns: list[str]) -> pa.Table | None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        # A plain file, not a mapped one: it may be removed while its table is in use.
-        table = pq.read_table(path, memory_map=False)
-    except (OSError, pa.ArrowException):
-        return None  # Whatever cannot be read is scored again.
-    return table if table.column_names == columns else None
+def _bytes(*arrays: pa.Array) -> list[bytes]:
+    """The type and the content of each array of numbers."""
+    return [
+        part for array in arrays for part in (str(array.type).encode(), to_numpy(array).tobytes())
+    ]

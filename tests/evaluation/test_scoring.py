@@ -179,6 +179,43 @@ def test_damaged_files_are_scored_again(tmp_path):
     assert cache.read(choice_starts(items)) is None
 
 
+def test_no_flipped_bit_gives_other_scores(tmp_path):
+    """Every 41st bit of a whole entry, and of a part: damage is noticed, or changes nothing."""
+    items = some_items(12)
+    starts = choice_starts(items)
+    whole, _ = run(items, tmp_path, tokens=400)
+    cache = ScoreCache({"test": 1}, tmp_path)
+    rows = np.arange(4)
+    first = replace(whole, scores=whole.scores[: starts[4]], tokens=whole.tokens[: starts[4]])
+    cache.write_part(0, rows, starts, first)
+    readers = {
+        "scores.parquet": lambda: cache.read(starts),
+        "part-00000.parquet": lambda: cache.read_part(0, rows, starts),
+    }
+    for name, read in readers.items():
+        path, told = cache.folder / name, read()
+        assert told is not None
+        sound, noticed, flips = path.read_bytes(), 0, 0
+        for bit in range(0, 8 * len(sound), 41):
+            damaged = bytearray(sound)
+            damaged[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(damaged)
+            found, flips = read(), flips + 1
+            noticed += found is None
+            assert found is None or repr(found) == repr(told), f"bit {bit} of {name}"
+        assert noticed > flips / 2
+        path.write_bytes(sound)
+
+
+def test_scores_of_another_entry_are_not_read(tmp_path):
+    items = some_items(6)
+    run(items, tmp_path)
+    cache, other = ScoreCache({"test": 1}, tmp_path), ScoreCache({"test": 2}, tmp_path)
+    other.folder.mkdir()
+    (other.folder / "scores.parquet").write_bytes((cache.folder / "scores.parquet").read_bytes())
+    assert other.read(choice_starts(items)) is None
+
+
 def test_another_number_of_processes_takes_over(tmp_path):
     items = some_items()
     # The second of three processes does its share and dies with the others' undone.

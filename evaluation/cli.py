@@ -7,8 +7,9 @@ at once.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -27,7 +28,7 @@ from evaluation.silver import silver_command
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import STUDIES
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, parsed
 
 if TYPE_CHECKING:
@@ -50,7 +51,22 @@ def main(args: Sequence[str] | None = None) -> None:
     commands["report"] = report_command
     commands["silver"] = silver_command
     commands["cache"] = cache_command
-    sys.exit(run(Dispatch(PROGRAM, commands, lambda _: default), words, PROGRAM))
+
+    def study_of(given: list[str]) -> click.Command:
+        _refuse_misspelt_command(given[0], commands)
+        return default
+
+    sys.exit(run(Dispatch(PROGRAM, commands, study_of), words, PROGRAM))
+
+
+def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:
+    """Refuse a first word that is no probe, and nearly the name of a command."""
+    if word.startswith("-") or "/" in word or os.path.exists(word):
+        return
+    if hint := did_you_mean(word, commands):
+        raise UsageError(
+            f"there is no study or command {word!r}, nor a file or folder of that name.{hint}"
+        )
 
 
 def study_command(study: Study) -> click.Command:
@@ -74,16 +90,20 @@ def study_command(study: Study) -> click.Command:
             click.Option(
                 ["-m", "--model", "models"],
                 multiple=True,
-                required=not study.modelless,
                 metavar="MODEL",
                 help="A folder, a .gguf file or a Hub id; none: for a scorer that needs no model. "
-                "May be given several times.",
+                "May be given several times." + ("" if study.modelless else " Required."),
             ),
             click.Option(
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
                 help="Folder of the results of one probe and one model [results/PROBE/MODEL]; of "
                 "several, the parent of all [results].",
+            ),
+            click.Option(
+                ["--tag"],
+                metavar="NAME",
+                help="Added to the name of the folder, to keep results apart that would share it.",
             ),
             click.Option(
                 ["--overwrite"], is_flag=True, help="Replace other results in the folder."
@@ -126,6 +146,7 @@ def _run_study(
     probes: tuple[str, ...],
     models: tuple[str, ...],
     output: Path | None,
+    tag: str | None,
     overwrite: bool,
     as_json: bool,
     **values: Any,
@@ -139,9 +160,17 @@ def _run_study(
         # Read once, when transformers imports tqdm: no bars in logs.
         os.environ.setdefault("TQDM_DISABLE", "1")
     given = _given(fields, values)
-    default = DEFAULT_PARENT if study.name == DEFAULT_STUDY else DEFAULT_PARENT / study.name
-    request = StudyRequest.parse(study, probes, models, given, output or default, PROGRAM)
-    request = replace(request, output_given=output is not None)
+    if tag is not None and not re.fullmatch(r"\w[\w.,=-]{0,60}", tag):
+        raise UsageError(f"--tag {tag!r}: use letters, digits and - . , = (60 at most)")
+    owner = "the run" if study.name == DEFAULT_STUDY else study.name
+    request = StudyRequest.parse(study, probes, models, given, output, owner)
+    request = replace(request, tag=tag or "")
+    if output is None:
+        request = request.within(DEFAULT_PARENT)
+    elif tag is not None and not (study.independent and len(probes) * len(models) > 1):
+        raise UsageError(
+            f"--tag is added to the folder's name: name it with -o alone, -o {output}+{tag}"
+        )
     workers = find_workers(request.defaults.run.device)
     failures: list[Outcome] = []
 
@@ -180,7 +209,7 @@ def _summarise(
     as_json: bool,
     **values: Any,
 ) -> None:
-    request = StudyRequest.parse(study, (), (), _given(fields, values), output, PROGRAM)
+    request = StudyRequest.parse(study, (), (), _given(fields, values), output, study.name)
     summary = summarise_folders(request, folders)
     _report_summary(request)
     if as_json:

@@ -72,7 +72,12 @@ class RunOptions(ModelOptions):
         "evaluate these as well, and relate the rows to them.",
     )
     limit: int | None = Field(
-        None, ge=1, description="Most rows, whole clusters at a time, drawn with the seed."
+        None, ge=1, description="Maximum number of rows, drawn with the seed."
+    )
+    limit_by: Literal["clusters", "rows"] = Field(
+        "clusters",
+        description="What --limit draws: whole clusters, as strict accuracy needs them, or single "
+        "rows, which reach more clusters.",
     )
     seed: int = Field(
         0,
@@ -131,6 +136,8 @@ class RunOptions(ModelOptions):
         for name in ("train_on", "mix_in"):
             if getattr(self, name) is not None and self.train is None:
                 raise ValueError(f"{option_name(name)} requires --train: give --train N as well")
+        if self.limit_by != "clusters" and self.limit is None:
+            raise ValueError("--limit-by requires --limit: give --limit N as well")
         if self.fold is not None and self.train_on is not None:
             raise ValueError("--fold fits on the other folds: leave --train-on out")
         if (self.mix_in is None) != (self.mix_rows is None):

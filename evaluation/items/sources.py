@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.tables import read_parquet, table_questions
@@ -73,24 +73,77 @@ def open_probe(
     """
     if not isinstance(source, str | os.PathLike):
         return _open_in_memory(source, split, config)
+    found = find_split(source, split=split, config=config)
+    return _open_dataset(str(source), split, config) if found is None else found.open()
+
+
+@dataclass(frozen=True)
+class FoundSplit:
+    """A split whose files were found here, and not yet read.
+
+    Attributes:
+        name: the probe's name; of another config than the default one, with the config.
+        source: the folder or file, as it was given.
+        split: its own name there.
+        paths: the files that hold its rows.
+        manifest: of a probe that ``build-probe`` wrote.
+        entry: the manifest's record of the file, and the folder that it is relative to.
+    """
+
+    name: str
+    source: str
+    split: str
+    paths: Sequence[Path]
+    manifest: Mapping[str, Any] | None = None
+    entry: tuple[Path, Mapping[str, Any]] | None = None
+
+    def open(self) -> ProbeSplit:
+        """Read the rows, checksum first where there is one.
+
+        Raises:
+            UsageError: a row is malformed, or the file is of an unknown format.
+            KbprobeError: the file is damaged.
+        """
+        if self.entry is not None:
+            folder, entry = self.entry
+            if damage := damaged_files(folder, {"files": [entry]}):
+                raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+        read = _read(self.paths)
+        return _probe_split(self.name, self.source, self.split, read, self.manifest)
+
+
+def find_split(
+    source: str | os.PathLike[str], *, split: str = DEFAULT_SPLIT, config: str | None = None
+) -> FoundSplit | None:
+    """Find the files of a split without reading their rows.
+
+    The arguments are those of :func:`open_probe`.
+
+    Returns:
+        None where the library ``datasets`` has to be asked: for Hub ids, and folders whose card
+        lists configs.
+
+    Raises:
+        UsageError: there is no such source, config or split; the message names those that exist.
+    """
     source = str(source)
     if os.path.isfile(source):
         path = Path(source)
         if path.name == MANIFEST:
-            return _open_built(path.parent, source, split, config)
+            return _find_built(path.parent, source, split, config)
         if config is not None:
             raise UsageError(f"{source} is a file and has no configs. Leave {config!r} out.")
-        return _open_file(path, source, split)
+        return _find_file(path, source, split)
     if source and os.path.isdir(source):
         if os.path.isfile(os.path.join(source, MANIFEST)):
-            return _open_built(Path(source), source, split, config)
-        return _open_folder(Path(source), source, split, config)
+            return _find_built(Path(source), source, split, config)
+        return _find_in_folder(Path(source), source, split, config)
     if not _HUB_ID.fullmatch(source) or source.endswith(_SUFFIXES):
         raise UsageError(
             f"There is no file or folder {source!r}. {_hint(source)}"
             "A dataset on the Hub is named org/name."
         )
-    return _open_dataset(source, split, config)
+    return None
 
 
 def _open_in_memory(
@@ -112,10 +165,10 @@ def _open_in_memory(
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
 
 
-def _open_built(folder: Path, source: str, split: str, config: str | None) -> ProbeSplit:
-    """Read a probe that ``build-probe`` wrote, checksum first."""
+def _find_built(folder: Path, source: str, split: str, config: str | None) -> FoundSplit:
+    """Find a split of a probe that ``build-probe`` wrote."""
     if config is not None and (folder / config / MANIFEST).is_file():
-        return _named(_open_built(folder / config, source, split, None), config)
+        return _named(_find_built(folder / config, source, split, None), config)
     manifest = read_manifest(folder)
     # By config, the folder that a file is in, and by split.
     configs: dict[str, dict[str, Any]] = {DEFAULT_CONFIG: {}}
@@ -130,18 +183,22 @@ def _open_built(folder: Path, source: str, split: str, config: str | None) -> Pr
     if config not in configs:
         raise UsageError(_unknown(source, "config", config, configs))
     entry = configs[config][_choose(split, configs[config], source)]
-    if damage := damaged_files(folder, {"files": [entry]}):
-        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-    found = _read([folder / entry["path"]])
-    opened = _probe_split(str(manifest["probe"]), source, entry["split"], found, manifest)
-    return _named(opened, config)
+    found = FoundSplit(
+        str(manifest["probe"]),
+        source,
+        entry["split"],
+        [folder / entry["path"]],
+        manifest,
+        (folder, entry),
+    )
+    return _named(found, config)
 
 
-def _open_file(path: Path, source: str, split: str) -> ProbeSplit:
+def _find_file(path: Path, source: str, split: str) -> FoundSplit:
     own = _split_of(path)
     remedy = "Name the file of that split, or the folder that holds both."
     _check_lone_split(split, own, source, remedy)
-    return _probe_split(_file_name(path), source, own, _read([path]))
+    return FoundSplit(_file_name(path), source, own, [path])
 
 
 def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
@@ -150,13 +207,14 @@ def _check_lone_split(split: str, own: str, source: str, remedy: str) -> None:
         raise UnknownSplit(f"{source} is one split ({own}); it has no split {split!r}. {remedy}")
 
 
-def _open_folder(folder: Path, source: str, split: str, config: str | None) -> ProbeSplit:
-    """Read a folder that ``build-probe`` did not write."""
+def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -> FoundSplit | None:
+    """Find a split in a folder that ``build-probe`` did not write; None: ``datasets`` reads it."""
     if _has_configs(folder):
-        return _open_dataset(source, split, config)
+        return None
     if config is not None and (folder / config).is_dir():
-        inner = _open_built if (folder / config / MANIFEST).is_file() else _open_folder
-        return _named(inner(folder / config, source, split, None), config)
+        inner = _find_built if (folder / config / MANIFEST).is_file() else _find_in_folder
+        found = inner(folder / config, source, split, None)
+        return None if found is None else _named(found, config)
     probes: dict[str, list[Path]] = {}
     for path in sorted([*folder.iterdir(), *(folder / DATA).glob("*")]):
         if path.is_file() and path.name.endswith(_SUFFIXES):
@@ -170,7 +228,7 @@ def _open_folder(folder: Path, source: str, split: str, config: str | None) -> P
         raise UsageError(_unknown(source, "config", config, probes))
     files = [path for name in ([config] if config else probes) for path in probes[name]]
     if len(files) == 1 and _split_of(files[0]) == WHOLE:
-        return _open_file(files[0], source, split)
+        return _find_file(files[0], source, split)
     own = _choose(split, {_split_of(path) for path in files} - {WHOLE}, source)
     files = [path for path in files if _split_of(path) == own]
     names = sorted({_file_name(path) for path in files})
@@ -179,7 +237,7 @@ def _open_folder(folder: Path, source: str, split: str, config: str | None) -> P
     if len({_SHARD.sub("", _base_name(path)) + path.suffix for path in files}) > 1:
         paths = ", ".join(str(path) for path in files)
         raise UsageError(f"Several files hold the split {own}. Name one of them: {paths}")
-    return _probe_split(names[0], source, own, _read(files))
+    return FoundSplit(names[0], source, own, files)
 
 
 def _has_configs(folder: Path) -> bool:
@@ -307,7 +365,10 @@ def _probe_split(
     return ProbeSplit(name, source, split, items, about, clustered, fingerprint(items), *further)
 
 
-def _named(opened: ProbeSplit, config: str | None) -> ProbeSplit:
+_Split = TypeVar("_Split", ProbeSplit, FoundSplit)
+
+
+def _named(opened: _Split, config: str | None) -> _Split:
     """Add a config to the probe's name: results of two configs are not to be mixed up.
 
     The probe's audit is of its default config, and says nothing of others.

@@ -90,6 +90,7 @@ class ProbeSplit:
         arguments: what fills each question's template, of :func:`arguments_type`; None where no
             question has any.
         notes: counts of what was changed in reading, for results.
+        drawn_from: rows and clusters of the whole, where only some of them were drawn.
     """
 
     name: str
@@ -103,6 +104,12 @@ class ProbeSplit:
     links: Links | None = field(default=None, repr=False)
     arguments: pa.Array | None = field(default=None, repr=False)
     notes: Mapping[str, int] = field(default_factory=dict)
+    drawn_from: tuple[int, int] | None = None
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters the rows are of; each row counts where they have none."""
+        return len(self.about["cluster"].unique())
 
     def take(self, rows: Sequence[int]) -> ProbeSplit:
         """Return the split cut down to some of its rows, in the order given."""
@@ -179,6 +186,27 @@ def choice_starts(items: Sequence[Item]) -> Ints:
     return run_starts(len(item.choices) for item in items)
 
 
+def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
+    """Keep ``limit`` rows, drawn by a hash of seed and id, whatever their clusters.
+
+    They reach more clusters than :func:`sample_clusters` does, so that accuracy is known more
+    exactly; but parts of clusters have no strict accuracy. The rows kept stay in the order of the
+    source.
+
+    Raises:
+        UsageError: ``limit`` is below 1.
+    """
+    _check_limit(limit)
+    if limit >= len(split.items):
+        return split
+    digests = [
+        hashlib.sha256(f"{seed}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
+        for item in split.items
+    ]
+    kept = sorted(sorted(range(len(digests)), key=digests.__getitem__)[:limit])
+    return replace(split.take(kept), clustered=False, drawn_from=(len(split.items), split.clusters))
+
+
 def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     """Keep at most ``limit`` rows: whole clusters, in an order that only the seed decides.
 
@@ -190,8 +218,7 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     Raises:
         UsageError: ``limit`` is below 1.
     """
-    if limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {limit}")
+    _check_limit(limit)
     if limit >= len(split.items):
         return split
     rows_of: dict[str, list[int]] = {}
@@ -206,7 +233,13 @@ def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
         if len(kept) + len(rows_of[cluster]) > limit:
             break
         kept += rows_of[cluster]
+    whole = len(split.items), len(rows_of)
     if kept:
-        return split.take(sorted(kept))
+        return replace(split.take(sorted(kept)), drawn_from=whole)
     first = rows_of[min(rows_of, key=draw)][:limit]
-    return replace(split.take(first), clustered=False)
+    return replace(split.take(first), clustered=False, drawn_from=whole)
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {limit}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.content import installed_version
 from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head
 from evaluation.models.files import (
+    CONFIG,
     digest_of_files,
     find_checkpoint,
     first_line,
@@ -143,11 +144,8 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
 
     if "gguf_file" in loading:
         require("gguf", "gguf", f"reading {model}")
-    elif not (folder / "config.json").is_file():
-        raise UsageError(
-            f"{folder} holds no checkpoint (no config.json). Name a folder that "
-            "save_pretrained wrote."
-        )
+    elif not (folder / CONFIG).is_file():
+        raise UsageError(f"{model} holds no checkpoint (no {CONFIG}): name another one")
     try:
         config: PretrainedConfig = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
     except (OSError, ValueError, KeyError, ImportError) as error:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kb_cache.store import cache_dir
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256, write_file
 
+CONFIG = "config.json"
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _TOKENIZER_FILES = (
     "tokenizer*",
@@ -40,20 +41,54 @@ def find_checkpoint(
         UsageError: there is no such checkpoint.
         KbprobeError: it cannot be fetched.
     """
+    folder = check_local(model, revision)
+    return _fetch(model, revision, loading) if folder is None else (folder, None)
+
+
+def check_local(model: str, revision: str | None) -> Path | None:
+    """Return the folder that holds a checkpoint here; None: it may be on the Hub.
+
+    Raises:
+        UsageError: there is no such checkpoint, and its name is not one of the Hub.
+    """
     path = Path(model)
     if path.exists() and revision is not None:
         raise UsageError(f"--revision is of a checkpoint on the Hub; {model} is here and has none")
     if path.is_dir():
-        return path, None
+        if not (path / CONFIG).is_file():
+            raise UsageError(f"{path} holds no checkpoint (no {CONFIG}). {_within(path)}")
+        return path
     if path.is_file():
         if path.suffix == ".gguf":
-            return path.parent, None
+            return path.parent
         raise UsageError(
             f"{model} is a file. Name the checkpoint's folder, a .gguf file or a Hub id."
         )
     if model.startswith((".", "/", "~")) or model.count("/") > 1 or model.endswith(".gguf"):
-        raise UsageError(f"no checkpoint at {model}: no such file or folder")
-    return _fetch(model, revision, loading)
+        raise UsageError(f"no checkpoint at {model}: no such file or folder.{_hint(model)}")
+    return None
+
+
+def _hint(model: str) -> str:
+    """Suggest a folder beside the one that is not there."""
+    path = Path(model)
+    siblings = [str(one) for one in path.parent.glob("*")] if path.parent.is_dir() else []
+    return did_you_mean(str(path), siblings)
+
+
+def is_checkpoint(source: str) -> bool:
+    """Tell whether a folder holds a configuration and weights."""
+    path = Path(source)
+    weights = (*path.glob("*.safetensors"), *path.glob("pytorch_model*.bin"))
+    return (path / CONFIG).is_file() and bool(weights)
+
+
+def _within(folder: Path) -> str:
+    """Suggest the checkpoints within a folder, such as those that a training run saved."""
+    held = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+    if held:
+        return f"Name one of those within: {', '.join(map(str, held[:5]))}."
+    return "Name a folder that save_pretrained wrote."
 
 
 def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tuple[Path, str]:
@@ -78,15 +113,15 @@ def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tupl
         raise UsageError(f"{model} has no revision {revision!r} on the Hub") from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise UsageError(
-            f"{model} is neither a folder here nor a checkpoint on the Hub that you may read. "
-            "Check the spelling; a private one needs `hf auth login`."
+            f"{model} is neither a folder here nor a checkpoint on the Hub that you may read."
+            f"{_hint(model)} Check the spelling; a private one needs `hf auth login`."
         ) from error
     except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
         offline = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE")
         why = "offline mode is on" if offline else "the Hub cannot be reached"
         raise KbprobeError(
             f"{model} is neither a folder here nor in the local Hub cache, and {why}: "
-            f"{first_line(error)}"
+            f"{first_line(error)}.{_hint(model)}"
         ) from error
     # The folder of a snapshot is named by its commit.
     return folder, folder.name

@@ -164,6 +164,16 @@ class ProbeInfo(Model):
     source: str = Field(description="Folder, file or Hub id, as it was given.")
     split: str = Field(description="The split evaluated.")
     rows: int = Field(description="Rows evaluated: of the split, or as many as --limit kept.")
+    clusters: int | None = Field(
+        None,
+        description="Clusters that these rows are of; null where it is not recorded.",
+    )
+    split_rows: int | None = Field(
+        None, description="Rows that --limit drew from; null where all rows were evaluated."
+    )
+    split_clusters: int | None = Field(
+        None, description="Clusters that --limit drew from; null where all rows were evaluated."
+    )
     fingerprint: str = Field(description="sha256 of the rows evaluated.")
     request: dict[str, Any] | None = Field(description="From the probe's manifest: how to rebuild.")
     kbprobe_version: str | None = Field(description="The version that built the probe.")

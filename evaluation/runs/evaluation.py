@@ -122,33 +122,64 @@ def evaluate_run(
     return Evaluation(results, predictions)
 
 
+def settings_of(run: Run) -> dict[str, Any]:
+    """Return the options that a run's scores depend on, with those of its scorer and learner."""
+    options, own = run.spec.run, RunOptions.model_fields
+    return {
+        **run.scorer_options.model_dump(mode="json"),
+        **run.scorer.content(run.scorer_options),
+        **learning_of(run),
+        "batch_tokens": run.model.batch_tokens,
+        "model_args": options.model_args,
+        "limit": options.limit,
+        **{
+            name: value
+            for name in ("limit_by", "inputs", "fold")
+            if (value := getattr(options, name)) != own[name].default
+        },
+    }
+
+
+def learning_of(run: Run) -> dict[str, Any]:
+    """Return what was learnt first, and how; empty where nothing was."""
+    if run.learner is None or run.learner_options is None:
+        return {}
+    options, own = run.spec.run, RunOptions.model_fields
+    learnt: dict[str, Any] = {
+        "learner": run.learner.name,
+        "train": options.train,
+        "seed": run.train_seed,
+    }
+    learnt |= {
+        name: value
+        for name in ("train_on", "mix_in", "mix_rows", "labels")
+        if (value := getattr(options, name)) != own[name].default
+    }
+    learnt |= run.learner_options.model_dump(mode="json")
+    learnt |= run.learner.content(run.learner_options)
+    return learnt
+
+
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
     """Say what was scored with what, and what it amounts to."""
     model, options, manifest = run.model, run.spec.run, run.rows.manifest or {}
+    whole = run.rows.drawn_from
     checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}
     if run.overlap:
         notes["train_overlap"] = run.overlap
     if halvings:
         notes["halved_batches"] = halvings
-    learnt: dict[str, Any] = {}
-    if run.learner is not None and run.learner_options is not None:
-        learnt = {"learner": run.learner.name, "train": options.train, "seed": run.train_seed}
-        own = RunOptions.model_fields
-        learnt |= {
-            name: value
-            for name in ("train_on", "mix_in", "mix_rows", "labels")
-            if (value := getattr(options, name)) != own[name].default
-        }
-        learnt |= run.learner_options.model_dump(mode="json")
-        learnt |= run.learner.content(run.learner_options)
     return Results(
         probe=ProbeInfo(
             name=run.rows.name,
             source=run.rows.source,
             split=run.rows.split,
             rows=len(run.rows.items),
+            clusters=run.rows.clusters,
+            split_rows=None if whole is None else whole[0],
+            split_clusters=None if whole is None else whole[1],
             fingerprint=run.rows.fingerprint,
             request=manifest.get("request"),
             kbprobe_version=manifest.get("kbprobe_version"),
@@ -163,22 +194,13 @@ def _results(
             dtype=model.dtype_name,
             device=model.device.type,
             random_weights=checkpoint.random_weights,
-            finetuning=learnt or None,
+            finetuning=learning_of(run) or None,
         ),
         scoring=Scoring(
             scorer=run.scorer.name,
             version=run.scorer.version,
             score=scores.score_name,
-            options={
-                **run.scorer_options.model_dump(mode="json"),
-                **run.scorer.content(run.scorer_options),
-                **learnt,
-                "batch_tokens": model.batch_tokens,
-                "model_args": options.model_args,
-                "limit": options.limit,
-                **({} if options.inputs == "all" else {"inputs": options.inputs}),
-                **({} if options.fold is None else {"fold": options.fold}),
-            },
+            options=settings_of(run),
             notes=notes,
             key=run.key,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.progress import Progress, silent
-from evaluation.results.types import Results
+from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, refuse_other_files, save
 from evaluation.runs.heads import fit_heads, learns_heads
@@ -140,17 +140,16 @@ class _Executor:
         self.progress(f"reading {spec.probe_name}", 0, 0)
         run = open_run(spec, self.model, self.reader)
         facts = open_sub_questions(run)
+        if not self.overwrite and (former := found_formerly(spec, run)) is not None:
+            spec = replace(spec, folder=former)
         earlier = None if spec.folder is None else earlier_results(spec.folder, self.overwrite)
         # Every process must have looked before one of them writes.
         self.workers.wait()
         done = None
         if earlier is not None and spec.folder is not None and not run.must_fit:
-            known = facts is None or earlier.facts is None or _is_of(earlier.facts.results, facts)
-            if not (known and _is_of(earlier.results, run)):
-                raise UsageError(
-                    f"{spec.folder} holds other results (of another model, other rows or other "
-                    "options). Replace them with --overwrite, or choose another folder with -o."
-                )
+            known = facts is None or earlier.facts is None or is_of(earlier.facts.results, facts)
+            if not (known and is_of(earlier.results, run)):
+                refuse_other_results(earlier.results, run)
             if facts is None or earlier.facts is not None:
                 return Outcome(spec, earlier, found=True)
             refuse_other_files(spec.folder, "written anew with the facts")
@@ -180,12 +179,3 @@ class _Executor:
                 f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
             ) from error
         return relate_sub_questions(run, done, alone)
-
-
-def _is_of(results: Results, run: Run) -> bool:
-    """Tell whether results are those that a run would lead to."""
-    return (
-        results.scoring.key == run.key
-        and results.seed == run.spec.run.seed
-        and results.metrics.normalization == run.normalization
-    )

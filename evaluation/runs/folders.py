@@ -53,23 +53,38 @@ def earlier_results(folder: Path, overwrite: bool) -> Evaluation | None:
     Raises:
         UsageError: the folder cannot be written, or holds something else than results.
     """
+    refuse_other_folder(folder)
     if not folder.exists():
-        # Found out now rather than after hours of scoring.
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder.parent, os.W_OK):
-            raise UsageError(f"{folder.parent} cannot be written to: choose another with -o")
         return None
-    if folder.is_dir() and not any(folder.iterdir()):
+    if not any(folder.iterdir()):
         return None
-    if not (folder / RESULTS).is_file():
-        raise UsageError(
-            f"{folder} holds what kbprobe did not write (no {RESULTS}); it is left alone. "
-            "Choose another folder with -o."
-        )
     if not overwrite:
         return load(folder)
     refuse_other_files(folder, "replaced by --overwrite")
     return None
+
+
+def refuse_other_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be made, or that holds something else than results.
+
+    Found out at once rather than after hours of scoring.
+
+    Raises:
+        UsageError: it is such a folder.
+    """
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise UsageError(f"{there} is a file, not a folder: choose another folder with -o")
+    if there != folder:
+        if not os.access(there, os.W_OK):
+            raise UsageError(f"{there} cannot be written to: choose another folder with -o")
+        return
+    if any(folder.iterdir()) and not (folder / RESULTS).is_file():
+        raise UsageError(
+            f"{folder} holds what kbprobe did not write (no {RESULTS}); it is left alone. "
+            "Choose another folder with -o."
+        )
 
 
 def refuse_other_files(folder: Path, what: str) -> None:

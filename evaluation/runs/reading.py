@@ -11,7 +11,7 @@ from evaluation.items.control_task import random_labels
 from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.inputs import choices_alone
 from evaluation.items.sources import ProbeSource
-from evaluation.items.types import ProbeSplit, sample_clusters
+from evaluation.items.types import ProbeSplit, sample_clusters, sample_rows
 from evaluation.options import RunOptions
 
 _KEPT = 32
@@ -41,8 +41,9 @@ class SplitReader:
             )
         if (limit := options.limit) is None:
             return rows
-        key, seed = (*key, "limit", limit, options.seed), options.seed
-        return self._derive(key, probe, partial(sample_clusters, rows, limit, seed))[1]
+        key, seed = (*key, "limit", limit, options.limit_by, options.seed), options.seed
+        sample = sample_rows if options.limit_by == "rows" else sample_clusters
+        return self._derive(key, probe, partial(sample, rows, limit, seed))[1]
 
     def train(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
         """Return the rows that a run may learn from; raises as :meth:`rows`.

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
 
 
+_UNNAMED = {"device", "batch_tokens", "cache", "trust_remote_code", "facts"}
+"""Options that say how a run is done, and not what its results are."""
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """A run as it is asked for; :func:`evaluation.runs.run.open_run` finds out its content hash.
@@ -28,6 +32,8 @@ class RunSpec:
         run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
         folder: where its results go; None: nowhere.
+        former: where they went when folders were named by fewer options; looked at where
+            ``folder`` is not there.
     """
 
     probe: ProbeSource
@@ -35,6 +41,7 @@ class RunSpec:
     run: RunOptions = field(default_factory=RunOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    former: Path | None = None
 
     @classmethod
     def parse(
@@ -61,6 +68,15 @@ class RunSpec:
         """
         values = {**self.run.model_dump(exclude_unset=True), **self.options, **changes}
         return replace(self.parse(self.probe, self.model, values), folder=folder or self.folder)
+
+    def named_options(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults and that results depend on."""
+        given = self.run.model_dump(exclude_defaults=True, exclude=_UNNAMED)
+        for entry in plugins():
+            for name, info in entry.options.model_fields.items():
+                if not info.exclude and self.options.get(name, info.default) != info.default:
+                    given[name] = self.options[name]
+        return given
 
     @property
     def probe_name(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_name
+from evaluation.names import folder_names, former_name, options_name
 from evaluation.options import parse_options
 from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, plugins
@@ -103,6 +103,7 @@ class StudyRequest:
         values: the options of its runs, by name, as given.
         output: parent of the folders of results; None: nothing is written.
         output_given: whether the user named it.
+        tag: added to the names of folders that the user did not name.
     """
 
     study: Study
@@ -112,6 +113,7 @@ class StudyRequest:
     values: Mapping[str, Any] = field(default_factory=dict)
     output: Path | None = None
     output_given: bool = True
+    tag: str = ""
 
     @classmethod
     def parse(
@@ -153,26 +155,61 @@ class StudyRequest:
     def spec(self, probe: ProbeSource, model: str, **changes: Any) -> RunSpec:
         """Make one of the study's runs, with some of its options changed.
 
-        Results go to a folder within :attr:`output`: of the probe (and config, if the study sets
-        one), the model, and whatever else is changed, such as ``train-125/seed-1``.
+        Results go to a folder within :attr:`output`: of the probe (and config, if there is one),
+        the model, and whatever else is changed, such as ``train-125/seed-1``. Where each run
+        stands alone, the model's folder names the options that were given as well, and the tag:
+        ``MODEL+limit-200+TAG``.
 
         Raises:
             UsageError: an option is unknown or its value impossible.
         """
-        folder = None
-        if self.output is not None:
-            name = folder_name(probe) if isinstance(probe, str) else "in-memory"
-            if config := changes.get("config"):
-                name = f"{name}-{config}"
-            varied = {key: value for key, value in changes.items() if key != "config"}
-            rest = [
-                # Revisions may have slashes: a branch of pull requests, a stage of training.
-                f"{k}-{v}".replace("/", "--").replace("\\", "--")
-                for k, v in varied.items()
-                if not isinstance(v, bool)
-            ]
-            folder = self.output.joinpath(name, folder_name(model), *rest)
-        return RunSpec.parse(probe, model, {**self.values, **changes}, folder)
+        spec = RunSpec.parse(probe, model, {**self.values, **changes})
+        if self.output is None:
+            return spec
+        name = self.probe_folder(probe)
+        former = former_name(probe) if isinstance(probe, str) else name
+        options = {key: value for key, value in spec.named_options().items() if key not in changes}
+        if config := changes.get("config"):
+            name, former = f"{name}-{config}", f"{former}-{config}"
+        elif (config := options.pop("config", None)) and self.study.independent:
+            name = f"{name}-{config}"
+        varied = {key: value for key, value in changes.items() if key != "config"}
+        rest = [
+            # Revisions may have slashes: a branch of pull requests, a stage of training.
+            f"{k}-{v}".replace("/", "--").replace("\\", "--")
+            for k, v in varied.items()
+            if not isinstance(v, bool)
+        ]
+        added = options_name(options, self.tag) if self.study.independent else ""
+        own = "+".join(filter(None, (self.model_folder(model), added)))
+        return replace(
+            spec,
+            folder=self.output.joinpath(name, own, *rest),
+            former=None if self.tag else self.output.joinpath(former, former_name(model), *rest),
+        )
+
+    def within(self, parent: Path) -> StudyRequest:
+        """Return the request with its results in a folder that the user did not name.
+
+        A study's is named by the study, the options that were given, and the tag; runs that stand
+        alone have folders of their own in it.
+        """
+        output = parent
+        if not self.study.independent:
+            added = options_name(self.defaults.named_options(), self.tag)
+            output = parent / "+".join(filter(None, (self.study.name, added)))
+        return replace(self, output=output, output_given=False)
+
+    def model_folder(self, model: str) -> str:
+        """Return the name of a model's folder: no two models of the request share one."""
+        return folder_names([*self.models, model])[model]
+
+    def probe_folder(self, probe: ProbeSource) -> str:
+        """Return the name of a probe's folder: no two probes of the request share one."""
+        if not isinstance(probe, str):
+            return "in-memory"
+        named = [one for one in self.probes if isinstance(one, str)]
+        return folder_names([*named, probe])[probe]
 
 
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from evaluation.items.sources import UnknownSplit
+from evaluation.learners.registry import LEARNERS
 from evaluation.progress import Progress, silent
+from evaluation.runs.checks import check_model, check_names, check_runs, check_split
 from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest, write_summary
@@ -37,11 +40,13 @@ def run_study(
         UsageError: the runs cannot be made of the request, or all that can be done was refused.
         KbprobeError: a run failed that the summary needs; what is finished is found again.
     """
+    check_request(request)
     specs = request.study.expand(request) if request.study.expand is not None else []
     if not specs:
         raise UsageError(f"{request.study.name} has no runs: name at least one probe and one model")
     study = request.study
     _refuse_shared_places(specs)
+    check_runs(specs, overwrite)
     finished: list[Finished] = []
     failed: list[KbprobeError] = []
 
@@ -72,6 +77,33 @@ def run_study(
     if workers.leads and study.finish is not None:
         study.finish(request, summary)
     return summary
+
+
+def check_request(request: StudyRequest) -> None:
+    """Check what a request names, as far as that is possible at once: without a model.
+
+    Raises:
+        UsageError: an unknown scorer or learner; no such probe, config, split or model.
+    """
+    study, options = request.study, request.defaults.run
+    if options.scorer is not None or options.learner is not None:
+        check_names("", options)
+    for name in getattr(request.options, "learners", ()):
+        LEARNERS.get(name)
+    for probe in request.probes:
+        try:
+            check_split(probe, options.split, options.config)
+        except UnknownSplit:
+            # The study knows which splits it reads; a probe that is not there is none of them.
+            if "split" not in study.fixed:
+                raise
+    if not request.models:
+        raise UsageError(
+            f"{study.name} needs a model: name one with --model, as a folder, a .gguf file or a "
+            "Hub id"
+        )
+    for model in request.models:
+        check_model(model, options.revision)
 
 
 def _refuse_shared_places(specs: Sequence[RunSpec]) -> None:

@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
         evaluation.study("controls", "ages", "tiny-bert", controls=("elsewhere",))
     with pytest.raises(UsageError, match=r"half does not ask the rows.*--controls"):
         evaluation.study("controls", "ages", "tiny-bert", controls=("half",))
-    with pytest.raises(KbprobeError, match=r"no config 'perturbd'.*the same command goes on"):
+    with pytest.raises(KbprobeError, match=r"no config 'perturbd'"):
         evaluation.study("controls", "ages", "tiny-bert", controls=("perturbd",))
     with pytest.raises(UsageError, match="sets config itself"):
         evaluation.study("controls", "ages", "tiny-bert", config="perturbed")

@@ -10,7 +10,6 @@ from typing import Any
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import SCORED_SETUPS, ProbeSplit
 from evaluation.models.capabilities import MULTIPLE_CHOICE
-from evaluation.names import folder_name
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.entries import with_options_of
@@ -196,7 +195,7 @@ def _trained(request: StudyRequest, setting: Setting, seed: int, task: str, spli
         changes |= {"mix_in": options.original, "mix_rows": times * setting.size}
     spec = request.spec(task, setting.model, **changes)
     parts = (
-        folder_name(setting.probe),
+        request.probe_folder(setting.probe),
         *(f"rows-{setting.size}", f"rate-{setting.learning_rate:g}", f"epochs-{setting.epochs}"),
         f"seed-{seed}",
     )
@@ -208,5 +207,6 @@ def _in_folder(request: StudyRequest, spec: RunSpec, model: str, *parts: str) ->
     if request.output is None:
         return spec
     *training, task, split = parts
-    folder = request.output.joinpath(folder_name(model), *training, f"{folder_name(task)}-{split}")
+    name = f"{request.probe_folder(task)}-{split}"
+    folder = request.output.joinpath(request.model_folder(model), *training, name)
     return replace(spec, folder=folder)

@@ -14,7 +14,6 @@ from evaluation.items.types import ProbeSplit
 from evaluation.learners.base import LearnerEntry, check_count
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import Capability
-from evaluation.names import folder_name
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.studies.base import StudyRequest
@@ -157,7 +156,7 @@ def _trained(
         "facts": False,
     }
     spec = with_options_of(request, learner, learner.scorer).spec(tested, model, **changes)
-    return _in_folder(request, spec, folder_name(trained), f"seed-{seed}", tested)
+    return _in_folder(request, spec, request.probe_folder(trained), f"seed-{seed}", tested)
 
 
 def _in_folder(request: StudyRequest, spec: RunSpec, *parts: str) -> RunSpec:
@@ -165,5 +164,7 @@ def _in_folder(request: StudyRequest, spec: RunSpec, *parts: str) -> RunSpec:
     if request.output is None:
         return spec
     *training, tested = parts
-    folder = request.output.joinpath(folder_name(spec.model), *training, folder_name(tested))
+    folder = request.output.joinpath(
+        request.model_folder(spec.model), *training, request.probe_folder(tested)
+    )
     return replace(spec, folder=folder)

@@ -51,12 +51,14 @@ def build(
     from builders.engine import pipeline
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
+    from builders.engine.sources import with_snapshots
     from kbprobe.format.dataset import dataset_info, load
     from kbprobe.format.items import plain
 
     probe = find_probe(name)
     file = None if template is None else Path(template)
-    request = Request(probe, probe.options.parse(options, name), seed, file, audit=audit)
+    chosen = with_snapshots(probe.options.parse(options, name), name)
+    request = Request(probe, chosen, seed, file, audit=audit)
     request.check_config(config)
     if output is not None and request.is_in(Path(output), overwrite):
         return load(Path(output), config)

@@ -10,24 +10,26 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from builders.engine.registry import PROBES
 from kbprobe.cli import Dispatch, debug_option, run
-from kbprobe.errors import UsageError
+from kbprobe.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from builders.engine.probe import Probe
     from builders.engine.registry import Entry
 
 PROGRAM = "build-probe"
+SUBCOMMANDS = ("list", "show")
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``build-probe`` and exit with its code."""
-    commands = {"list": list_command, "show": show_command}
+    commands = dict(zip(SUBCOMMANDS, (list_command, show_command), strict=True))
     dispatch = Dispatch(PROGRAM, commands, lambda words: build_command(named_probes(words)))
     sys.exit(run(dispatch, args, PROGRAM))
 
@@ -36,17 +38,38 @@ def named_probes(words: Sequence[str]) -> dict[str, Entry | Probe]:
     """Return the probes that a command line names; options' values may stand among them.
 
     Our own are not imported yet.
+
+    Raises:
+        UsageError: a word that can only be a probe's name is none, whatever options follow.
     """
     found: dict[str, Entry | Probe] = {}
-    for word in words:
+    certain = _certain_names(words)
+    for at, word in enumerate(words):
         if word in PROBES:
             found[word] = PROBES[word]
         elif not word.startswith("-"):
             from builders.engine.probe import find_probe, knows
 
-            if knows(word):
-                found[word] = find_probe(word)
+            if knows(word) or at in certain:
+                found[word] = find_probe(word, SUBCOMMANDS)
     return found
+
+
+def _certain_names(words: Sequence[str]) -> set[int]:
+    """The places of the words that are no option, and no option's value."""
+    flags = {
+        flag
+        for option in _COMMON
+        if isinstance(option, click.Option) and option.is_flag
+        for flag in (*option.opts, *option.secondary_opts)
+    }
+    before = ["", *words]
+    return {
+        at
+        for at, word in enumerate(words)
+        if not word.startswith("-")
+        and (not before[at].startswith("-") or before[at] in flags or "=" in before[at])
+    }
 
 
 _PATH = click.Path(path_type=Path)
@@ -96,6 +119,26 @@ _COMMON: list[click.Parameter] = [
 ]
 
 
+class _Build(click.Command):
+    """The build command of some probes, which are named where they lack an option."""
+
+    probes: Sequence[str] = ()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; an option that none of the probes has is refused."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = sorted({flag for option in self.params for flag in option.opts})
+            hint = did_you_mean(error.option_name, known)
+            if not self.probes:
+                owner, more = "no probe is named that would have the option", f"{PROGRAM} --help"
+            else:
+                owner = f"{' and '.join(self.probes)} {'have' if self.probes[1:] else 'has'} no"
+                owner, more = f"{owner} option", f"{PROGRAM} {self.probes[0]} --help"
+            raise UsageError(f"{owner} {error.option_name}.{hint} More: {more}") from None
+
+
 def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:
     """Make the build command, with the options of the given probes."""
     fields: dict[str, Any] = {}
@@ -114,13 +157,14 @@ def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:
 
         specific = [command_option(name, info) for name, info in fields.items()]
         about = "\n\n".join(f"{name}: {probe.summary}" for name, probe in probes.items())
-    command = click.Command(
+    command = _Build(
         PROGRAM,
         params=[*_COMMON, *specific],
         callback=_build,
         help=about,
         epilog=f"{PROGRAM} list | show NAME | NAME --help (the options of a probe)",
     )
+    command.probes = list(probes)
     return debug_option(command)
 
 
@@ -166,17 +210,23 @@ def _build(
     command.run_jobs(jobs, overwrite, as_json, reading)
 
 
-@click.command("list", help="List all probes.")
+@click.command(
+    "list",
+    help="List all probes: how many rows a default build has, what knowledge bases it needs, and "
+    "whether they are there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @debug_option
 def list_command(as_json: bool) -> None:
-    """Print every probe's name and what it asks."""
-    from builders.engine.probe import summaries
+    """Print every probe: rows, needs, state, and what it asks."""
+    from builders.engine.listing import listed_probes, records, table
 
-    probes = summaries()
-    width = max(map(len, probes))
-    lines = (f"{name:<{width}}  {summary}" for name, summary in probes.items())
-    click.echo(json.dumps(probes) if as_json else "\n".join(lines))
+    probes = listed_probes()
+    if as_json:
+        click.echo(json.dumps(records(probes)))
+        return
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo("\n".join(table(probes, width)))
 
 
 @click.command("show", help="Show a probe: what it asks, its wordings, its options.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.plugins import left_out
 
 
 class Named(Protocol):
@@ -86,13 +86,9 @@ class Registry(Generic[_Entry]):
             for point in entry_points(group=self._group):
                 try:
                     self._add(self._entries, point.load(), f"the entry point {point.value}")
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     # A package that is broken must not take kbprobe's own entries with it.
-                    print(
-                        f"warning: the {self._what} {point.name!r} of another package was left "
-                        f"out: {type(error).__name__}: {error}",
-                        file=sys.stderr,
-                    )
+                    left_out(self._what, point.name, error)
         return self._entries
 
     def _add(self, entries: dict[str, _Entry], entry: _Entry, source: str) -> _Entry:

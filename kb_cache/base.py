@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +29,7 @@ from kbprobe.files import file_sha256
 from kbprobe.format.attribution import SourceRecord
 from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.options import Options
+from kbprobe.plugins import left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -393,6 +394,16 @@ class Kind(ABC, Generic[S, O]):
         """Return the language of what these options make; see `Loaded`."""
         return getattr(options, "language", "") or self.language
 
+    def stand_in(self) -> str:
+        """Say what is used where nothing was fetched ("the package x"); "" for nothing."""
+        return ""
+
+    @property
+    def remedy(self) -> str:
+        """The command that makes the first entry of this kind, for lists and messages."""
+        source = " --from FILE" if self.needs_source else ""
+        return f"kb-cache fetch {self.name}{source}"
+
     def holdings(self) -> Iterator[Holding]:
         """Yield what this kind keeps in the cache beside snapshots."""
         yield from ()
@@ -414,7 +425,14 @@ AnyKind = Kind[Any, Any]
 
 @cache
 def _installed() -> dict[str, str]:
-    return {entry.name: entry.value for entry in entry_points(group=ENTRY_POINTS)}
+    found: dict[str, str] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        if taken := KINDS.get(entry.name) or found.get(entry.name):
+            error = KbprobeError(f"the name belongs to {taken}; {entry.value} needs another")
+            left_out("knowledge base", entry.name, error)
+        else:
+            found[entry.name] = entry.value
+    return found
 
 
 def register(kind: str, where: str) -> None:
@@ -444,20 +462,29 @@ def find_kind(name: str) -> AnyKind:
     module, _, attribute = where.partition(":")
     try:
         found = getattr(import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise KbprobeError(
             f"the package that provides the knowledge base {name!r} ({where}) cannot be imported: "
-            f"{error!r}. Mend or uninstall it."
+            f"{error!r}. Repair or uninstall it."
         ) from error
     if not isinstance(found, Kind):
         raise KbprobeError(f"{where} is not a kind of knowledge base (a kb_cache.base.Kind)")
     return found
 
 
+def usable_kinds(names: Iterable[str] | None = None) -> Iterator[AnyKind]:
+    """Import kinds, by default all; one that cannot be used is left out with a warning."""
+    for name in kind_names() if names is None else names:
+        try:
+            yield find_kind(name)
+        except KbprobeError as error:
+            left_out("knowledge base", name, error)
+
+
 def kind_of_entry(name: str) -> AnyKind | None:
-    """Return the kind that an entry's name begins with; None if there is no such kind."""
+    """Return the kind that an entry's name begins with; None if there is none that can be used."""
     kind = next((kind for kind in kind_names() if name.startswith(f"{kind}-")), None)
-    return find_kind(kind) if kind else None
+    return next(usable_kinds([kind]), None) if kind else None
 
 
 def with_credits(sources: Sequence[SourceRecord]) -> list[SourceRecord]:

@@ -34,6 +34,19 @@ def entries() -> list[Entry]:
     return list(known.values())
 
 
+def snapshot_names(kind: str, embedded: str = "") -> list[str]:
+    """Return the names of a kind's snapshots, without "KIND-", sorted.
+
+    Where ``embedded`` names one that comes with kbprobe, that alone: the cache is not looked at,
+    which may be unreadable, or huge.
+    """
+    prefix = f"{kind}-"
+    if embedded and (EMBEDDED_DIR / f"{prefix}{embedded}" / INFO_FILE).is_file():
+        return [embedded]
+    names = {entry.name for entry in entries() if entry.name.startswith(prefix)}
+    return sorted(name.removeprefix(prefix) for name in names)
+
+
 def downloads_dir() -> Path:
     """The folder in which downloaded source files are kept (which need not exist)."""
     return store.cache_dir() / "downloads"

@@ -39,9 +39,9 @@ class _Fetch(click.Group):
     """A subcommand for each registered kind; its options are the fields of the kind's model."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from kb_cache.base import kind_names
+        from kb_cache.base import usable_kinds
 
-        return kind_names()
+        return [kind.name for kind in usable_kinds()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         from kb_cache.base import find_kind

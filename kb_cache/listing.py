@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kb_cache import store
-from kb_cache.base import Holding, find_kind, kind_names
+from kb_cache.base import Holding, find_kind, usable_kinds
 from kb_cache.catalogue import Entry, entries, verify
 from kb_cache.fetching import rebuild
 from kb_cache.snapshot import INFO_FILE, find_damage, read_info
@@ -57,8 +57,8 @@ class SnapshotHolding(Holding):
 def holdings() -> dict[str, Holding]:
     """All that is there, by name: snapshots, and what kinds keep beside them."""
     found: list[Holding] = [SnapshotHolding(entry) for entry in entries()]
-    for kind in kind_names():
-        found += find_kind(kind).holdings()
+    for kind in usable_kinds():
+        found += kind.holdings()
     return {holding.name: holding for holding in found}
 
 

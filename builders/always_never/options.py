@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import ConceptNetName, WordNetName
 from kbprobe.errors import did_you_mean
 
 SCALE = ("never", "rarely", "sometimes", "often", "always")
@@ -24,8 +25,13 @@ class AlwaysNeverOptions(ProbeOptions):
         (0.5, 0.15, 0.35),
         description="Shares of the subjects in train, validation and test, before --train-rows.",
     )
-    conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
-    wordnet: str = Field("3.0", description="Which WordNet tells kinds and parts of speech.")
+    conceptnet: ConceptNetName = Field(
+        "5.7",
+        description="Which ConceptNet (see kb-cache list); 5.7, or the only one in the cache.",
+    )
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet tells kinds and parts of speech."
+    )
     families: tuple[str, ...] = Field(
         FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
     )

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import ConceptNetName, WordNetName
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
 
@@ -20,8 +21,10 @@ class AntonymOptions(ProbeOptions):
         description="Shares of the antonym pairs in train, validation and test, before "
         "--train-rows.",
     )
-    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
-    conceptnet: str = Field(
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
+    )
+    conceptnet: ConceptNetName = Field(
         "",
         description="A ConceptNet whose Antonym and Synonym edges are added (see kb-cache list); "
         "none if empty.",

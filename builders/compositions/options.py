@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from builders.compositions.paths import PathSet, load_paths
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import WikidataName
 
 WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
 
@@ -23,7 +24,7 @@ class CompositionOptions(ProbeOptions):
         WIKIDATA_SERVICE,
         description="The SPARQL endpoint to ask; its answers are kept in the cache.",
     )
-    dump: str = Field(
+    dump: WikidataName = Field(
         "",
         description="A dump to ask instead, in process: the name of what kb-cache fetch wikidata "
         "--from loaded.",

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import GcideName
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 
@@ -14,7 +15,7 @@ PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 class WordSenseOptions(ProbeOptions):
     """Options of dictionary_wordsense."""
 
-    gcide: str = Field(
+    gcide: GcideName = Field(
         "", description="Which GCIDE (see kb-cache list); if empty, the one that is there."
     )
     pos: tuple[PartOfSpeech, ...] = Field(

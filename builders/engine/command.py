@@ -32,6 +32,7 @@ from rich.console import Console
 from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
+from builders.engine.sources import with_snapshots
 from builders.engine.summary import show
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
@@ -117,9 +118,10 @@ def recipe_jobs(path: Path, output: Path | None, values: Mapping[str, Any]) -> l
     jobs = []
     for entry, folder in zip(recipe.probes, folders, strict=True):
         probe = find_probe(entry.probe)
+        owner = f"{path}: {entry.probe}"
         request = Request(
             probe,
-            probe.options.parse(entry.options, f"{path}: {entry.probe}"),
+            with_snapshots(probe.options.parse(entry.options, owner), owner),
             recipe.seed if entry.seed is None else entry.seed,
             path.parent / entry.template if entry.template else values["template"],
             values["format"],
@@ -132,7 +134,7 @@ def recipe_jobs(path: Path, output: Path | None, values: Mapping[str, Any]) -> l
 def named_jobs(
     names: Iterable[str], given: Mapping[str, Any], output: Path | None, values: Mapping[str, Any]
 ) -> list[Job]:
-    """Return the jobs of some probes; options that one of them lacks are said to be left out.
+    """Return the jobs of some probes; a probe that lacks an option of others is named.
 
     Args:
         names: the probes.
@@ -144,15 +146,19 @@ def named_jobs(
     jobs = []
     for probe in probes:
         fields = probe.options.model_fields
-        for name in given.keys() - fields.keys():
-            click.echo(f"{PROGRAM}: {probe.name} has no {option_name(name)}", err=True)
+        for name in sorted(given.keys() - fields.keys()):
+            click.echo(
+                f"{PROGRAM}: {probe.name} has no {option_name(name)}: it is built without that.",
+                err=True,
+            )
         options = {
             name: parsed(fields[name], value) for name, value in given.items() if name in fields
         }
         folder = (output or DEFAULT_PARENT) / probe.name
         if output is not None and len(probes) == 1:
             folder = output
-        jobs.append((Request(probe, probe.options.parse(options, probe.name), **values), folder))
+        chosen = with_snapshots(probe.options.parse(options, probe.name), probe.name)
+        jobs.append((Request(probe, chosen, **values), folder))
     return jobs
 
 

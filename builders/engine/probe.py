@@ -23,6 +23,7 @@ from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.attribution import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
+from kbprobe.plugins import left_out
 
 if TYPE_CHECKING:
     from builders.engine.plan import Plan
@@ -181,22 +182,24 @@ class Probe(Declaration):
 _registered: dict[str, Probe] = {}
 
 
+_broken: dict[str, str] = {}
+"""Why each entry point that cannot be used cannot, by its name."""
+
+
 def _third_party(name: str | None = None) -> None:
     """Import the probes of other packages; given a name, no more than is needed to find it.
 
-    Raises:
-        KbprobeError: one of the packages cannot be imported.
+    A package that cannot be imported, or registers a name that is taken, is left out with a
+    warning.
     """
     entries = list(entry_points(group=ENTRY_POINTS))
     exact = [entry for entry in entries if entry.name == name and ":" in entry.value]
     for entry in exact or entries:
         try:
             entry.load()
-        except Exception as error:
-            raise KbprobeError(
-                f"the package that provides the probes {entry.value!r} cannot be imported: "
-                f"{error!r}. Mend or uninstall it."
-            ) from error
+        except (Exception, SystemExit) as error:
+            _broken[entry.name] = f"{entry.value} cannot be used: {type(error).__name__}: {error}"
+            left_out("probe", entry.name, error)
 
 
 def all_probes() -> dict[str, Probe]:
@@ -212,6 +215,12 @@ def summaries() -> dict[str, str]:
     _third_party()
     others = {name: probe.summary for name, probe in _registered.items()}
     return dict(sorted({**others, **{name: one.summary for name, one in PROBES.items()}}.items()))
+
+
+def third_party_probes() -> list[Probe]:
+    """Return the probes of other packages."""
+    _third_party()
+    return [probe for name, probe in _registered.items() if name not in PROBES]
 
 
 def knows(name: str) -> bool:
@@ -244,7 +253,7 @@ def _from_file(path: Path, function: str) -> Probe:
             spec.loader.exec_module(module)
         except Exception as error:
             del sys.modules[path.stem]
-            raise KbprobeError(f"{path} cannot be imported: {error!r}. Mend it.") from error
+            raise KbprobeError(f"{path} cannot be imported: {error!r}. Correct it.") from error
     planner = getattr(module, function, None)
     for probe in _registered.values():
         if probe.plan is planner:
@@ -252,18 +261,25 @@ def _from_file(path: Path, function: str) -> Probe:
     raise UsageError(f"{path} has no function {function!r} that is decorated with @probe")
 
 
-def find_probe(name: str) -> Probe:
+def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
     """Return the probe of that name.
+
+    Args:
+        name: of a probe, or "FILE.py:function".
+        others: what else may have been meant: subcommands.
 
     Raises:
         UsageError: there is none; the message names the nearest and how to list them.
+        KbprobeError: it belongs to a package that cannot be imported.
     """
     if in_file := _IN_FILE.match(name):
         return _from_file(Path(in_file[1]), in_file[2])
     if not knows(name):
+        if name in _broken:
+            raise KbprobeError(f"the probe {name!r} of another package, {_broken[name]}")
         known = summaries()
         raise UsageError(
-            f"no probe is called {name!r}.{did_you_mean(name, known)} "
+            f"no probe is called {name!r}.{did_you_mean(name, (*known, *others))} "
             "`build-probe list` shows them all."
         )
     if name not in _registered:

@@ -7,12 +7,13 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import CorpusNames
 
 
 class FunctionWordOptions(ProbeOptions):
     """Options of all probes of function words."""
 
-    corpus: tuple[str, ...] = Field(
+    corpus: CorpusNames = Field(
         ("masc-extract",),
         min_length=1,
         description="Corpora, by name (see kb-cache list); several are taken together.",

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import ConceptNetName, WordNetName
 from kbprobe.errors import did_you_mean
 
 ASKED = (
@@ -46,8 +47,13 @@ class PropertyOptions(ProbeOptions):
         (0.25, 0.15, 0.6),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
-    conceptnet: str = Field("5.7", description="Which ConceptNet (see kb-cache list).")
-    wordnet: str = Field("3.0", description="Which WordNet tells kinds and parts of speech.")
+    conceptnet: ConceptNetName = Field(
+        "5.7",
+        description="Which ConceptNet (see kb-cache list); 5.7, or the only one in the cache.",
+    )
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet tells kinds and parts of speech."
+    )
     relations: tuple[str, ...] = Field(
         ASKED, min_length=1, description="Relations to ask about, and their negations."
     )

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
+from builders.engine.sources import ConceptNetName, WordNetName
 from builders.english.word_lists import word_list
 from kbprobe.errors import did_you_mean
 
@@ -85,8 +86,10 @@ class TaxonomyOptions(ProbeOptions):
     train_rows: int = Field(
         0, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
     )
-    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
-    conceptnet: str = Field(
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
+    )
+    conceptnet: ConceptNetName = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."
     )
     families: tuple[Literal["level", "paper"], ...] = Field(

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from builders.engine.options import RANDOM, DrawOptions
+from builders.engine.sources import WordNetName
 from kbprobe.errors import did_you_mean
 
 ABSTRACTIONS = (
@@ -41,7 +42,9 @@ class WordNetOptions(DrawOptions):
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
-    wordnet: str = Field("3.0", description="Which WordNet: 3.0 is built in (see kb-cache list).")
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
+    )
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb"))
     families: tuple[str, ...] = Field(
         ("level",),

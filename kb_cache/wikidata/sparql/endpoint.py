@@ -35,14 +35,19 @@ from kb_cache.wikidata.sparql.transport import (
     is_loopback,
     send,
 )
-from kb_cache.wikidata.sparql.types import PREFIXES, Answer, QueryTimeout, normalise
+from kb_cache.wikidata.sparql.types import (
+    CONTACT_VARIABLE,
+    PREFIXES,
+    Answer,
+    QueryTimeout,
+    normalise,
+)
 from kbprobe import files
 from kbprobe.errors import SourceError, UsageError, require
 
 logger = logging.getLogger(__name__)
 
 WIKIDATA = "https://query.wikidata.org/sparql"
-CONTACT_VARIABLE = "KBPROBE_CONTACT"
 #: Seconds for which an endpoint can ask for a pause; the longest ban of Wikidata's service.
 LONGEST_PAUSE = 86400.0
 

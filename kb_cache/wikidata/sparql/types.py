@@ -20,6 +20,8 @@ WIKIDATA_ENTITY = "http://www.wikidata.org/entity/"
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
+#: Holds the address that is sent to the query service, whose rules ask for one.
+CONTACT_VARIABLE = "KBPROBE_CONTACT"
 #: Put before every query by every source, see `prepared`.
 PREFIXES = f"""\
 PREFIX wd: <{WIKIDATA_ENTITY}>

@@ -1,0 +1,103 @@
+"""What ``build-probe list`` shows: every probe, what it needs, and whether that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from builders.engine.options import ProbeOptions
+from builders.engine.probe import third_party_probes
+from builders.engine.registry import PROBES, ROWS_COUNTED_ON
+from builders.engine.sources import SnapshotOption, snapshot_options
+from kb_cache.base import find_kind
+from kb_cache.catalogue import snapshot_names
+from kbprobe.options import option_name
+
+READY, CHOOSE, FETCH = "ready", "choose", "fetch first"
+_HEAD = ("PROBE", "ROWS", "NEEDS", "STATE", "ASKS")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A probe as it is listed.
+
+    Attributes:
+        name: of the probe.
+        summary: what it asks.
+        rows: of a build with the default options; None where that is unknown.
+        needs: the kinds of knowledge bases of such a build.
+        state: "ready", "choose" (an option must say which of several snapshots), "fetch first".
+        remedy: the command or option that makes it ready; empty where it is.
+    """
+
+    name: str
+    summary: str
+    rows: int | None
+    needs: tuple[str, ...]
+    state: str
+    remedy: str
+
+
+def listed_probes() -> list[Listed]:
+    """All probes, by name. None of our own is imported, nor what builds."""
+    found = [_listed(name, one.summary, one.rows, one.options) for name, one in PROBES.items()] + [
+        _listed(one.name, one.summary, None, one.options) for one in third_party_probes()
+    ]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _listed(name: str, summary: str, rows: int | None, model: type[ProbeOptions]) -> Listed:
+    needed = [one for one in snapshot_options(model) if one.default or one.required]
+    states = [_state(one) for one in needed]
+    state, remedy = next((one for one in states if one[0] != READY), (READY, ""))
+    return Listed(name, summary, rows, tuple(one.kind for one in needed), state, remedy)
+
+
+def _state(option: SnapshotOption) -> tuple[str, str]:
+    """Whether a default build finds what an option names; what to do where it does not."""
+    kind = find_kind(option.kind)
+    default = option.default or (kind.downloaded_name,)
+    known = snapshot_names(option.kind, default[0])
+    if set(default) <= set(known) or (option.default and len(known) == 1):
+        return READY, ""
+    if not option.default and kind.stand_in():
+        return READY, ""
+    if known:
+        return CHOOSE, f"{option_name(option.field)} {'|'.join(known)}"
+    return FETCH, kind.remedy
+
+
+def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
+    """Yield the lines of the list, and below them what to do for probes that are not ready.
+
+    ``width`` is that of the terminal, at which rows of the table are cut.
+    """
+    lines = [_HEAD] + [
+        (
+            one.name,
+            "-" if one.rows is None else f"{one.rows:,}",
+            ", ".join(one.needs) or "-",
+            one.state,
+            one.summary,
+        )
+        for one in probes
+    ]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
+    for line in lines:
+        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        cells[1] = line[1].rjust(widths[1])
+        yield "  ".join(cells).rstrip()[:width]
+    yield ""
+    for state, remedy in dict.fromkeys((one.state, one.remedy) for one in probes if one.remedy):
+        names = ", ".join(one.name for one in probes if one.remedy == remedy)
+        yield f"{names}: {state}: {remedy}"
+    yield (
+        "Rows are those of a build with the default options; probes that need ConceptNet or "
+        f"Wikidata were counted on {ROWS_COUNTED_ON}."
+    )
+
+
+def records(probes: list[Listed]) -> list[dict[str, Any]]:
+    """Return the list for machines."""
+    return [asdict(one) for one in probes]

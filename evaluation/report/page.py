@@ -29,7 +29,7 @@ from evaluation.results.types import (
     read_results,
     remarks,
 )
-from evaluation.results.words import clip, interval, last_name, percent
+from evaluation.results.words import clip, interval, last_name, limit_remark, percent
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.files import write_file
@@ -255,7 +255,7 @@ def _against_floor(metrics: Metrics) -> str:
 def cautions(results: Results) -> list[str]:
     """Return what a reader must know before quoting the number."""
     metrics = results.metrics
-    found = []
+    found = [f"{drawn}."] if (drawn := limit_remark(results)) is not None else []
     aside = sum(metrics.set_aside.values())
     if aside:
         reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(metrics.set_aside.items()))

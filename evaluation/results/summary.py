@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
+from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import Estimate, Results, remarks
-from evaluation.results.words import last_name
+from evaluation.results.words import last_name, limit_remark
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -25,7 +23,7 @@ def show_table(results: Sequence[Results]) -> None:
             (
                 f"{result.probe.name} ({result.probe.split})",
                 last_name(result.model.id),
-                f"{metrics.scored:,}",
+                scored_rows(result),
                 percent(metrics.accuracy),
                 f"{100 * metrics.chance:.1f}",
                 percent(metrics.strict_accuracy),
@@ -44,28 +42,10 @@ def show_table(results: Sequence[Results]) -> None:
             )
 
 
-def print_rows(
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    names: int = 2,
-    console: Console | None = None,
-    lines: box.Box | None = None,
-) -> None:
-    """Print a table: first ``names`` columns of text, then numbers."""
-    table = Table(box=lines)
-    for at, head in enumerate(heads):
-        table.add_column(head, justify="left" if at < names else "right", no_wrap=at >= names)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    (console or wide_console()).print(table)
-
-
-def wide_console() -> Console:
-    """Return a console for texts as they are: markup has no meaning."""
-    # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
-    width = None if Console().is_terminal else 160
-    return Console(width=width, markup=False, highlight=False)
+def scored_rows(result: Results) -> str:
+    """Spell how many rows were scored, and of how many if only some of the split were drawn."""
+    scored, whole = result.metrics.scored, result.probe.split_rows
+    return f"{scored:,}" if whole is None else f"{scored:,} of {whole:,}"
 
 
 def points(difference: Estimate) -> str:
@@ -113,6 +93,8 @@ def cautions(result: Results) -> list[str]:
             f"{counted} (top two within {metrics.tie_tolerance:g}); "
             f"all counted wrong: {100 * metrics.ties_wrong:.1f}"
         )
+    if (drawn := limit_remark(result)) is not None:
+        lines.insert(0, drawn)
     return lines + remarks(result)
 
 

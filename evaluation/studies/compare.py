@@ -142,10 +142,9 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Compariso
 
 def show(found: Comparison, console: Console | None = None) -> None:
     """Print a comparison of two runs in full, of more as matrices."""
-    from rich.console import Console
+    from evaluation.results.console import wide_console
 
-    # Without a terminal the width would be 80 whatever the reader; tables need more.
-    console = console or Console(highlight=False, soft_wrap=True)
+    console = console or wide_console(markup=True)
     if len(found.pairs) == 1:
         _show_pair(found.pairs[0], console)
     else:
@@ -155,7 +154,8 @@ def show(found: Comparison, console: Console | None = None) -> None:
 def _show_pair(pair: Pair, console: Console) -> None:
     from rich.markup import escape
 
-    from evaluation.results.summary import p_value, print_rows
+    from evaluation.results.console import print_rows
+    from evaluation.results.summary import p_value
 
     asked = f"[bold]{escape(pair.probe)}[/], {escape(pair.split)}"
     console.print(f"{asked}: {pair.compared:,} items in {pair.clusters:,} clusters")
@@ -201,7 +201,8 @@ def _show_pair(pair: Pair, console: Console) -> None:
 
 
 def _show_all(found: Comparison, console: Console) -> None:
-    from evaluation.results.summary import p_value, print_rows
+    from evaluation.results.console import print_rows
+    from evaluation.results.summary import p_value
 
     names = [str(number) for number in range(1, len(found.runs) + 1)]
     labels = [(name, run.label, run.metric) for name, run in zip(names, found.runs, strict=True)]

@@ -122,7 +122,8 @@ def _control(own: Finished, control: Finished, config: str) -> Control:
 
 def show(summary: Controls) -> None:
     """Print a row for each probe, model and control."""
-    from evaluation.results.summary import p_value, points, print_rows
+    from evaluation.results.console import print_rows
+    from evaluation.results.summary import p_value, points
 
     numbers = ("rows", "probe %", "control %", "chance %", "difference", "p")
     rows = [

@@ -59,7 +59,7 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> FactsSum
 
 def show(summary: FactsSummary) -> None:
     """Print a row for each probe and model, in percent."""
-    from evaluation.results.summary import print_rows
+    from evaluation.results.console import print_rows
 
     heads = ("facts", "rows", "all facts right", "of these wrong", "right without", "known, wrong")
     rows = [

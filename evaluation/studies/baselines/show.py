@@ -7,7 +7,8 @@ from evaluation.studies.baselines.types import BaselinesSummary, Measured, Measu
 
 def show(summary: BaselinesSummary) -> None:
     """Print the accuracy of each baseline, in percent, and what a reader must know."""
-    from evaluation.results.summary import percent, points, print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
+    from evaluation.results.summary import percent, points
 
     console = wide_console()
     heads = ("accuracy", "less chance", "trained on", "draws", "seconds")

@@ -9,7 +9,8 @@ from evaluation.studies.crossval.words import row_name
 
 def show(summary: CrossvalSummary) -> None:
     """Print the accuracy of each model and baseline on each probe."""
-    from evaluation.results.summary import percent, print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
+    from evaluation.results.summary import percent
 
     console = wide_console()
     rows: list[tuple[str, ...]] = []

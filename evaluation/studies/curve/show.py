@@ -10,7 +10,8 @@ from evaluation.studies.curve.words import model_name, rendering_name
 
 def show(summary: CurveSummary) -> None:
     """Print WS, MAX and LangSense, then accuracy by size, in percent."""
-    from evaluation.results.summary import percent, points, print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
+    from evaluation.results.summary import percent, points
 
     console = wide_console()
     heads = ("chance", "baseline", "zero-shot", "WS", "MAX", "at", "LangSense", "less control")

@@ -9,7 +9,7 @@ from evaluation.studies.inoculate.types import InoculateSummary, ModelInoculatio
 
 def show(summary: InoculateSummary) -> None:
     """Print accuracies and costs by number of rows, strict accuracies, and transfer."""
-    from evaluation.results.summary import print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
 
     console = wide_console()
     heads = ("rows", "rate", "epochs", "validation %", "test %", "gain", "original %", "cost")

@@ -12,7 +12,7 @@ SIGNS = {"success": "✔", "partial": "◐", "none": "–"}
 
 def show(medals: Medals) -> None:
     """Print the table, why each medal was given, and the rule."""
-    from evaluation.results.summary import print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
 
     console = wide_console()
     rows = [

@@ -9,7 +9,8 @@ from evaluation.studies.overlap.words import kappa_text, remarks, sentences
 
 def show(summary: OverlapSummary) -> None:
     """Print each pair of models on each probe, what it shows, and means over probes."""
-    from evaluation.results.summary import percent, print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
+    from evaluation.results.summary import percent
 
     def share(estimate: Estimate | None, expected: float | None) -> str:
         if estimate is None or expected is None:

@@ -8,7 +8,7 @@ from evaluation.studies.transfer.words import LESS, model_name, sentences
 
 def show(summary: TransferSummary) -> None:
     """Print accuracies and differences of each model, the probe trained on down."""
-    from evaluation.results.summary import print_rows, wide_console
+    from evaluation.results.console import print_rows, wide_console
 
     console = wide_console()
     for one in summary.models:

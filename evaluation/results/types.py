@@ -71,8 +71,8 @@ class Estimate(Model):
     n: int = Field(description="Rows, or clusters, that it was computed from.")
     method: str = Field(
         description="How the interval was made: wilson; cluster bootstrap; "
-        "wilson, effective n; combined wilson; combined; t over clusters; two-way bootstrap, "
-        "basic or not."
+        "wilson, effective n; wilson over clusters; combined wilson; combined; t over clusters; "
+        "two-way bootstrap, basic or not."
     )
 
 

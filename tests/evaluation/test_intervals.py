@@ -207,8 +207,50 @@ def test_the_same_answers_differ_by_nothing() -> None:
     right = np.arange(500) % 3 > 0
     gap = intervals.paired_difference(right, right, np.arange(500), seed=0)
     assert gap.value == 0.0
-    assert gap.method == "combined wilson"
-    assert -0.5 < gap.low <= 0.0 <= gap.high < 0.5
+    # Of 500 clusters none tells the two apart: up to Wilson's upper end of 0 in 500 may.
+    reach = 100 * intervals.wilson(0.0, 500)[1]
+    assert gap.method == "wilson over clusters"
+    assert (gap.low, gap.high) == pytest.approx((-reach, reach))
+
+
+def mirrored_pairs(
+    chance: np.random.Generator, pairs: int, others: float, both_right: float
+) -> tuple[Bools, Ints]:
+    """Pairs of which one is right; in a share of ``others`` both are right or both wrong."""
+    right = np.zeros((pairs, 2), dtype=np.bool_)
+    right[:, 0] = True
+    other = chance.random(pairs) < others
+    right[other] = (chance.random(pairs) < both_right)[other, None]
+    return right.ravel(), np.repeat(np.arange(pairs), 2)
+
+
+@pytest.mark.parametrize("pairs", [40, 100, 300])
+@pytest.mark.parametrize("others", [0.0, 0.005, 0.02, 0.05])
+def test_clusters_that_are_nearly_all_alike_still_leave_doubt(pairs: int, others: float) -> None:
+    """Resamples of them hardly differ: a bootstrap's intervals hold the truth 17 to 95 times."""
+    chance, found = np.random.default_rng(pairs), []
+    for seed in range(60):
+        right, cluster = mirrored_pairs(chance, pairs, others, both_right=1.0)
+        estimate = intervals.accuracy(right, cluster, seed)
+        assert estimate.low < estimate.value < estimate.high
+        assert estimate.high - estimate.low < 0.2
+        found.append(holds(estimate, 0.5 + others / 2))
+    assert np.mean(found) >= 0.93
+
+
+def test_their_interval_by_hand() -> None:
+    right, cluster = mirrored_pairs(np.random.default_rng(0), 100, 0.0, 1.0)
+    estimate = intervals.accuracy(right, cluster, seed=0)
+    reach = intervals.wilson(0.0, 100)[1] / 2
+    assert estimate.method == "wilson over clusters"
+    assert (estimate.low, estimate.high) == pytest.approx((0.5 - reach, 0.5 + reach))
+
+
+def test_ten_other_clusters_are_enough_for_a_bootstrap() -> None:
+    right = np.tile([True, False], 100)
+    for others, method in ((9, "wilson over clusters"), (10, "cluster bootstrap")):
+        right[: 2 * others] = True
+        assert intervals.accuracy(right, np.repeat(np.arange(100), 2), 0).method == method
 
 
 def test_strict_accuracy_leaves_unfinished_clusters_out() -> None:

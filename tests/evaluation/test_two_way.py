@@ -78,6 +78,14 @@ def test_where_all_is_right_or_wrong_the_interval_is_not_a_point(right: int) -> 
     assert difference.low < 0 < difference.high
 
 
+def test_where_every_pair_is_half_right_neither_number_nor_difference_is_a_point() -> None:
+    made = TwoWayBootstrap(np.ones((50, 2), np.int64), np.full((50, 2), 2), seed=0)
+    one, other = made.average({0: 0}), made.average({0: 1})
+    estimate, difference = one.estimate(), one.less(other).estimate(100)
+    assert estimate.low < estimate.value == 0.5 < estimate.high
+    assert difference.low < difference.value == 0.0 < difference.high
+
+
 @given(st.integers(2, 40), st.integers(1, 4), st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_estimates_are_ordered_and_shares(clusters: int, runs: int, seed: int) -> None:

@@ -1,0 +1,60 @@
+"""Intervals where nearly all clusters are alike, so that resamples of them hardly differ.
+
+A model that always picks the larger number answers one question of each mirrored pair right:
+every resample of such clusters has the same accuracy, and a bootstrap's interval has no width. How
+many clusters of another kind there may be is still in doubt: with none seen among n, up to about
+4/n. So the number is taken apart into what all clusters share, and what the few others add and take
+away; the shares of these have Wilson's intervals over clusters, and are put together by Newcombe's
+method (1998; Zou & Donner, 2008).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evaluation.results.wilson import wilson
+from kbprobe.arrays import Floats, Ints
+
+METHOD = "wilson over clusters"
+
+FEWEST_OTHERS = 10
+"""With fewer clusters that are not alike, a bootstrap's intervals hold the truth too rarely."""
+
+
+def shared_ratio(numbers: Ints | Floats, rows: Ints | Floats) -> tuple[float, int]:
+    """Return the most frequent ratio of number to rows, and how many clusters have another.
+
+    Both have shape [clusters].
+    """
+    ratios, counts = np.unique(np.round(numbers / rows, 12), return_counts=True)
+    most = int(counts.argmax())
+    return float(ratios[most]), int(counts.sum() - counts[most])
+
+
+def interval(
+    numbers: Ints | Floats, rows: Ints | Floats, shared: float, least: float
+) -> tuple[float, float]:
+    """Return the interval of the total of some numbers over the total of rows.
+
+    Args:
+        numbers: of each cluster, such as its right rows, shape [clusters].
+        rows: of each cluster, likewise.
+        shared: the ratio of most clusters.
+        least: the least ratio that a cluster can have; the largest is 1.
+    """
+    off = np.asarray((numbers - shared * rows) / rows.mean(), np.float64)
+    up = _part(off[off > 1e-9], rows.size, 1.0 - shared)
+    down = _part(-off[off < -1e-9], rows.size, shared - least)
+    value = shared + up[0] - down[0]
+    low = value - math.hypot(up[0] - up[1], down[2] - down[0])
+    high = value + math.hypot(up[2] - up[0], down[0] - down[1])
+    return max(low, least), min(high, 1.0)
+
+
+def _part(sizes: Floats, clusters: int, most: float) -> tuple[float, float, float]:
+    """Return what clusters of one kind add on average, with the ends of its interval."""
+    size = float(sizes.mean()) if sizes.size else most
+    low, high = wilson(sizes.size / clusters, clusters)
+    return size * sizes.size / clusters, size * low, size * high

@@ -12,14 +12,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, with_config
 
 from kb_cache.base import Compiled, Loaded
 from kbprobe import files
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.errors import SnapshotError
+from kbprobe.errors import SnapshotError, UsageError
 from kbprobe.files import file_sha256
+from kbprobe.parsing import read_json, validated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +34,10 @@ _READ = (1, FORMAT)
 #: as long as 9, to save a tenth of the bytes.
 _LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
 INFO_FILE = "snapshot.json"
+_KNOWN_FIELDS = ConfigDict(extra="forbid")
 
 
+@with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class SourceInfo:
     """Where a snapshot's content came from.
@@ -53,6 +58,7 @@ class SourceInfo:
     options: Mapping[str, Any] | None = None
 
 
+@with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class FileInfo:
     """One file of a snapshot; ``rows`` is None for files that are not tables."""
@@ -62,6 +68,7 @@ class FileInfo:
     rows: int | None = None
 
 
+@with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class SnapshotInfo:
     """The content of ``snapshot.json``: the fields of `kb_cache.base.Loaded`, and further ones.
@@ -259,11 +266,11 @@ def read_info(folder: Path) -> SnapshotInfo:
     """
     path = folder / INFO_FILE
     try:
-        raw = json.loads(path.read_bytes())
+        raw = read_json(path)
     except FileNotFoundError as error:
         raise SnapshotError(f"{folder} has no {INFO_FILE}: it is not a snapshot") from error
-    except (OSError, ValueError) as error:
-        raise SnapshotError(f"{path} cannot be read: {error}") from error
+    except UsageError as error:
+        raise SnapshotError(str(error)) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("format"), int):
         raise SnapshotError(f"{path} is not a snapshot's description")
     if raw["format"] not in _READ:
@@ -272,11 +279,13 @@ def read_info(folder: Path) -> SnapshotInfo:
             f"{' and '.join(map(str, _READ))}"
         )
     try:
-        source = SourceInfo(**raw.pop("source"))
-        recorded = {str(name): FileInfo(**file) for name, file in raw.pop("files").items()}
-        return SnapshotInfo(source=source, files=recorded, **raw)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SnapshotError(f"{path} is incomplete or has unknown fields: {error}") from error
+        info = validated(raw, SnapshotInfo, str(path))
+    except UsageError as error:
+        raise SnapshotError(f"{error}; it is incomplete or has unknown fields") from error
+    for name in info.files:
+        if "\0" in name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise SnapshotError(f"{path}: files: {name!r} is no path within the snapshot")
+    return info
 
 
 def find_damage(folder: Path, info: SnapshotInfo, *, full: bool) -> list[str]:

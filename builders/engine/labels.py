@@ -225,11 +225,16 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
     reason = str(line.get("reason") or "") or ("" if line.get("kept", True) else "not kept")
     if answer < 0:
         reason = reason or NO_ANSWER
-    votes = tuple(
-        Vote(name, str(vote["annotator"]), int(vote["answer"]), str(vote["label"]))
-        for vote in line.get("votes") or ()
-    )
+    votes = tuple(_counted(name, vote) for vote in line.get("votes") or ())
     return Verdict(name, answer, share, reason, str(line.get("rule") or "given"), votes)
+
+
+def _counted(name: str, vote: Any) -> Vote:
+    """Read one of the votes that a label rests on."""
+    match vote:
+        case {"annotator": str(who), "answer": int(answer), "label": str(label)}:
+            return Vote(name, who, answer, label)
+    raise ValueError(f"votes: {vote!r:.60} has no annotator, answer and label")
 
 
 def _text(line: Mapping[str, Any], keys: Sequence[str]) -> str:

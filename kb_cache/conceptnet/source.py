@@ -6,6 +6,7 @@ ConceptNet's URIs: ``/c/en/dog``, ``/c/en/dog/n/wn/animal``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from kbprobe.errors import SourceError
 
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEAD_BYTES = 1 << 16
+#: A line of CN-100K: the name of a relation, two terms.
+_TRIPLE = re.compile(rb"[A-Za-z]\w*\t[^\t]*\t[^\t]*")
 
 
 def read_edges(
@@ -60,7 +63,7 @@ def _columns(path: Path, head: bytes) -> int:
     lines = lines[: 2 * TOLERATED + 1]
     fields = [line.split(b"\t") for line in lines]
     dump = sum(len(f) == 5 and f[1].startswith(b"/r/") for f in fields)
-    triples = sum(len(f) == 3 and b"/" not in f[0] for f in fields)
+    triples = sum(_TRIPLE.fullmatch(line) is not None for line in lines)
     if max(dump, triples) * 2 > len(fields):
         return 5 if dump > triples else 3
     shown = lines[0][:80].decode(errors="replace")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from kb_cache.corpora.reading import LONGEST, Skipped
-from kbprobe.errors import SourceError
+from kbprobe.errors import SourceError, UsageError
+from kbprobe.parsing import json_value
 
 #: What the columns of a pair are called in the datasets that we know, by what they hold.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -94,8 +94,8 @@ def json_rows(name: str, text: str, skipped: Skipped) -> Iterator[tuple[str, dic
             continue
         where = f"{name}, line {number:,}"
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
+            row = json_value(line, where)
+        except UsageError:
             row = None
         if isinstance(row, dict):
             count += 1

@@ -6,7 +6,6 @@ lines; anything else is plain text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from kb_cache.corpora.reading import Skipped, read_all, texts_of
 from kb_cache.corpora.rows import RawDocument
 from kb_cache.corpora.tagged import CATEGORIES, genres_of, is_tagged, read_tagged
 from kbprobe.errors import SourceError
+from kbprobe.parsing import json_value
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._+-]+")
 _ENDINGS = re.compile(
@@ -128,13 +128,22 @@ def _of_json(
 ) -> Iterator[PlainDocument | Pair]:
     """Yield what the rows of JSON lines hold, or those of one JSON list of objects."""
     if text.lstrip().startswith("["):
-        try:
-            rows = json.loads(text)
-        except ValueError as error:
-            raise SourceError(f"{name} is no JSON: {error}") from error
-        text = "\n".join(json.dumps(row) for row in rows)
-    placed = list(json_rows(name, text, skipped))
+        placed = list(_list_rows(name, json_value(text, name), skipped))
+    else:
+        placed = list(json_rows(name, text, skipped))
     yield from _of_rows(_Rows(_ENDINGS.sub("", name), placed), columns, skipped)
+
+
+def _list_rows(
+    name: str, rows: Sequence[Any], skipped: Skipped
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a list, each with its place; other items are counted."""
+    for number, row in enumerate(rows, 1):
+        where = f"{name}, item {number:,}"
+        if isinstance(row, dict):
+            yield where, row
+        else:
+            skipped.add("items are no JSON objects and were left out", where)
 
 
 @dataclass(frozen=True)

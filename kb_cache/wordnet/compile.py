@@ -173,6 +173,8 @@ def _read_synset(reader: _Reader, line: _Line) -> Any:
         # The reader fails in many ways (also StopIteration, AssertionError, a Warning) on lines
         # that are cut short; each means the same to the user. None of our code runs in the try.
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, KeyError):  # a part of speech of a word that no index has
+            reason = f"a word of it is not in index.{line.file.removeprefix('data.')}"
         raise SourceError(f"{line.file}, line {line.number}: {reason[:300]}") from error
 
 
@@ -327,6 +329,11 @@ def _counts(content: bytes) -> dict[str, int]:
 def _inflections(files: Mapping[str, bytes]) -> Inflections:
     exceptions: dict[str, dict[str, list[str]]] = {}
     for name, pos in zip(EXCEPTION_FILES, "nvar", strict=True):
-        rows = (line.split() for line in files[name].decode().splitlines())
-        exceptions[pos] = {form: bases for form, *bases in rows}
+        forms = exceptions[pos] = {}
+        for number, line in enumerate(files[name].decode(errors="replace").split("\n"), start=1):
+            form, *bases = line.split() or [""]
+            if form and not bases:
+                raise SourceError(f"{name}, line {number}: expected 'form base', found {line!r}")
+            if form:
+                forms[form] = bases
     return Inflections(WordNetCorpusReader.MORPHOLOGICAL_SUBSTITUTIONS, exceptions)

@@ -13,6 +13,7 @@ has -1 and, as its label, the mark: none, two or nonsense).
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
+from kbprobe.parsing import MAX_JSON_BYTES, json_value, read_bytes
 
 SUFFIXES = (".jsonl", ".parquet")
 
@@ -72,31 +74,44 @@ def read_lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         UsageError: there is no such file, or it cannot be read; the message names the row.
     """
     try:
+        content = read_bytes(path, MAX_JSON_BYTES)
         if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            rows = pq.read_table(path).to_pylist()
-            yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, 1))
+            for number, row in enumerate(_parquet_rows(content, path), 1):
+                yield f"{path}, row {number}", row
             return
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"there is no labels file {path}") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start:,})") from None
     if path.suffix == ".csv":
-        reader = csv.DictReader(text.splitlines(keepends=True))
-        for row in reader:
-            yield f"{path}, row {reader.line_num}", row
+        # Not splitlines: it also ends lines at characters that may occur within cells.
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        try:
+            for row in reader:
+                yield f"{path}, row {reader.line_num}", row
+        except csv.Error as error:
+            raise UsageError(f"{path}, row {reader.line_num}: not CSV ({error})") from None
         return
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UsageError(f"{path}, row {number}: not JSON ({error})") from None
+            row = json_value(line, f"{path}, row {number}:")
             if not isinstance(row, dict):
                 raise UsageError(f"{path}, row {number}: not an object")
             yield f"{path}, row {number}", row
+
+
+def _parquet_rows(content: bytes, path: Path) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # Not read_table: it would take the name of a folder above for a column.
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        rows: list[dict[str, Any]] = file.read().to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text is not UTF-8
+        raise UsageError(f"{path} cannot be read as Parquet: {error}") from None
+    return rows
 
 
 def _schema() -> Any:

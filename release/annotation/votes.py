@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kbprobe.errors import UsageError
 from kbprobe.format.answers import allowed_answers, parse_answer
 from kbprobe.format.sheet_key import KEY, Key, Shown
+from kbprobe.parsing import json_value
 
 _IDS = ("item_id", "input.item_id", "item", "id")
 _ANNOTATORS = (
@@ -244,9 +245,9 @@ def _named(path: Path, found: Sequence[RawVote | str]) -> Iterator[RawVote | str
 
 def _read_json(path: Path, text: str) -> Iterator[RawVote | str]:
     try:
-        tasks = json.loads(text)
-    except ValueError as error:
-        yield f"{path}: not JSON ({error})"
+        tasks = json_value(text, str(path))
+    except UsageError as error:
+        yield str(error)
         return
     if not isinstance(tasks, list):
         yield f"{path}: not a list of tasks, as Label Studio exports them"

@@ -211,8 +211,8 @@ def test_no_bytes_make_the_parser_fail(content: bytes) -> None:
         (b'{"dab": {"entry": "dab", "pos": [{"part_of_speech": "n."}]}}', "KeyError"),
         (b'{"dab": {"entry": 1, "pos": [{}]}}', "TypeError"),
         (b'{"dab": []}', "TypeError"),
-        (b"\xff\xfe", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
     ],
 )
 def test_json_of_another_shape_is_refused(content: bytes, message: str) -> None:

@@ -148,7 +148,7 @@ def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Pa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "cannot be read"),
+        ("", "is not JSON"),
         ("[]", "not a snapshot's description"),
         ('{"format": 99}', "has format 99; this kbprobe reads formats 1 and 2"),
         ('{"format": 1}', "incomplete"),

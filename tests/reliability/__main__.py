@@ -9,6 +9,8 @@ Prints a table of figures; exits with 1 on any failure. docs/reliability.md says
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -54,10 +56,17 @@ def main(
     sys.exit(1 if failed else 0)
 
 
+#: What several readers import, for seconds: imported once, before their processes are forked.
+_SHARED = ("nltk", "pyarrow.parquet", "spacy")
+
+
 def run_mutations(cases: range, only: str, seed: int, keep: Path | None) -> int:
     """Run the mutations of each reader, print their table, and return how many failed."""
     console = Console(stderr=True)
     found = []
+    for name in _SHARED if not only else ():
+        with suppress(ImportError):
+            import_module(name)
     for target in (target for target in all_targets() if only in target.name):
         outcomes = run_target(target, cases, seed, keep)
         found.append(outcomes)

@@ -24,7 +24,8 @@ _ODD = (
     b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\xc3\x28", b"\xed\xa0\x80", "\u2028".encode(),
     "\u0085".encode(), b"\r", b"\r\n", b"\x1e", b"\x0c", b"\t", b"\t\t", b" ", b'"', b"'", b"\\",
     b"\\u", b"\\ud800", b"<", b">", b"&", b"<!--", b"{{", b"{%", b"#", b"=", b"@", b"-", b"%s",
-    b"NaN", b"Infinity", b"1e999", b"-1", b"2024-02-30", b"null", b"true", b"[", b"]", b"{", b"}",
+    b"NaN", b"Infinity", b"9" * 400, b"-9.9e-9999", b"1e999", b"-1", b"2024-02-30", b"null",
+    b"true", b"[", b"]", b"{", b"}",
     b",", b":", b"/", b"..", b"../", b"!!python/object", b"*a", b"&a", b"<<", b"|", b"_",
     "\u202e".encode(), "e\u0301".encode(), "\U0001f600".encode(),
 )  # fmt: skip
@@ -121,6 +122,8 @@ def _field(line: bytes, other: bytes, random: Random) -> bytes:
         fields[at] = random.choice(others)
     elif kind == 3:
         fields.insert(at, random.choice(_ODD))
+    elif fields[at].startswith(b"{"):
+        fields[at] = _json(fields[at], random).replace(b"\n", b" ")
     else:
         fields[at] = _bytes(fields[at], random)
     return separator.join(fields)
@@ -163,12 +166,13 @@ def _change_value(value: Any, random: Random) -> Any:
 
 
 def _containers(value: Any) -> list[Any]:
-    """All lists and mappings within a value, itself included."""
-    found, waiting = [], [value]
+    """All lists and mappings within a value, itself included; aliases of YAML can make circles."""
+    found, waiting, seen = [], [value], set[int]()
     while waiting:
         at = waiting.pop()
-        if isinstance(at, dict | list):
+        if isinstance(at, dict | list) and id(at) not in seen:
             found.append(at)
+            seen.add(id(at))
             waiting += at.values() if isinstance(at, dict) else at
     return found
 
@@ -213,7 +217,7 @@ def _yaml(content: bytes, random: Random) -> bytes:
         changed = _change_value(value, random)
         if random.random() < 0.7:
             return str(yaml.safe_dump(changed, sort_keys=False, allow_unicode=True)).encode()
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):
         return _bytes(content, random)
     bomb = "a0: &a0 [x, x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)

@@ -15,13 +15,16 @@ class Refused(Exception):
     """An independent reader refuses a file."""
 
 
+class Undecided(Exception):
+    """An independent reader cannot tell whether a file is to be read, or as what."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A reader that is given mutated files.
 
     A reader may return or raise a `kbprobe.errors.KbprobeError` whose message names the file;
-    anything else is a failure. With ``expected`` the two readings must agree: in what is returned,
-    and in what is refused.
+    anything else is a failure. With ``expected`` the two readings must agree.
 
     Attributes:
         name: for ``--only`` and the table of figures.
@@ -29,8 +32,11 @@ class Target:
             mutated, one at a time. Called once in each worker.
         read: reads one of these files, which has been mutated. It must not change the folder
             other than by files that the next call overwrites.
-        expected: an independent reading of the same file, which may raise `Refused`.
+        expected: an independent reading of the same file, which may raise `Refused` or
+            `Undecided`.
         names_file: whether the message of a refusal must name the file.
+        both_refuse: whether what one of the readings refuses the other has to refuse as well; else
+            they are compared where both read, and what the independent one refuses must be refused.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Target:
     read: Callable[[Path], object]
     expected: Callable[[Path], object] | None = None
     names_file: bool = True
+    both_refuse: bool = True
 
 
 def all_targets() -> Iterator[Target]:

@@ -21,6 +21,7 @@ _LINES = 300
 _TOLERATED, _SHARE = 10, 0.01
 #: Bytes by whose whole lines a dump is recognised.
 _HEAD = 1 << 16
+_LONGEST = 16 << 20
 _CONCEPT = re.compile(r"/c/[^/]+/[^/].*", re.DOTALL)
 
 Row = tuple[Any, ...]
@@ -68,6 +69,8 @@ def _expected(path: Path) -> tuple[int, list[Row]]:
     if recognised * 2 <= len(first):
         raise Refused("most of the first lines are none of a dump")
     found = [_edge(line) for line in lines]
+    if any(len(line) > _LONGEST for line in lines):
+        raise Refused("a line of more than 16 MiB")
     malformed = sum(edge is None for edge in found)
     if malformed > max(_TOLERATED, _SHARE * len(lines)):
         raise Refused(f"{malformed} malformed lines")

@@ -1,0 +1,119 @@
+"""Corpora in each format that is read, and word vectors as text."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tests.real_data import MINIATURES
+from tests.reliability.compiling import compiled
+from tests.reliability.target import Refused, Target
+
+_CORPORA = MINIATURES / "corpora"
+_GLOVE = Path(__file__).parents[2] / "data" / "glove.sample.50d.txt"
+_LINES = 200
+
+
+def _head(source: Path, target: Path, lines: int = _LINES) -> Path:
+    """Copy the first lines of a file."""
+    with source.open("rb") as file:
+        target.write_bytes(b"".join(islice(file, lines)))
+    return target
+
+
+def _conllu(folder: Path) -> list[Path]:
+    return [_head(_CORPORA / "ewt-miniature.conllu", folder / "ewt.conllu")]
+
+
+def _read_corpus(path: Path) -> dict[str, int]:
+    tables = compiled("corpus", path, path.parent / "compiled", pipeline="blank:en").tables
+    return {name: table.num_rows for name, table in tables.items()}
+
+
+def _read_forms(path: Path) -> list[str]:
+    """Return the text of every sentence of a treebank."""
+    tables = compiled("corpus", path, path.parent / "compiled", pipeline="blank:en").tables
+    texts: list[str] = tables["sentences"]["text"].to_pylist()
+    return texts
+
+
+def _pairs(folder: Path) -> list[Path]:
+    return [
+        _head(_CORPORA / "snli-miniature.jsonl", folder / "snli.jsonl", 40),
+        _head(_CORPORA / "mnli-miniature.tsv", folder / "mnli.tsv", 40),
+        Path(shutil.copy(_CORPORA / "rte-miniature.xml", folder / "rte.xml")),
+    ]
+
+
+def _texts(folder: Path) -> list[Path]:
+    (folder / "plain.txt").write_text("One day it rained. They stayed.\n\nThen it was over.\n" * 5)
+    rows = [{"id": f"d{at}", "text": f"Text number {at}. It is short."} for at in range(10)]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "list.json").write_text(json.dumps(rows))
+    return [folder / "plain.txt", folder / "rows.jsonl", folder / "list.json"]
+
+
+def _tagged(folder: Path) -> list[Path]:
+    shutil.copytree(_CORPORA / "masc_tagged", folder / "masc")
+    return sorted(path for path in (folder / "masc").rglob("*") if path.is_file())
+
+
+def _read_tagged(path: Path) -> dict[str, int]:
+    home = next(parent for parent in path.parents if parent.name == "masc")
+    tables = compiled("corpus", home, home.parent / "compiled", pipeline="blank:en").tables
+    return {name: table.num_rows for name, table in tables.items()}
+
+
+def _glove(folder: Path) -> list[Path]:
+    plain = _head(_GLOVE, folder / "glove.txt", 60)
+    lines = plain.read_bytes()
+    stated = folder / "word2vec.txt"
+    stated.write_bytes(b"%d %d\n" % (lines.count(b"\n"), lines.split(b"\n")[0].count(b" ")) + lines)
+    return [plain, stated]
+
+
+def _read_vectors(path: Path) -> list[tuple[str, bytes]]:
+    from kb_cache.vectors.types import MATRIX_FILE, MATRIX_FOLDER
+
+    folder = path.parent / "compiled"
+    words = compiled("vectors", path, folder).tables["words"]["word"].to_pylist()
+    matrix = np.fromfile(folder / MATRIX_FOLDER / MATRIX_FILE, dtype="<f4")
+    rows = matrix.reshape(len(words), -1)
+    return [(word, row.tobytes()) for word, row in zip(words, rows, strict=True)]
+
+
+def _expected_vectors(path: Path) -> list[tuple[str, bytes]]:
+    """Read a line at a time, each number with Python's own parser; of a word the first vector."""
+    lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    first = lines[0].rstrip(b" \r").split(b" ")
+    stated = len(first) == 2 and all(one.isdigit() for one in first)
+    dimensions = int(first[1]) if stated else len(first) - 1
+    if stated and int(first[0]) != len(lines) - 1:
+        raise Refused("another number of words than the first line states")
+    found: dict[str, bytes] = {}
+    for line in lines[stated:]:
+        word, *numbers = line.rstrip(b" \r").rsplit(b" ", dimensions)
+        try:
+            values = [float(number) for number in numbers]
+            text = word.decode()
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        if len(values) != dimensions or not all(map(math.isfinite, values)):
+            raise Refused(f"{line[:40]!r}")
+        if text:
+            found.setdefault(text, np.array(values, dtype="<f4").tobytes())
+    return list(found.items())
+
+
+TARGETS = [
+    Target("corpus-conllu", _conllu, _read_corpus),
+    Target("corpus-pairs", _pairs, _read_corpus),
+    Target("corpus-tagged", _tagged, _read_tagged, names_file=False),
+    Target("corpus-texts", _texts, _read_corpus),
+    Target("vectors", _glove, _read_vectors, _expected_vectors, both_refuse=False),
+]

@@ -1,0 +1,68 @@
+"""Answers of SPARQL endpoints, compared with pyoxigraph's reader of the same format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.reliability.target import Refused, Target, Undecided
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def _seeds(folder: Path) -> list[Path]:
+    entity = "http://www.wikidata.org/entity/"
+    rows = [
+        {
+            "film": {"type": "uri", "value": f"{entity}Q{100 + at}"},
+            "name": {"type": "literal", "value": f"Film \u201c{at}\u201d", "xml:lang": "en"},
+            "year": {"type": "literal", "value": str(1980 + at), "datatype": f"{_XSD}gYear"},
+            **({"cast": {"type": "bnode", "value": f"b{at}"}} if at % 3 else {}),
+        }
+        for at in range(20)
+    ]
+    answer = {"head": {"vars": ["film", "name", "year", "cast"]}, "results": {"bindings": rows}}
+    (folder / "answer.json").write_text(json.dumps(answer))
+    return [folder / "answer.json"]
+
+
+def _read(path: Path) -> tuple[tuple[str, ...], list[str]]:
+    from kb_cache.wikidata.sparql.results import parse
+
+    found = parse(path.read_bytes(), path.name)
+    rows = [repr([tuple(term) if term else None for term in row]) for row in found.rows]
+    return found.variables, sorted(rows)
+
+
+def _expected(path: Path) -> tuple[tuple[str, ...], list[str]]:
+    from pyoxigraph import QueryResultsFormat, QuerySolutions, parse_query_results
+
+    try:
+        found = parse_query_results(path.read_bytes(), QueryResultsFormat.JSON)
+        if not isinstance(found, QuerySolutions):
+            raise Refused("no table")
+        names = [variable.value for variable in found.variables]
+        rows = [repr([_term(row[name]) for name in names]) for row in found]
+    except (SyntaxError, OSError, ValueError) as error:
+        if "Invalid" in str(error):  # IRIs that services send, although RDF has no such IRIs
+            raise Undecided(str(error)) from error
+        raise Refused(str(error)) from error
+    return tuple(names), sorted(rows)
+
+
+def _term(term: object) -> tuple[str, str, str, str] | None:
+    from pyoxigraph import BlankNode, Literal, NamedNode
+
+    match term:
+        case NamedNode():
+            return term.value, "uri", "", ""
+        case BlankNode():
+            return term.value, "bnode", "", ""
+        case Literal():
+            kind = term.datatype.value
+            plain = kind == f"{_XSD}string" or term.language
+            return term.value, "literal", "" if plain else kind, (term.language or "").lower()
+    return None
+
+
+TARGETS = [Target("sparql-answers", _seeds, _read, _expected, both_refuse=False)]

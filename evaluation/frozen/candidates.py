@@ -23,7 +23,7 @@ from evaluation.scorers.masked.scorer import gap_of_item
 from kbprobe.arrays import Ints
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pieces = tuple[int, ...]
 """The token ids of a candidate in its context."""
@@ -115,7 +115,7 @@ def output_vectors(
 
 
 def pieces_of(
-    items: Sequence[Item], tokenizer: PreTrainedTokenizerFast, capabilities: Capability
+    items: Sequence[Item], tokenizer: PreTrainedTokenizerBase, capabilities: Capability
 ) -> tuple[list[list[Pieces]], dict[int, str]]:
     """Tokenize the choices of clozes in context, or after the prompt of a causal LM.
 

@@ -23,7 +23,7 @@ from kbprobe.arrays import Ints
 from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _AT_ONCE = 4096
 
@@ -44,7 +44,7 @@ class ModelPlan(HeadPlan):
         """Set the kind of vectors; the model is loaded only when needed."""
         self._training, self._kind = training, kind
 
-    def _load(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def _load(self) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return self._training.model.load(head_that_gives(self._kind.needs))
 
     def _reader(self) -> VectorReader:

@@ -36,7 +36,7 @@ from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def answer_prompt(question: str) -> str:
@@ -72,7 +72,7 @@ def _labelled(item: Item) -> list[Text]:
 class _Reader(VectorReader):
     """Reads the last hidden states of a model without its head."""
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._model, self._tokenizer = model, tokenizer
         self.parameters = model.num_parameters()
         self._runner = EncoderRunner(model, tokenizer)

@@ -12,9 +12,9 @@ from evaluation.options import ModelOptions
 from kbprobe.errors import require
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    Loaded = tuple[PreTrainedModel, PreTrainedTokenizerFast]
+    Loaded = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 IDENTITY = {"revision", "model_args", "trust_remote_code", "random_weights"}
 """Options that say which model it is."""

@@ -15,7 +15,7 @@ from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -23,29 +23,42 @@ _SHOWN = 4
 """Missing parameters that a message names."""
 
 
-def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerFast:
-    """Load the checkpoint's (fast) tokenizer.
+def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
+    """Load the checkpoint's tokenizer: a fast one where it has one (:func:`require_fast`).
 
     Raises:
-        KbprobeError: it has none, or only a slow one, which tells no character offsets.
+        KbprobeError: it cannot be read.
     """
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             checkpoint.folder, **not_of_weights(checkpoint.loading)
         )
     except (OSError, ValueError, ImportError) as error:
         raise KbprobeError(
             f"the tokenizer of {checkpoint.id} cannot be loaded: {first_line(error)}"
         ) from error
-    if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise KbprobeError(
-            f"{checkpoint.id} has a slow tokenizer ({type(tokenizer).__name__}); scoring needs a "
-            "fast one. Convert it with tokenizer.save_pretrained after loading it with "
-            "AutoTokenizer where a conversion exists."
-        )
     return tokenizer
+
+
+def require_fast(tokenizer: PreTrainedTokenizerBase, user: str) -> None:
+    """Refuse a slow tokenizer, which does not tell where its tokens stand in a text.
+
+    Args:
+        tokenizer: of the checkpoint.
+        user: what needs to know, for the message.
+
+    Raises:
+        UsageError: it is a slow one.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise UsageError(
+            f"{user} needs a fast tokenizer, which tells where tokens stand in a text, and "
+            f"{tokenizer.name_or_path!r} has a slow one ({type(tokenizer).__name__}). Name a "
+            "checkpoint with a tokenizer.json. Causal LMs and sequence classifiers are scored "
+            "with slow tokenizers, too."
+        )
 
 
 def load_model(
@@ -128,11 +141,31 @@ def _load(
         raise UsageError(
             f"--model-args: {checkpoint.id} does not take all of {given}: {first_line(error)}"
         ) from error
+    except (ImportError, NotImplementedError) as error:
+        raise KbprobeError(_cannot_run(checkpoint, error)) from error
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise KbprobeError(
             f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
         ) from error
     return model, fresh_parameters(info)
+
+
+def _cannot_run(checkpoint: Checkpoint, error: Exception) -> str:
+    """Say that loading a checkpoint needs a package, or a device, that is not here."""
+    described = getattr(checkpoint.config, "quantization_config", None)
+    if described is None:
+        return (
+            f"{checkpoint.id} needs something to be loaded that is not installed here: "
+            f"{first_line(error)}"
+        )
+    # It is a dictionary, or an object that transformers has made of it.
+    method = described.get("quant_method") if isinstance(described, dict) else None
+    method = str(getattr(described, "quant_method", method) or "an unnamed method")
+    return (
+        f"{checkpoint.id} is quantized ({method}), and such weights cannot be loaded here: "
+        f"{first_line(error).rstrip('.')}. Install what is missing, or name the checkpoint that "
+        "was quantized."
+    )
 
 
 def _draw_weights(

@@ -1,12 +1,18 @@
 """Checkpoints: what they are is read off their files, and what cannot be scored is refused."""
 
 import json
+import re
 import shutil
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 import torch
 import transformers
 
+import evaluation
+from benchmarks import naive_causal
+from evaluation.items.types import Item
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import MULTIPLE_CHOICE, Capability
 from evaluation.models.checkpoint import open_checkpoint
@@ -16,8 +22,11 @@ from evaluation.models.loading import (
     load_model,
     load_tokenizer,
 )
+from evaluation.scorers.causal.prompts import Prompt
+from evaluation.scorers.causal.scorer import CausalScorer
 from evaluation.scorers.registry import choose_scorer
 from kbprobe.errors import KbprobeError, UsageError
+from tests.evaluation import jsonl_probe, tiny_causal
 
 CPU = torch.device("cpu")
 
@@ -221,3 +230,73 @@ def test_code_that_comes_along_is_part_of_the_identity(bert, tmp_path):
     first = open_checkpoint(str(folder), trust_remote_code=True).weights_sha256
     (folder / "modeling.py").write_text("x = 2\n")
     assert open_checkpoint(str(folder), trust_remote_code=True).weights_sha256 != first
+
+
+# What cannot be loaded, or not be used, here
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    return tiny_causal.write_slow(tmp_path_factory.mktemp("slow") / "ctrl")
+
+
+def test_a_slow_tokenizer_serves_where_no_offsets_are_needed(slow):
+    checkpoint = open_checkpoint(str(slow))
+    tokenizer = load_tokenizer(checkpoint)
+    assert not tokenizer.is_fast
+    model = load_model(checkpoint, torch.device("cpu"), torch.float32)
+    items = [
+        Item("a", "mc_qa", "A dog is a kind of", ("animal", "rodent", "vehicle"), 0),
+        Item("b", "mc_mlm", "A [MASK] can fly.", ("robin", "penguin"), 0),
+    ]
+    scorer = CausalScorer(model, tokenizer)
+    encoded = scorer.encode(items)
+    found = np.zeros(5)
+    np.add.at(found, encoded.slot_choice, scorer.score(encoded, np.arange(len(encoded.lengths))))
+    expected = [
+        score
+        for item in items
+        for context, texts in Prompt().render(item)
+        for score in naive_causal.score_choices(model, tokenizer, context, texts, 64)
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "user"),
+    [
+        ({"scorer": "masked_lm"}, "the scorer of masked LMs"),
+        ({"train": 4, "learner": "full", "epochs": 1}, "the scorer of multiple-choice models"),
+    ],
+)
+def test_a_slow_tokenizer_is_refused_where_they_are(bert, slow, tmp_path, options, user):
+    shutil.copytree(bert, tmp_path / "model", ignore=shutil.ignore_patterns("vocab.txt"))
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        shutil.copy(slow / name, tmp_path / "model")
+    items = [Item(f"{n}", "mc_qa", f"What is {n}?", ("a dog", "a cat"), 0) for n in range(8)]
+    probe = jsonl_probe.write(tmp_path / "probe", {"train": items[:4], "test": items[4:]})
+    with pytest.raises(UsageError) as refused:
+        evaluation.evaluate(str(probe), str(tmp_path / "model"), facts=False, **options)
+    assert f"{user} needs a fast tokenizer" in str(refused.value)
+    assert "has a slow one (CTRLTokenizer). Name a checkpoint with a tokeniz" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "package"),
+    [
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bitsandbytes"),
+        ({"quant_method": "gptq", "bits": 4}, "optimum|gptqmodel"),
+        ({"quant_method": "torchao"}, "torchao"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given["quant_method"],
+)
+def test_a_quantized_checkpoint_names_the_package_that_reads_it(bert, tmp_path, method, package):
+    if any(find_spec(name) for name in package.split("|")):
+        pytest.skip(f"{package} is installed")
+    folder = copy_with(bert, tmp_path / "quantized", quantization_config=method)
+    with pytest.raises(KbprobeError) as refused:
+        load_model(open_checkpoint(str(folder)), torch.device("cpu"), torch.float32)
+    said = str(refused.value)
+    assert f"is quantized ({method['quant_method']})" in said
+    assert re.search(package, said)
+    assert "or name the checkpoint that was quantized" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,6 +180,20 @@ def write(name: str, folder: Path, *, chat_template: str | None = None) -> Path:
     torch.manual_seed(3)
     model = transformers.AutoModelForCausalLM.from_config(family.config(len(tokenizer)))
     model.save_pretrained(folder)
+    return folder
+
+
+def write_slow(folder: Path) -> Path:
+    """Write a checkpoint whose tokenizer has no fast version: CTRL's, letter by letter."""
+    letters = sorted(set(TEXT) - {" ", "\n"})
+    pieces = ["<unk>", *letters, *(f"{letter}@@" for letter in letters)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({piece: n for n, piece in enumerate(pieces)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CTRLTokenizer"}')
+    torch.manual_seed(3)
+    config = FAMILIES["gpt2"].config(len(pieces))
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     return folder
 
 

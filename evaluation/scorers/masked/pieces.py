@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaluation.items.types import MASK
+from evaluation.models.loading import require_fast
 from evaluation.scorers.base import aside
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerBase
 
 _NEIGHBOUR = "a"
 """Stands for all text beyond the spaces next to a gap."""
@@ -101,7 +102,13 @@ class Placer:
     tokens, the whole sentence is tokenized.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, user: str = "a masked LM") -> None:
+        """Take the model's fast tokenizer; ``user`` is what needs it, for messages.
+
+        Raises:
+            UsageError: it is a slow one.
+        """
+        require_fast(tokenizer, user)
         self._tokenizer = tokenizer.backend_tokenizer
 
     def place(self, gaps: Sequence[Gap], candidates: Sequence[Sequence[str]]) -> list[list[Filled]]:

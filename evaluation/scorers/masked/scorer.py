@@ -28,7 +28,7 @@ from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 _REMEDIES = (
@@ -151,7 +151,7 @@ class MaskedScorer(Scorer):
     def __init__(
         self,
         model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerFast,
+        tokenizer: PreTrainedTokenizerBase,
         *,
         multi_piece: MultiPiece = "pll",
         log_probs: bool = False,
@@ -164,17 +164,16 @@ class MaskedScorer(Scorer):
             UsageError: the tokenizer has no mask, or is a slow one.
             KbprobeError: the tokenizer gives single texts token types other than 0.
         """
-        if not getattr(tokenizer, "is_fast", False) or tokenizer.mask_token_id is None:
+        self._placer = Placer(tokenizer, "the scorer of masked LMs")
+        if tokenizer.mask_token_id is None:
             raise UsageError(
-                f"the tokenizer of {tokenizer.name_or_path!r} has no mask token or no fast "
-                "version; a masked LM is scored with both. Name a checkpoint that has them, or "
-                "choose another scorer."
+                f"the tokenizer of {tokenizer.name_or_path!r} has no mask token, and a masked LM "
+                "is scored with one. Name a checkpoint that has it, or choose another scorer."
             )
         self._model: PreTrainedModel = model.eval()
         self._tokenizer = tokenizer
         self._multi_piece = multi_piece
         self._log_probs = log_probs
-        self._placer = Placer(tokenizer)
         self._mask = tokenizer.mask_token_id
         self._pad = tokenizer.pad_token_id or 0
         self._max_length = longest_input(model, tokenizer)

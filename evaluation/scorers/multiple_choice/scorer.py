@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.models.loading import require_fast
 from evaluation.scorers.base import Scorer, Tokens, aside
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.pairs import Pairs
@@ -41,6 +42,12 @@ class MultipleChoiceScorer(Scorer):
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Take a loaded model, on its device and in any dtype, and its fast tokenizer.
+
+        Raises:
+            UsageError: the tokenizer is a slow one.
+        """
+        require_fast(tokenizer, "the scorer of multiple-choice models")
         self.model = model.eval()
         self._tokenizer = tokenizer
         self._runner = EncoderRunner(model, tokenizer)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 """Part of every hash: raised when entries of earlier versions must not be found any more."""
 
 

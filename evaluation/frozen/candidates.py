@@ -20,6 +20,7 @@ from evaluation.scorers.causal.pair_tokens import PairTokenizer
 from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.masked.pieces import Placer, unreadable
 from evaluation.scorers.masked.scorer import gap_of_item
+from evaluation.scorers.readable import SpecialTexts, unknown_token
 from kbprobe.arrays import Ints
 
 if TYPE_CHECKING:
@@ -134,9 +135,9 @@ def pieces_of(
         ]
         pairs = PairTokenizer(tokenizer).encode(prompts)
         found = [[tuple(tokens) for tokens in pair.continuations] for pair in pairs]
-    unknown, reasons = tokenizer.unk_token_id, dict[int, str]()
+    unknown, reasons = unknown_token(tokenizer), SpecialTexts(tokenizer).obstacles(items)
     for row, choices in enumerate(found):
         for text, pieces in zip(items[row].choices, choices, strict=True):
             if reason := unreadable(text, pieces, unknown):
-                reasons[row] = reason
+                reasons.setdefault(row, reason)
     return found, reasons

@@ -19,6 +19,8 @@ from evaluation.frozen.training import RowTable
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.capabilities import head_that_gives
+from evaluation.models.loading import load_tokenizer
+from evaluation.scorers.readable import unreadable_items
 from kbprobe.arrays import Ints
 from kbprobe.format.setups import SETUPS
 
@@ -46,6 +48,10 @@ class ModelPlan(HeadPlan):
 
     def _load(self) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         return self._training.model.load(head_that_gives(self._kind.needs))
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return the rows that the model does not read as they are; its weights stay unloaded."""
+        return unreadable_items(items, load_tokenizer(self._training.model.checkpoint))
 
     def _reader(self) -> VectorReader:
         return self._kind.reader(*self._load())
@@ -157,10 +163,6 @@ class CandidatePlan(ModelPlan, CandidateHeads):
 class UnitPlan(ModelPlan):
     """Heads of one linear layer on the vector of each question-choice pair."""
 
-    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
-        """Return nothing: any text has a vector."""
-        return {}
-
     def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
         counts = np.array([len(item.choices) for item in items])
         width = max(places.shape[1], int(counts.max(initial=1)))
@@ -188,10 +190,6 @@ class UnitPlan(ModelPlan):
 
 class LabelPlan(ModelPlan):
     """Small classifiers of texts: a score for each label of the rows' setup."""
-
-    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
-        """Return nothing: any text has a vector."""
-        return {}
 
     def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
         labels = SETUPS[items[0].setup].labels

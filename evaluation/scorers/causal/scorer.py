@@ -24,6 +24,12 @@ from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
 from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered, parse_template
+from evaluation.scorers.readable import (
+    SpecialTexts,
+    unknown_candidate,
+    unknown_token,
+    unreadable_items,
+)
 from kbprobe.arrays import Floats, Ints
 from kbprobe.errors import UsageError
 
@@ -69,7 +75,8 @@ class CausalScorer(Scorer):
 
     A prompt that is too long loses its beginning and its item is counted in the notes as
     ``truncated``; questions that a model cannot read packed are counted as ``unpacked``. An item
-    is set aside if a choice leaves no token to score, or is longer than the model reads.
+    is set aside if a choice leaves no token to score, or is longer than the model reads, and for
+    the reasons of :mod:`evaluation.scorers.readable`. No such item is an example in a prompt.
     """
 
     def __init__(
@@ -102,6 +109,7 @@ class CausalScorer(Scorer):
                 "it out, or name an instruction-tuned checkpoint."
             )
         self._pairs = PairTokenizer(tokenizer)
+        self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
         self._max_length = _max_length(model.config, tokenizer)
         self._window = _window(model.config, self._max_length)
         self._supports_packing = supports_packing(model, self._pairs, self._window)
@@ -112,12 +120,13 @@ class CausalScorer(Scorer):
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
         """Make the scorer of an evaluation, whose options are :class:`CausalOptions`."""
         options: CausalOptions = inputs.options
+        special = SpecialTexts(inputs.tokenizer)
         prompt = Prompt(
             template=None if options.prompt is None else parse_template(options.prompt),
             letters=options.letters,
             chat=options.chat,
             shots=options.shots,
-            examples=inputs.examples,
+            examples=[item for item in inputs.examples if special.obstacle(item) is None],
             seed=inputs.seed,
         )
         return cls(inputs.model, inputs.tokenizer, prompt=prompt, pack=options.pack)
@@ -141,7 +150,9 @@ class CausalScorer(Scorer):
                 ]
             )
         ]
-        set_aside = self._set_aside(contexts, tokens, item_of)
+        set_aside = self._set_aside(contexts, tokens, item_of) | self._special.obstacles(items)
+        if self._prompt.letters:  # The choices are shown, and what is scored says nothing of them.
+            set_aside |= unreadable_items(items, self._tokenizer)
         builder = LayoutBuilder()
         choice_tokens = [0.0] * int(starts[-1])
         truncated: set[int] = set()
@@ -219,7 +230,9 @@ class CausalScorer(Scorer):
     ) -> dict[int, str]:
         reasons: dict[int, str] = {}
         for one, pair in zip(contexts, tokens, strict=True):
-            for numbers, continuation in zip(one.choices.values(), pair.continuations, strict=True):
+            found = zip(one.choices.items(), pair.continuations, strict=True)
+            for (text, numbers), continuation in found:
+                reason = unknown_candidate(text.strip(), continuation, self._unknown)
                 if not continuation:
                     reason = "a choice leaves no token to score after its question"
                 elif len(continuation) > self._max_length:
@@ -227,9 +240,10 @@ class CausalScorer(Scorer):
                         "a choice longer than the model reads",
                         f"{len(continuation):,} of at most {self._max_length:,} tokens",
                     )
-                else:
+                elif reason is None:
                     continue
-                reasons |= {int(item_of[number]): reason for number in numbers}
+                for number in numbers:
+                    reasons.setdefault(int(item_of[number]), reason)
         return reasons
 
 

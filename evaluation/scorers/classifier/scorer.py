@@ -20,6 +20,7 @@ from evaluation.scorers.base import Scorer
 from evaluation.scorers.classifier.labels import classes_of
 from evaluation.scorers.classifier.tokens import tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
+from evaluation.scorers.readable import SpecialTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class ClassifierScorer(Scorer):
     the same pair, share its one sequence.
 
     A text that is too long is cut as the tokenizer cuts it (the longer text of a pair loses tokens
-    first), and its items are counted in the notes as ``truncated``.
+    first), and its items are counted in the notes as ``truncated``. An item whose text holds a
+    special token of the model is set aside (:mod:`evaluation.scorers.readable`).
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class ClassifierScorer(Scorer):
         self._tokenizer = tokenizer
         self._stated = class_labels
         self._runner = EncoderRunner(model, tokenizer)
+        self._special = SpecialTexts(tokenizer)
         # A decoder's head reads the last token that is not padding, which it finds by its id.
         config = model.config
         self._batches = getattr(config, "pad_token_id", None) is not None or (
@@ -92,6 +95,7 @@ class ClassifierScorer(Scorer):
             slot_starts=run_starts(slots.astype(np.int64)),
             slot_choice=slot_choice,
             choice_tokens=np.ones(int(starts[-1]), dtype=np.int64),
+            set_aside=self._special.obstacles(items),
             notes={"truncated": items_cut} if items_cut else {},
             tokens=read.tokens,
             token_types=read.types,

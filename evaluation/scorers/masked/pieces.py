@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaluation.items.types import MASK
 from evaluation.models.loading import require_fast
 from evaluation.scorers.base import aside
+from evaluation.scorers.readable import unknown_candidate
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,9 +69,7 @@ def unreadable(text: str, pieces: Sequence[int], unknown: int | None) -> str | N
     """Say why a candidate of these pieces cannot be scored, if so; ``unknown`` is a token id."""
     if not pieces:
         return aside("a candidate of which the tokenizer leaves nothing", repr(text))
-    if unknown is not None and unknown in pieces:
-        return aside("a candidate with characters unknown to the tokenizer", repr(text))
-    return None
+    return unknown_candidate(text, pieces, unknown)
 
 
 @dataclass(frozen=True, slots=True)

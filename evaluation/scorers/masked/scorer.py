@@ -24,6 +24,7 @@ from evaluation.scorers.base import Encoded, EncodedTokens, Scorer, aside
 from evaluation.scorers.masked import MultiPiece
 from evaluation.scorers.masked.head import MaskHead
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer, unreadable
+from evaluation.scorers.readable import SpecialTexts, unknown_token
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import KbprobeError, UsageError
 
@@ -142,8 +143,9 @@ class MaskedScorer(Scorer):
     depends on all items together (:meth:`encode_parts`).
 
     A text that is too long keeps what is nearest to the candidate, the same for all candidates
-    of an item, and is counted in the notes as ``truncated``. Items that cannot be scored (a
-    candidate with an unknown token, or longer than the model reads) are set aside. Sequences
+    of an item, and is counted in the notes as ``truncated``. Items that cannot be scored are set
+    aside: those of :mod:`evaluation.scorers.readable`, and those with a candidate longer than the
+    model reads. Sequences
     scored without the shortcuts of :class:`~evaluation.scorers.masked.head.MaskHead`, because the
     model gives other numbers with them, are counted as ``plain_forward``.
     """
@@ -175,6 +177,7 @@ class MaskedScorer(Scorer):
         self._multi_piece = multi_piece
         self._log_probs = log_probs
         self._mask = tokenizer.mask_token_id
+        self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
         self._pad = tokenizer.pad_token_id or 0
         self._max_length = longest_input(model, tokenizer)
         sample = tokenizer("a", return_special_tokens_mask=True, return_token_type_ids=True)
@@ -292,13 +295,12 @@ class MaskedScorer(Scorer):
 
     def _obstacle(self, item: Item, placed: Sequence[Filled]) -> str | None:
         """Say why an item cannot be scored, if so."""
-        unknown = self._tokenizer.unk_token_id
+        if reason := self._special.obstacle(item):
+            return reason
         room = self._max_length - len(self._prefix) - len(self._suffix)
         for text, filled in zip(item.choices, placed, strict=True):
-            if reason := unreadable(text, filled.pieces, unknown):
+            if reason := unreadable(text, filled.pieces, self._unknown):
                 return reason
-            if self._mask in filled.pieces:
-                return aside("a candidate that holds the model's own mask", repr(text))
             if len(filled.pieces) >= room:
                 return aside(
                     "a candidate that leaves no room for its context",

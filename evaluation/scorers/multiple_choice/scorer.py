@@ -9,7 +9,7 @@ Richardson and Sabharwal 2020 (WordNetQA).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from evaluation.models.loading import require_fast
 from evaluation.scorers.base import Scorer, Tokens, aside
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.pairs import Pairs
+from evaluation.scorers.readable import SpecialTexts, unknown_candidate, unknown_token
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
@@ -37,8 +38,8 @@ class MultipleChoiceScorer(Scorer):
     choice share the sequence.
 
     A pair that is too long loses tokens at the start of the question, and its item is counted in
-    the notes as ``truncated``; the choice stays whole. An item with a choice that leaves no room
-    for its question is set aside.
+    the notes as ``truncated``; the choice stays whole. Set aside are items with a choice that
+    leaves no room for its question, and those of :mod:`evaluation.scorers.readable`.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -51,6 +52,7 @@ class MultipleChoiceScorer(Scorer):
         self.model = model.eval()
         self._tokenizer = tokenizer
         self._runner = EncoderRunner(model, tokenizer)
+        self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
     @property
     def device(self) -> torch.device:
@@ -81,6 +83,11 @@ class MultipleChoiceScorer(Scorer):
             )
             for at in np.flatnonzero(read.crowded[pair_of]).tolist()
         }
+        set_aside |= {
+            int(item_of_choice[at]): read.unknown[int(pair_of[at])]
+            for at in np.flatnonzero(np.isin(pair_of, list(read.unknown)))[::-1].tolist()
+        }
+        set_aside |= self._special.obstacles(items)
         cut = set(item_of_choice[read.cut[pair_of]].tolist()) - set(set_aside)
         return EncodedTexts(
             lengths=read.lengths,
@@ -140,6 +147,7 @@ class MultipleChoiceScorer(Scorer):
     def _tokenized(self, pairs: Sequence[tuple[str, str]]) -> _Read:
         tokens, types, lengths = array("i"), array("i"), np.zeros(len(pairs), dtype=np.int64)
         own, cut = np.zeros_like(lengths), np.zeros(len(pairs), dtype=np.bool_)
+        unknown: dict[int, str] = {}
         crowded = np.zeros_like(cut)
         for start in range(0, len(pairs), _PAIRS_AT_A_TIME):
             questions, choices = zip(*pairs[start : start + _PAIRS_AT_A_TIME], strict=True)
@@ -154,6 +162,9 @@ class MultipleChoiceScorer(Scorer):
             for row, ids in enumerate(encoding["input_ids"]):
                 at, parts = start + row, encoding.sequence_ids(row)
                 own[at], cut[at] = parts.count(1), len(ids) > self._runner.limit
+                choice = [token for token, part in zip(ids, parts, strict=True) if part == 1]
+                if reason := unknown_candidate(choices[row], choice, self._unknown):
+                    unknown[at] = reason
                 kept: Sequence[int] = range(len(ids))
                 if cut[at]:
                     kept, crowded[at] = self._kept(parts)
@@ -163,7 +174,9 @@ class MultipleChoiceScorer(Scorer):
                     segments = encoding["token_type_ids"][row]
                     types.extend(segments[place] for place in kept)
         segments_of = np.array(types, dtype=np.int32) if self._runner.takes_types else None
-        return _Read(np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut, crowded)
+        return _Read(
+            np.array(tokens, dtype=np.int32), segments_of, lengths, own, cut, crowded, unknown
+        )
 
     def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:
         """Say which tokens of an over-long pair stay: all but the first ones of the question.
@@ -188,6 +201,7 @@ class _Read(NamedTuple):
         choice_tokens: of each pair's choice.
         cut: whether the pair was too long.
         crowded: whether its choice leaves no room for the question.
+        unknown: the pairs whose choice holds the unknown token, and how that is worded.
     """
 
     tokens: Tokens
@@ -196,3 +210,4 @@ class _Read(NamedTuple):
     choice_tokens: Ints
     cut: Bools
     crowded: Bools
+    unknown: Mapping[int, str]

@@ -1,0 +1,93 @@
+"""Items that a tokenizer cannot put to a model as they are: one rule for all scorers.
+
+An item is not scored, but set aside and counted, if its own text would be read as a special token
+(a literal ``[MASK]`` or ``</s>`` in a question), or if a candidate holds a token that stands for
+whatever the tokenizer does not know: two unknown candidates would have the same score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from evaluation.items.types import LABELLED_SETUPS, MASK, Item
+from evaluation.scorers.base import aside
+from kbprobe.format.setups import CLOZE
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_TEXTS_AT_ONCE = 8192
+
+
+class SpecialTexts:
+    """Texts that a tokenizer reads as a special token wherever they stand."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        added = tokenizer.added_tokens_decoder.values()
+        texts = {str(token) for token in added if token.special} | {*tokenizer.all_special_tokens}
+        longest_first = sorted(texts - {""}, key=lambda text: (-len(text), text))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+
+    def obstacle(self, item: Item) -> str | None:
+        """Say why an item cannot be scored, if so; the gap of a cloze is no text of its own."""
+        question = item.question.replace(MASK, "\0", 1) if item.setup == CLOZE else item.question
+        for text in (question, item.premise, *item.choices):
+            if found := self._pattern.search(text):
+                return aside("a text that holds a special token of the model", repr(found.group()))
+        return None
+
+    def obstacles(self, items: Sequence[Item]) -> dict[int, str]:
+        """Return the items that cannot be scored, and why."""
+        found = ((number, self.obstacle(item)) for number, item in enumerate(items))
+        return {number: reason for number, reason in found if reason is not None}
+
+
+def unknown_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the token that stands for what a tokenizer does not know; None where all is known.
+
+    Some tokenizers that know all bytes name the token that ends a text.
+    """
+    others = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    unknown: int | None = tokenizer.unk_token_id
+    return None if unknown in others else unknown
+
+
+def unknown_candidate(text: str, pieces: Collection[int], unknown: int | None) -> str | None:
+    """Say why a candidate of these pieces cannot be scored, if it holds the unknown token."""
+    if unknown is not None and unknown in pieces:
+        return aside("a candidate with characters unknown to the tokenizer", repr(text))
+    return None
+
+
+def unreadable_items(
+    items: Sequence[Item], tokenizer: PreTrainedTokenizerBase
+) -> Mapping[int, str]:
+    """Return the items that no scorer of this tokenizer takes, and why.
+
+    For scorers that do not look at the tokens of candidates themselves.
+    """
+    reasons, unknown = SpecialTexts(tokenizer).obstacles(items), unknown_token(tokenizer)
+    if unknown is None:
+        return reasons
+    candidates = {
+        text for item in items if item.setup not in LABELLED_SETUPS for text in item.choices
+    }
+    known = dict(_unknown(sorted(candidates), tokenizer, unknown))
+    for number, item in enumerate(items):
+        reason = next((known[text] for text in item.choices if text in known), None)
+        if reason is not None and item.setup not in LABELLED_SETUPS:
+            reasons.setdefault(number, reason)
+    return reasons
+
+
+def _unknown(
+    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, unknown: int
+) -> Iterable[tuple[str, str]]:
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = list(texts[start : start + _TEXTS_AT_ONCE])
+        ids = tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+        for text, pieces in zip(part, ids, strict=True):
+            if reason := unknown_candidate(text, pieces, unknown):
+                yield text, reason

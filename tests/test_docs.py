@@ -14,7 +14,8 @@ import pytest
 from kbprobe.__main__ import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/README.md"])
+OTHERS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in OTHERS)])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)

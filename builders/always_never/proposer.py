@@ -66,8 +66,8 @@ def _load(model: str) -> tuple[Any, Any]:
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-        network = AutoModelForMaskedLM.from_pretrained(model)
+        tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+        network = AutoModelForMaskedLM.from_pretrained(model, trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"--proposer {model}: no masked LM can be loaded ({reason})") from None

@@ -25,7 +25,7 @@ def whole_words(words: Sequence[str], tokenizer: str) -> Bools:
     from transformers import AutoTokenizer
 
     try:
-        loaded = AutoTokenizer.from_pretrained(tokenizer)
+        loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"--tokenizer: cannot load {tokenizer!r}: {reason}") from error

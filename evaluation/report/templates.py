@@ -54,7 +54,7 @@ def breakable(name: str) -> Markup:
     >>> breakable("a_b<c")
     Markup('a_<wbr>b&lt;c')
     """
-    return Markup(re.sub(r"([_/.])", r"\1<wbr>", str(escape(printable(name)))))
+    return Markup(re.sub(r"([_/.])", r"\1<wbr>", str(escape(printable(name)))))  # nosec B704
 
 
 def _printable(value: Any) -> Any:

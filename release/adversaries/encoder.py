@@ -102,8 +102,8 @@ def _loaded(name: str) -> tuple[Any, Any]:
 
     disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModel.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model = AutoModel.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"--encoder {name} cannot be loaded: {reason}") from None

@@ -184,7 +184,8 @@ class Endpoint:
                     response = self._send(query)
                 return self._read(response)
             except _Retry as retry:
-                pause = min(backoff * (0.5 + random.random()), self.limits.longest_wait)
+                spread = 0.5 + random.random()  # nosec B311 # no secret depends on it
+                pause = min(backoff * spread, self.limits.longest_wait)
                 wait = max(retry.wait, pause if attempts else 0.0)
                 # The next turn waits for it, whichever process has it.
                 postpone(self.url, time.time() + wait)

@@ -25,7 +25,7 @@ def text_calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
         function = node.func
         if isinstance(function, ast.Attribute) and function.attr in ("read_text", "write_text"):
             yield node, function.attr, "r" if function.attr == "read_text" else "w"
-        elif isinstance(function, ast.Attribute) and function.attr == "open":
+        elif isinstance(function, ast.Attribute) and function.attr == "open" and node.args:
             yield from ((node, "open", mode) for mode in modes(node, 0))
         elif isinstance(function, ast.Name) and function.id == "open":
             yield from ((node, "open", mode) for mode in modes(node, 1))

@@ -16,21 +16,18 @@ from evaluation.report.templates import environment
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
 from evaluation.results.analyses.facts import facts_of
+from evaluation.results.pairs import read_pair
 from evaluation.results.types import (
     FACTS,
     METRIC_OF,
-    PREDICTIONS,
     REPORT,
     RESULTS,
     Metrics,
     Normalization,
     Results,
-    read_predictions,
-    read_results,
     remarks,
 )
 from evaluation.results.words import clip, interval, last_name, limit_remark, percent
-from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.files import write_file
 
@@ -57,9 +54,7 @@ def make_report(folder: Path) -> Path:
         MissingDependencyError: matplotlib is not installed.
         KbprobeError: the page cannot be written.
     """
-    results = read_results(folder)
-    predictions = read_predictions(folder)
-    _check_pair(folder, results.metrics, predictions)
+    results, predictions = read_pair(folder)
     page = render(results, predictions, _facts_of(folder, results))
     try:
         write_file(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
@@ -76,27 +71,14 @@ def _facts_of(folder: Path, results: Results) -> pa.Table | None:
     facts = facts_of(results)
     if facts is None or not (folder / FACTS / RESULTS).is_file():
         return None
-    metrics, predictions = read_results(folder / FACTS).metrics, read_predictions(folder / FACTS)
-    _check_pair(folder / FACTS, metrics, predictions)
+    read, predictions = read_pair(folder / FACTS)
+    metrics = read.metrics
     if (metrics.items, metrics.accuracy) != (facts.asked, facts.accuracy):
         raise UsageError(
             f"{folder / FACTS} holds other facts than those that {folder / RESULTS} is about. "
             "Evaluate again."
         )
     return predictions
-
-
-def _check_pair(folder: Path, metrics: Metrics, predictions: pa.Table) -> None:
-    """Refuse results and predictions that do not count the same."""
-    scored = predictions["correct"].drop_null()
-    held = (predictions.num_rows, len(scored), int(to_numpy(scored.cast("int64")).sum()))
-    counted = (metrics.items, metrics.scored, round(metrics.accuracy.value * metrics.scored))
-    if held != counted:
-        raise UsageError(
-            f"{folder}: {RESULTS} counts {counted[0]:,} items, {counted[1]:,} scored and "
-            f"{counted[2]:,} right, {PREDICTIONS} {held[0]:,}, {held[1]:,} and {held[2]:,}: they "
-            "are not of the same run. Evaluate again."
-        )
 
 
 def render(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> str:

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluation.items.types import arguments_type
+from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.errors import UsageError
-from kbprobe.files import replacing_file, write_file
+from kbprobe.files import replacing_file
+from kbprobe.parsing import validated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,9 +25,10 @@ PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
-SCHEMA_VERSION = "1.2"
-_READ = ("1.0", "1.1", SCHEMA_VERSION)
-_AGAIN = "Evaluate again with --overwrite."
+SCHEMA_VERSION = "1.3"
+_UNSEALED = ("1.0", "1.1", "1.2")
+"""Earlier versions, whose files have no checksums."""
+AGAIN = "Evaluate again with --overwrite."
 
 Normalization = Literal["sum", "char", "byte", "token"]
 """What a choice's score is divided by before choices are compared: nothing, or its length."""
@@ -227,7 +229,7 @@ class Timings(Model):
     )
 
 
-class Results(Model):
+class Results(Model, Sealed):
     """All of ``results.json``."""
 
     schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
@@ -309,8 +311,12 @@ FURTHER_COLUMNS = {"premise": "string", "fold": "int32"}
 
 
 def write_results(results: Results, folder: Path) -> None:
-    """Write ``results.json`` into a folder, whole or not at all."""
-    write_file(folder / RESULTS, results.model_dump_json(indent=2) + "\n")
+    """Write ``results.json`` into a folder, whole or not at all; its predictions come first.
+
+    It keeps checksums of itself and of the predictions that are there.
+    """
+    current = results.model_copy(update={"schema_version": SCHEMA_VERSION})
+    write_sealed(folder / RESULTS, current.model_dump_json(indent=2), [PREDICTIONS])
 
 
 def write_predictions(predictions: pa.Table, folder: Path) -> None:
@@ -322,53 +328,62 @@ def write_predictions(predictions: pa.Table, folder: Path) -> None:
 
 
 def read_results(folder: Path) -> Results:
-    """Read a folder's ``results.json``.
+    """Read a folder's ``results.json``, and verify that neither it nor the predictions changed.
 
     Raises:
-        UsageError: the folder holds no results, damaged ones, or those of another schema.
+        UsageError: the folder holds no results, damaged or edited ones, or those of another
+            schema.
     """
     path = folder / RESULTS
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        version = held.get("schema_version") if isinstance(held, dict) else None
-        if isinstance(version, str) and version not in _READ:
-            raise UsageError(
-                f"{path} has schema version {version}, and this kbprobe reads "
-                f"{', '.join(_READ)}: evaluate again, or read it with the kbprobe that wrote it"
-            )
-        return Results.model_validate(held)
-    except (FileNotFoundError, NotADirectoryError):
+        held = read_sealed(path, AGAIN, SCHEMA_VERSION, _UNSEALED)
+    except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no results (no {RESULTS}). Make them with: "
             "evaluate-probe PROBE --model MODEL -o DIR"
         ) from None
-    except (OSError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        raise UsageError(f"{path} cannot be read: {first}. {_AGAIN}") from error
+    return validated(held, Results, str(path), AGAIN)
 
 
 def read_predictions(folder: Path) -> pa.Table:
-    """Read a folder's ``predictions.parquet``.
+    """Read a folder's ``predictions.parquet``: its columns, as typed by the schema.
 
     Raises:
-        UsageError: there are none, or they are damaged or lack a column.
+        UsageError: there are none, or they are damaged, or a column lacks, has another type or
+            nulls where it cannot; the message names it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = folder / PREDICTIONS
+    schema = predictions_schema()
     try:
-        # Not read_table(schema=...): it fills a column that is not there with nulls.
         table = pq.read_table(path)
-        if "arguments" not in table.schema.names:
-            # kbprobe did not write them at first; what it wrote then stays readable.
-            table = table.append_column("arguments", pa.nulls(len(table), arguments_type()))
-        schema = predictions_schema()
-        further = [field for field in table.schema if field.name not in schema.names]
-        schema = pa.schema([*schema, *(field.remove_metadata() for field in further)])
-        return table.select(schema.names).cast(schema)
     except FileNotFoundError:
-        raise UsageError(f"{folder} holds no {PREDICTIONS}. {_AGAIN}") from None
-    except (OSError, KeyError, pa.ArrowException) as error:
-        first = str(error).splitlines()[0]
-        raise UsageError(f"{path} cannot be read: {first}. {_AGAIN}") from error
+        raise UsageError(f"{folder} holds no {PREDICTIONS}. {AGAIN}") from None
+    except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        first = (str(error).splitlines() or ["damaged"])[0]
+        raise UsageError(f"{path} cannot be read: {first}. {AGAIN}") from error
+    if "arguments" not in table.schema.names:
+        # kbprobe did not write them at first; what it wrote then stays readable.
+        table = table.append_column("arguments", pa.nulls(len(table), arguments_type()))
+    known = [pa.field(name, pa.type_for_alias(kind)) for name, kind in FURTHER_COLUMNS.items()]
+    for field in (*schema, *(field for field in known if field.name in table.schema.names)):
+        if table.schema.names.count(field.name) != 1:
+            problem = "lacks" if field.name not in table.schema.names else "repeats"
+            raise UsageError(f"{path} {problem} the column {field.name!r}. {AGAIN}")
+        found = table.schema.field(field.name).type
+        # Parquet has a name of its own for the values of lists.
+        if str(found).replace("element: ", "item: ") != str(field.type):
+            raise UsageError(
+                f"{path}: the column {field.name!r} holds {found} instead of {field.type}. {AGAIN}"
+            )
+    further = [field for field in table.schema if field.name not in schema.names]
+    schema = pa.schema([*schema, *(field.remove_metadata() for field in further)])
+    try:
+        table = table.select(schema.names).cast(schema)
+        table.validate(full=True)
+    except (ValueError, KeyError, pa.ArrowException) as error:
+        first = (str(error).splitlines() or ["damaged"])[0]
+        raise UsageError(f"{path} cannot be read: {first}. {AGAIN}") from error
+    return table

@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 
 from evaluation.report.page import make_report
+from evaluation.results.pairs import read_pair
 from evaluation.results.types import (
     FACTS,
     PREDICTIONS,
     REPORT,
     RESULTS,
-    read_predictions,
-    read_results,
     write_predictions,
     write_results,
 )
@@ -40,9 +39,9 @@ def load(folder: Path) -> Evaluation:
     """Read the results of an earlier evaluation, with those of the facts where they are there.
 
     Raises:
-        UsageError: the folder holds no results, or damaged ones.
+        UsageError: the folder holds no results, or damaged or edited ones.
     """
-    results, predictions = read_results(folder), read_predictions(folder)
+    results, predictions = read_pair(folder)
     has_facts = FACTS in results.analyses and (folder / FACTS / RESULTS).is_file()
     return Evaluation(results, predictions, load(folder / FACTS) if has_facts else None)
 
@@ -104,7 +103,7 @@ def refuse_other_files(folder: Path, what: str) -> None:
 
 
 def _write(evaluation: Evaluation, folder: Path, report: bool) -> None:
-    write_results(evaluation.results, folder)
     write_predictions(evaluation.predictions, folder)
+    write_results(evaluation.results, folder)
     if report:
         make_report(folder)

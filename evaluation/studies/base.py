@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, former_name, options_name
 from evaluation.options import parse_options
+from evaluation.results.sealed import Sealed, write_sealed
 from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import KbprobeError, UsageError
@@ -235,10 +236,13 @@ def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
     Raises:
         KbprobeError: a file cannot be written.
     """
-    files = {f"{study.name}.json": summary.model_dump_json(indent=2) + "\n"}
-    if study.page is not None:
-        files |= study.page(summary)
+    record, text = output / f"{study.name}.json", summary.model_dump_json(indent=2) + "\n"
+    files = {} if study.page is None else study.page(summary)
     try:
+        if isinstance(summary, Sealed):
+            write_sealed(record, text)
+        else:
+            write_file(record, text.encode("utf-8", errors="backslashreplace"))
         for name, text in files.items():
             write_file(output / name, text.encode("utf-8", errors="backslashreplace"))
     except OSError as error:
@@ -246,4 +250,4 @@ def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
             f"{error.filename or output} cannot be written ({error.strerror}): choose another "
             "folder with -o"
         ) from error
-    return [output / name for name in files]
+    return [record, *(output / name for name in files)]

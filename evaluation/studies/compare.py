@@ -16,7 +16,7 @@ from evaluation.results.breakdown import named_rows
 from evaluation.results.significance import holm, mcnemar
 from evaluation.results.types import METRIC_OF, Estimate, Model
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
-from evaluation.studies.pairing import pair_rows, refuse_mixed_files
+from evaluation.studies.pairing import pair_rows
 from kbprobe.errors import require
 from kbprobe.options import Options
 
@@ -240,7 +240,6 @@ def _points(difference: Estimate) -> str:
 
 
 def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
-    refuse_mixed_files(finished)
     times = Counter(run.evaluation.results.model.id for run in finished)
     runs = []
     for one in finished:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.significance import swap_clusters
-from evaluation.results.types import PREDICTIONS, RESULTS
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import single_chunk, to_numpy
@@ -63,21 +61,6 @@ class PairedRows(NamedTuple):
         right, also_right = self.right
         gains = np.bincount(self.clusters, weights=also_right.astype(np.int64) - right)
         return swap_clusters(gains.astype(np.int64))
-
-
-def refuse_mixed_files(finished: Sequence[Finished]) -> None:
-    """Refuse a folder whose two files are not of one run.
-
-    Raises:
-        UsageError: there is one.
-    """
-    for one in finished:
-        results, rows = one.evaluation.results, one.evaluation.predictions.num_rows
-        if rows != results.metrics.items:
-            raise UsageError(
-                f"{one.folder}: {PREDICTIONS} has {rows} rows and {RESULTS} says "
-                f"{results.metrics.items}: they are not of one run. Evaluate again."
-            )
 
 
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:

@@ -20,7 +20,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 from evaluation.results.significance import holm, mcnemar, swap_clusters
 from evaluation.studies.compare import Comparison, compare, show
 from kbprobe.errors import MissingDependencyError, UsageError
-from tests.evaluation.saved_runs import save_run
+from tests.evaluation.saved_runs import save_run, unseal
 
 Save = Callable[..., Path]
 
@@ -200,7 +200,10 @@ def test_no_item_scored_by_both(save: Save) -> None:
 def test_files_of_two_runs_in_one_folder(save: Save) -> None:
     one, two = save("one", [0, 1]), save("two", [0, 1, 1])
     (two / "predictions.parquet").replace(one / "predictions.parquet")
-    with pytest.raises(UsageError, match="not of one run"):
+    with pytest.raises(UsageError, match=r"predictions\.parquet was changed.*--overwrite"):
+        compare([one, one])
+    unseal(one)
+    with pytest.raises(UsageError, match=r"counts 2 items.*not of the same run"):
         compare([one, one])
 
 

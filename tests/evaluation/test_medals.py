@@ -12,7 +12,9 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 import evaluation
 from evaluation.cli import main
+from evaluation.results.sealed import write_sealed
 from evaluation.studies.base import Finished
+from evaluation.studies.curve.types import read_curves
 from evaluation.studies.medals.rule import award
 from evaluation.studies.medals.types import Medal, Medals
 from kbprobe.errors import UsageError
@@ -101,10 +103,18 @@ def save(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         folder.mkdir()
         summary = summary_of([run for held in runs for run in held])
-        (folder / "curve.json").write_text(summary.model_dump_json())
+        write_sealed(folder / "curve.json", summary.model_dump_json(indent=2))
         return folder
 
     return write
+
+
+def test_an_edited_curve_is_refused(save: Callable[..., Path]) -> None:
+    folder = save("ages", runs_of(0.9, 0.5))
+    path = folder / "curve.json"
+    path.write_text(path.read_text().replace("0.9", "0.99"))
+    with pytest.raises(UsageError, match=r"curve\.json was changed.*Run evaluate-probe curve"):
+        read_curves(folder)
 
 
 def test_the_table_is_probes_by_models(save: Callable[..., Path], capsys, tmp_path: Path) -> None:

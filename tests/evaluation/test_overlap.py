@@ -185,7 +185,7 @@ def test_what_is_refused(save: Save) -> None:
     with pytest.raises(UsageError, match="at least two"):
         overlap(one)
     (two / "predictions.parquet").replace(one / "predictions.parquet")
-    with pytest.raises(UsageError, match="not of one run"):
+    with pytest.raises(UsageError, match="was changed after"):
         overlap(one, one)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pydantic import Field
 
+from evaluation.results.sealed import Sealed, read_sealed
 from evaluation.results.types import Estimate, Model
 from kbprobe.errors import UsageError
+from kbprobe.parsing import validated
 
 NAME = "curve"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
+_UNSEALED = ("1.0",)
+"""The version whose files have no checksums."""
 PROBE = "probe"
 RANDOM_LABELS = "random_labels"
 """Renderings other than the controls, which are named after their configs."""
@@ -241,7 +244,7 @@ class Series(Model):
     points: list[SeriesPoint] = Field(description="By step.")
 
 
-class CurveSummary(Model):
+class CurveSummary(Model, Sealed):
     """The contents of ``curve.json``."""
 
     schema_version: str = Field(SCHEMA_VERSION, description="Version of this schema.")
@@ -259,18 +262,10 @@ def read_curves(folder: Path) -> CurveSummary:
     path = folder if folder.is_file() else folder / f"{NAME}.json"
     again = "Run evaluate-probe curve again with the same -o: finished runs are reused."
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        version = held.get("schema_version") if isinstance(held, dict) else None
-        if isinstance(version, str) and version != SCHEMA_VERSION:
-            raise UsageError(
-                f"{path} has schema version {version}, but this kbprobe reads {SCHEMA_VERSION}. "
-                f"{again}"
-            )
-        return CurveSummary.model_validate(held)
-    except (FileNotFoundError, NotADirectoryError):
+        held = read_sealed(path, again, SCHEMA_VERSION, _UNSEALED)
+    except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no learning curves (no {NAME}.json). Make them with: "
             f"evaluate-probe curve PROBE --model MODEL -o {folder}"
         ) from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {str(error).splitlines()[0]}. {again}") from error
+    return validated(held, CurveSummary, str(path), again)

@@ -22,7 +22,7 @@ from evaluation.studies.overlap.types import (
     ProbeOverlap,
     Restarts,
 )
-from evaluation.studies.pairing import pair_rows, refuse_mixed_files
+from evaluation.studies.pairing import pair_rows
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -40,7 +40,6 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> OverlapSum
     Raises:
         UsageError: a probe has a single run; runs on different rows while ``partial`` is off.
     """
-    refuse_mixed_files(finished)
     options: OverlapOptions = request.options
     labels = run_labels(finished)
     probes = [

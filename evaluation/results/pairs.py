@@ -1,0 +1,131 @@
+"""Results and the predictions that they are of, read together: each is checked by the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evaluation.results.scores import compared
+from evaluation.results.types import (
+    AGAIN,
+    PREDICTIONS,
+    RESULTS,
+    Metrics,
+    Normalization,
+    Results,
+    read_predictions,
+    read_results,
+)
+from kbprobe.arrays import Bools, Ints, run_starts
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FILLED = ("id", "question", "choices", "answer", "setup")
+"""Columns that every row has a value in."""
+_OF_SCORED = ("correct", "margin", "probability", "tie")
+"""Columns that every scored row has a value in, and no other row."""
+_ROUNDOFF = 1e-5
+"""Share by which a score may be less than the best and be picked: float32 on other processors."""
+
+
+def read_pair(folder: Path) -> tuple[Results, pa.Table]:
+    """Read the results and the predictions of a folder.
+
+    What follows from the scores in the predictions is computed again: which choice was picked,
+    whether that is right, and how many are.
+
+    Raises:
+        UsageError: one of the two is missing, damaged or edited, or they disagree.
+    """
+    results, predictions = read_results(folder), read_predictions(folder)
+    problem = _damage(predictions) or _other_picks(predictions, results.metrics.normalization)
+    if problem:
+        raise UsageError(f"{folder / PREDICTIONS}: {problem}. {AGAIN}")
+    if problem := _other_counts(results.metrics, predictions):
+        raise UsageError(f"{folder}: {problem}: they are not of the same run. {AGAIN}")
+    return results, predictions
+
+
+def _damage(predictions: pa.Table) -> str:
+    """Say what cannot be in rows of any run; "" where there is nothing."""
+    import pyarrow.compute as pc
+
+    for name in _FILLED:
+        if nulls := predictions[name].null_count:
+            return f"the column {name!r} lacks {nulls:,} values"
+    for name in ("choices", "scores", "tokens"):
+        if single_chunk(predictions[name]).flatten().null_count:
+            return f"a list in the column {name!r} lacks a value"
+    scored = _mask(predictions["prediction"].is_valid())
+    if (_mask(predictions["set_aside"].is_null()) != scored).any():
+        return "the columns 'prediction' and 'set_aside' disagree about which rows are scored"
+    for name in _OF_SCORED:
+        if (_mask(predictions[name].is_valid()) != scored).any():
+            return f"the columns 'prediction' and {name!r} disagree about which rows are scored"
+    widths = _widths(predictions["choices"])
+    for name in ("scores", "tokens"):
+        if (_widths(predictions[name]) != np.where(scored, widths, 0)).any():
+            return f"the column {name!r} has not one value for each choice of a scored row"
+    for name in ("answer", "prediction"):
+        index = to_numpy(pc.fill_null(predictions[name], 0))
+        if ((index < 0) | (index >= widths)).any():
+            return f"the column {name!r} names a choice that is not there"
+    right = to_numpy(predictions["answer"]) == to_numpy(pc.fill_null(predictions["prediction"], -1))
+    if (_mask(pc.fill_null(predictions["correct"], False)) != right).any():
+        return "the column 'correct' is not whether 'prediction' is the 'answer'"
+    return ""
+
+
+def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
+    """Say whether the choices picked are not those with the best scores."""
+    import pyarrow.compute as pc
+
+    scored = predictions.filter(pc.is_valid(predictions["prediction"]))
+    raw, tokens = (to_numpy(single_chunk(scored[name]).flatten()) for name in ("scores", "tokens"))
+    texts = single_chunk(scored["choices"]).flatten()
+    if np.isnan(raw).any() or (tokens < 0).any():
+        return "a score is no number, or of fewer than no tokens"
+    if not len(raw):
+        return ""
+    try:
+        values = compared(raw.astype(np.float64), tokens, texts, normalization)
+    except UsageError as error:
+        return str(error)
+    starts = run_starts(_widths(scored["scores"]))
+    picked = values[starts[:-1] + to_numpy(scored["prediction"])]
+    best = np.maximum.reduceat(values, starts[:-1])
+    with np.errstate(invalid="ignore"):
+        worse = picked < best - _ROUNDOFF * np.maximum(np.abs(best), 1.0)
+    if worse.any():
+        row = scored["id"][int(np.flatnonzero(worse)[0])].as_py()
+        return f"the prediction of row {row} is not the choice with the best score"
+    return ""
+
+
+def _other_counts(metrics: Metrics, predictions: pa.Table) -> str:
+    """Say whether results and predictions do not count the same."""
+    scored = predictions["correct"].drop_null()
+    right = int(_mask(scored).sum())
+    held = (predictions.num_rows, len(scored), right)
+    counted = (metrics.items, metrics.scored, round(metrics.accuracy.value * metrics.scored))
+    if held == counted:
+        return ""
+    return (
+        f"{RESULTS} counts {counted[0]:,} items, {counted[1]:,} scored and {counted[2]:,} right, "
+        f"{PREDICTIONS} {held[0]:,}, {held[1]:,} and {held[2]:,}"
+    )
+
+
+def _mask(column: pa.ChunkedArray) -> Bools:
+    return to_numpy(column.cast("uint8")).astype(np.bool_)
+
+
+def _widths(lists: pa.ChunkedArray) -> Ints:
+    import pyarrow.compute as pc
+
+    return to_numpy(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)

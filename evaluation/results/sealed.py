@@ -1,0 +1,89 @@
+"""JSON files that keep checksums, of themselves and of files beside them: an edit is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from kbprobe.errors import UsageError
+from kbprobe.files import file_sha256, write_file
+from kbprobe.parsing import read_json
+
+CHECKSUMS = "checksums"
+"""The key of the checksums: sha256 by file name; its own is of all else that the file holds."""
+
+
+class Sealed(BaseModel):
+    """Base of what is read back by other commands: its file keeps checksums."""
+
+
+def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
+    """Write a JSON object with its checksum, and those of files beside it, whole or not at all.
+
+    Args:
+        path: where to.
+        text: the object, indented by two.
+        beside: names of files in the same folder; those that are not there are left out.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    files = {name: path.with_name(name) for name in beside}
+    sums = {name: file_sha256(file) for name, file in files.items() if file.is_file()}
+    sums[path.name] = _digest(json.loads(text))
+    last = json.dumps(sums, indent=2).replace("\n", "\n  ")
+    body = text.rstrip().removesuffix("}").rstrip()
+    write_file(path, f'{body},\n  "{CHECKSUMS}": {last}\n}}\n'.encode(errors="backslashreplace"))
+
+
+def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) -> Any:
+    """Return what a JSON file holds but for its checksums, after verifying them.
+
+    Args:
+        path: the file.
+        remedy: a sentence for messages that says what to do.
+        version: the schema version that is written today.
+        unsealed: earlier versions that can be read, whose files have no checksums.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UsageError: it cannot be read, is of another version, or it or a file beside it was
+            changed.
+    """
+    held = read_json(path, remedy)
+    if not isinstance(held, dict):
+        return held
+    said = held.get("schema_version")
+    if isinstance(said, str) and said not in (*unsealed, version):
+        raise UsageError(
+            f"{path} has schema version {said}, but this kbprobe reads "
+            f"{', '.join([*unsealed, version])}. {remedy}"
+        )
+    sums = held.pop(CHECKSUMS, None)
+    if said in unsealed and sums is None:
+        return held
+    if not isinstance(sums, dict) or not isinstance(sums.get(path.name), str):
+        raise UsageError(f"{path} lacks its {CHECKSUMS}: kbprobe did not write it. {remedy}")
+    for name, recorded in sums.items():
+        file = path.with_name(Path(name).name)
+        if name == path.name:
+            found = _digest(held)
+        elif file.is_file():
+            found = file_sha256(file)
+        else:
+            continue  # Who needs that file says that it is missing.
+        if found != recorded:
+            raise UsageError(
+                f"{file} was changed after kbprobe wrote it (its sha256 is not the one recorded "
+                f"in {path.name}). {remedy}"
+            )
+    return held
+
+
+def _digest(held: Any) -> str:
+    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()

@@ -3,8 +3,9 @@
 A folder, named by a hash of all that vectors depend on except the text (weights, tokenizer, dtype,
 kind of vector), grows part by part: ``NAME.texts.npy`` holds the hashes of a part's texts and how
 many tokens each has, ``NAME.vectors.npy`` their vectors, memory-mapped when read. A part is
-written at once, so that a run that was killed resumes after the last one. Vectors are computed
-in batches; a different batch changes them only by rounding (about 1e-6 in float32).
+written at once, so that a run that was killed resumes after the last one; ``NAME.part.json``,
+which is written last, has the digest that both are verified by when they are first used. Vectors
+are computed in batches; a different batch changes them only by rounding (about 1e-6 in float32).
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
 
 from evaluation.content import content_hash
 from evaluation.frozen.kinds import Text, VectorReader, Vectors
@@ -28,8 +31,9 @@ from evaluation.scorers.batching import BackOff, Rows, cut_batches
 from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import Ints
-from kbprobe.errors import KbprobeError
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
+from kbprobe.parsing import read_record
 
 VECTORS = "vectors"
 """The folder of all vectors, in kbprobe's cache."""
@@ -54,6 +58,13 @@ class Found:
     vectors: Vectors
     tokens: int
     parameters: int
+
+
+class _Part(BaseModel):
+    """The contents of ``NAME.part.json``."""
+
+    parameters: int
+    sha256: str
 
 
 class VectorStore:
@@ -104,39 +115,39 @@ class VectorStore:
     def _find(self, keys: npt.NDArray[Any]) -> tuple[Ints, list[tuple[str, npt.NDArray[Any]]]]:
         """Return each text's position in the concatenated parts (-1: absent), and the parts.
 
-        A part that cannot be read is ignored, and its vectors are computed again.
+        A part that is damaged is ignored, and its vectors are computed again.
         """
         held = []
         for path in sorted(self.folder.glob("*.texts.npy")):
-            try:
+            with suppress(OSError, ValueError, EOFError):
                 texts = np.load(path)
-                vectors = np.load(_vectors(path), mmap_mode="r")
-            except (OSError, ValueError):
-                continue
-            if texts.dtype == _TEXT and len(vectors) == len(texts):
-                held.append((path.name, texts))
-        if not held:
-            return np.full(len(keys), -1, dtype=np.int64), held
-        known = np.concatenate([texts for _, texts in held])
-        order = np.lexsort((known["low"], known["high"]))
-        # Sorted by both halves, and searched by the first: the second is compared.
-        at = np.searchsorted(known["high"][order], keys["high"])
-        at = order[np.minimum(at, len(known) - 1)]
-        same = (known["high"][at] == keys["high"]) & (known["low"][at] == keys["low"])
-        return np.where(same, at, -1), held
+                if texts.dtype == _TEXT:
+                    held.append((path.name.removesuffix(".texts.npy"), texts))
+        while True:
+            places = _places(keys, [texts for _, texts in held])
+            used = np.unique(np.searchsorted(_ends(held), places[places >= 0], side="right"))
+            damaged = {int(at) for at in used if _part(self.folder, held[at][0]) is None}
+            if not damaged:
+                return places, held
+            held = [part for at, part in enumerate(held) if at not in damaged]
 
     def _gather(self, places: Ints, held: list[tuple[str, npt.NDArray[Any]]]) -> Found:
-        about = json.loads((self.folder / "about.json").read_text(encoding="utf-8"))
-        vectors = np.empty((len(places), about["dimensions"]), dtype=np.float32)
-        tokens, start = 0, 0
+        gathered = np.empty((len(places), 0), dtype=np.float32)
+        tokens, start, parameters = 0, 0, 0
         for name, texts in held:
             here = (places >= start) & (places < start + len(texts))
             if here.any():
-                part = np.load(_vectors(self.folder / name), mmap_mode="r")
-                vectors[here] = part[places[here] - start]
+                part = _part(self.folder, name)
+                if part is None:
+                    raise KbprobeError(f"{self.folder / name}: vectors were damaged while in use")
+                vectors = np.load(_file(self.folder, name, "vectors"), mmap_mode="r")
+                if not gathered.shape[1]:
+                    gathered = np.empty((len(places), vectors.shape[1]), dtype=np.float32)
+                gathered[here] = vectors[places[here] - start]
                 tokens += int(texts["tokens"][places[here] - start].sum())
+                parameters = part.parameters
             start += len(texts)
-        return Found(vectors, tokens, about["parameters"])
+        return Found(gathered, tokens, parameters)
 
     def _read(
         self,
@@ -181,14 +192,15 @@ class VectorStore:
         name = hashlib.sha256(keys.tobytes()).hexdigest()[:16]
         try:
             if not (self.folder / "about.json").is_file():
-                about = {"dimensions": vectors.shape[1], "parameters": parameters}
-                described = {**about, "model": self._model, "content": self._content}
+                described = {"model": self._model, "content": self._content}
                 write_file(self.folder / "about.json", json.dumps(described, indent=2))
-            # The texts are written last: they mark a part as complete.
             for what, values in (("vectors", vectors), ("texts", texts)):
                 aside = self.folder / f".{name}.{what}.{os.getpid()}.npy"
                 np.save(aside, values)
-                aside.replace(self.folder / f"{name}.{what}.npy")
+                aside.replace(_file(self.folder, name, what))
+            # Written last: it marks a part as complete.
+            part = _Part(parameters=parameters, sha256=_digest(parameters, texts, vectors))
+            write_file(_record(self.folder, name), part.model_dump_json())
         except OSError as error:
             raise unusable(self.folder, error) from error
 
@@ -205,5 +217,56 @@ def _keys(texts: Sequence[Text]) -> npt.NDArray[Any]:
     return keys
 
 
-def _vectors(texts: Path) -> Path:
-    return texts.with_name(texts.name.replace(".texts.npy", ".vectors.npy"))
+def _places(keys: npt.NDArray[Any], parts: Sequence[npt.NDArray[Any]]) -> Ints:
+    """Return the positions of keys in concatenated parts; -1: absent."""
+    known = np.concatenate([np.empty(0, _TEXT), *parts])
+    if not len(known):
+        return np.full(len(keys), -1, dtype=np.int64)
+    order = np.lexsort((known["low"], known["high"]))
+    # Sorted by both halves, and searched by the first: the second is compared.
+    at = np.searchsorted(known["high"][order], keys["high"])
+    at = order[np.minimum(at, len(known) - 1)]
+    same = (known["high"][at] == keys["high"]) & (known["low"][at] == keys["low"])
+    return np.where(same, at, -1)
+
+
+def _ends(held: Sequence[tuple[str, npt.NDArray[Any]]]) -> Ints:
+    return np.cumsum([len(texts) for _, texts in held], dtype=np.int64)
+
+
+def _part(folder: Path, name: str) -> _Part | None:
+    """Return what is recorded of a part; None where it is damaged, or unfinished."""
+    paths = (_file(folder, name, "texts"), _file(folder, name, "vectors"), _record(folder, name))
+    try:
+        stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    except OSError:
+        return None
+    return _verified(paths, stamps)
+
+
+@lru_cache(maxsize=4096)
+def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ...]) -> _Part | None:
+    """Hash a part, once for as long as its files stay as they are: about 1 GB in a second."""
+    try:
+        part = read_record(paths[2], _Part)
+        texts, vectors = np.load(paths[0]), np.load(paths[1], mmap_mode="r")
+    except (OSError, ValueError, EOFError, UsageError):
+        return None
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(texts):
+        return None
+    return part if _digest(part.parameters, texts, vectors) == part.sha256 else None
+
+
+def _digest(parameters: int, texts: npt.NDArray[Any], vectors: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256(f"{parameters} {texts.shape} {vectors.shape}".encode())
+    for values in (texts, vectors):
+        digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _file(folder: Path, name: str, what: str) -> Path:
+    return folder / f"{name}.{what}.npy"
+
+
+def _record(folder: Path, name: str) -> Path:
+    return folder / f"{name}.part.json"

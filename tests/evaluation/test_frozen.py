@@ -481,10 +481,17 @@ def test_the_code_length_is_that_of_the_rows_drawn_next(bert, probe):
     assert found["next_bits"] == pytest.approx(bits, rel=1e-4)
 
 
-def test_a_damaged_part_is_read_again(bert, probe, cache, forwards):
+@pytest.mark.parametrize("what", ["vectors.npy", "texts.npy", "part.json", "flipped bit"])
+def test_a_damaged_part_is_read_again(bert, probe, cache, forwards, what):
     first = tables(curve(probe, bert))
-    parts = sorted((cache / "vectors").glob("*/*.vectors.npy"))
-    parts[0].write_bytes(b"no array")
+    suffix = "vectors.npy" if what == "flipped bit" else what
+    part = min((cache / "vectors").glob(f"*/*.{suffix}"))
+    content = bytearray(part.read_bytes())
+    if what == "flipped bit":
+        content[-3] ^= 1  # which makes a number a little larger
+    else:
+        content = b"none"
+    part.write_bytes(content)
     for folder in (cache / "scores").iterdir():
         for path in folder.iterdir():
             path.unlink()
@@ -513,7 +520,7 @@ def test_a_run_that_is_killed_ends_with_the_same_numbers(bert, probe, tmp_path, 
     environment = {**os.environ, "KBPROBE_CACHE": str(tmp_path / "killed"), "PYTHONPATH": str(root)}
     words = [sys.executable, "-c", _KILLED, probe, bert]
     process = subprocess.Popen(words, env=environment, cwd=root)
-    while process.poll() is None and not list((tmp_path / "killed").glob("vectors/*/*.texts.npy")):
+    while process.poll() is None and not list((tmp_path / "killed").glob("vectors/*/*.part.json")):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -191,6 +191,11 @@ def summary(results: Results) -> list[str]:
             f"It gets every question right in {percent(strict.value)} of {strict.n:,} clusters "
             f"(95% interval {interval(strict)}), {abs(difference.value):.1f} points "
             f"{'below' if difference.value <= 0 else 'above'} its accuracy."
+            + (
+                ""
+                if metrics.strict_chance is None
+                else f" By guessing, {percent(metrics.strict_chance)} is to be expected."
+            )
         )
     return sentences
 

@@ -66,6 +66,20 @@ def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:
     return curve
 
 
+def strict_chance(choices: Ints, cluster: Ints) -> float:
+    """Return the share of whole clusters that guessing gets wholly right, as expected.
+
+    Args:
+        choices: how many choices each row has, shape [rows].
+        cluster: the number of each row's cluster, shape [rows].
+
+    >>> strict_chance(np.array([2, 2, 4]), np.array([7, 7, 8]))
+    0.25
+    """
+    _, local = np.unique(cluster, return_inverse=True)
+    return float(np.mean(np.exp(-np.bincount(local, weights=np.log(choices)))))
+
+
 def calibration(probability: Floats, right: Bools) -> list[Bin]:
     """Compare how sure the model is with how often it is right (Guo et al., 2017, section 2).
 

@@ -168,9 +168,11 @@ def measure(
     right, tie = bools(scored["correct"]), bools(scored["tie"])
     cluster = cluster_codes(scored)
     complete = _wholly_scored(predictions, scored)
-    strict = difference = None
+    widths = to_numpy(pc.list_value_length(scored["scores"]))
+    strict = difference = strict_chance = None
     if clustered and complete.any():
         strict, difference = intervals.strict_accuracy(right, cluster, complete, seed)
+        strict_chance = breakdown.strict_chance(widths[complete], cluster[complete])
     bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
     return Metrics(
         items=predictions.num_rows,
@@ -182,10 +184,11 @@ def measure(
             METRIC_OF[name]: intervals.accuracy(_right_by(scored, name), cluster, seed)
             for name in (METRIC_OF if by_length else (normalization,))
         },
-        chance=float(np.mean(1.0 / to_numpy(pc.list_value_length(scored["scores"])))),
+        chance=float(np.mean(1.0 / widths)),
         clusters=int(np.unique(cluster).size),
         strict_accuracy=strict,
         strict_difference=difference,
+        strict_chance=strict_chance,
         cluster_sizes=breakdown.cluster_sizes(right[complete], cluster[complete])
         if clustered
         else [],

@@ -9,7 +9,7 @@ from rich import box
 from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
-from evaluation.results.types import Estimate, Results, remarks
+from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
 from evaluation.results.words import last_name, limit_remark
 
 
@@ -74,12 +74,14 @@ def cautions(result: Results) -> list[str]:
     ]
     if (seed := result.model.random_weights) is not None:
         lines.append(f"weights drawn at random (seed {seed}) instead of the checkpoint's own")
-    others = {
-        name: e for name, e in metrics.accuracies.items() if e.value != metrics.accuracy.value
-    }
-    if others:
+    if metrics.strict_chance is not None:
+        lines.append(f"strict accuracy by guessing: {100 * metrics.strict_chance:.1f}")
+    if len(metrics.accuracies) > 1:
+        own = METRIC_OF[metrics.normalization]
+        others = {name: e for name, e in metrics.accuracies.items() if name != own}
         spelled = ", ".join(f"{name} {100 * e.value:.1f}" for name, e in others.items())
-        lines.append(f"by other normalizations: {spelled}")
+        divided = DIVIDED[metrics.normalization]
+        lines.append(f"accuracy is {own} ({divided}); by other normalizations: {spelled}")
     if metrics.baselines:
         best = max(metrics.baselines, key=metrics.baselines.__getitem__)
         lines.append(f"best audit baseline: {100 * metrics.baselines[best]:.1f} ({best})")

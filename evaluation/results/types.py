@@ -41,6 +41,14 @@ METRIC_OF: dict[Normalization, str] = {
 }
 """The names of the accuracies; the first three as lm-evaluation-harness calls them."""
 
+DIVIDED: dict[Normalization, str] = {
+    "sum": "sums of log-likelihoods",
+    "char": "log-likelihoods per character",
+    "byte": "log-likelihoods per byte",
+    "token": "log-likelihoods per token",
+}
+"""What choices are compared by."""
+
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
     "unpacked": "questions read again for each choice, as the model needs it",
@@ -138,6 +146,12 @@ class Metrics(Model):
     strict_difference: Estimate | None = Field(
         description="Strict cluster accuracy less accuracy, in percentage points."
     )
+    strict_chance: float | None = Field(
+        None,
+        description="Strict cluster accuracy to expect from guessing: mean over the wholly scored "
+        "clusters of the product of one over the number of choices; null where there is no strict "
+        "accuracy, and in results of earlier versions.",
+    )
     cluster_sizes: list[ClusterSize] = Field(description="Strict accuracy by cluster size.")
     table: list[Cell] = Field(description="Accuracy by hops x distractor family x distance k'.")
     by_template: list[Group] = Field(description="Accuracy by wording.")
@@ -151,7 +165,8 @@ class Metrics(Model):
     )
     calibration_error: float = Field(
         description="Expected calibration error: mean of |confidence - accuracy| over these bins, "
-        "weighted by n."
+        "weighted by n. Not comparable between runs of different normalization: scores divided by "
+        "length make flatter shares."
     )
     baselines: dict[str, float] = Field(
         description="Accuracy of each artefact baseline of the probe's audit, all families "

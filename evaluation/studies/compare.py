@@ -16,7 +16,7 @@ from evaluation.results.breakdown import named_rows
 from evaluation.results.significance import holm, mcnemar
 from evaluation.results.types import METRIC_OF, Estimate, Model
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
-from evaluation.studies.pairing import pair_rows
+from evaluation.studies.pairing import are_configs, pair_rows
 from kbprobe.errors import require
 from kbprobe.options import Options
 
@@ -58,6 +58,11 @@ class Pair(Model):
     """Two runs on the same items."""
 
     probe: str
+    second_probe: str | None = Field(
+        None,
+        description="The probe of the second run where it is another config of the same build, "
+        "such as a control: rows are paired by their ids. Null where both are on the same probe.",
+    )
     split: str
     first: ComparedRun
     second: ComparedRun
@@ -92,6 +97,10 @@ class Comparison(Model):
     schema_version: str = COMPARISON_VERSION
     runs: list[ComparedRun]
     pairs: list[Pair] = Field(description="Each run with every later one.")
+    warnings: list[str] = Field(
+        default_factory=list,
+        description="What else the runs differ in that accuracies may be due to.",
+    )
     holm_p: list[float] = Field(
         description="The pairs' p values, adjusted for their number (Holm, 1979)."
     )
@@ -134,6 +143,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Compariso
     return Comparison(
         runs=runs,
         pairs=pairs,
+        warnings=_warnings(runs),
         holm_p=holm([pair.p_value for pair in pairs]),
         prediction_overlap=overlap.tolist(),
         difference=(difference - difference.T).tolist(),
@@ -149,6 +159,8 @@ def show(found: Comparison, console: Console | None = None) -> None:
         _show_pair(found.pairs[0], console)
     else:
         _show_all(found, console)
+    for warning in found.warnings:
+        console.print(f"Warning: {warning}.", markup=False, soft_wrap=True)
 
 
 def _show_pair(pair: Pair, console: Console) -> None:
@@ -158,6 +170,11 @@ def _show_pair(pair: Pair, console: Console) -> None:
     from evaluation.results.summary import p_value
 
     asked = f"[bold]{escape(pair.probe)}[/], {escape(pair.split)}"
+    if pair.second_probe is not None:
+        asked = (
+            f"A on [bold]{escape(pair.probe)}[/], B on [bold]{escape(pair.second_probe)}[/], "
+            f"{escape(pair.split)}, rows paired by id"
+        )
     console.print(f"{asked}: {pair.compared:,} items in {pair.clusters:,} clusters")
     if pair.only_first or pair.only_second:
         console.print(f"left out: {pair.only_first:,} asked of A alone, {pair.only_second:,} of B")
@@ -258,6 +275,21 @@ def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
     return runs
 
 
+def _warnings(runs: Sequence[ComparedRun]) -> list[str]:
+    """Warn where predictions were made with scores that are normalized in different ways."""
+    if len({run.metric for run in runs}) == 1:
+        return []
+    by_metric = {metric: name for name, metric in METRIC_OF.items()}
+    told = "; ".join(
+        f"{run.label}: {run.metric} (--normalization {by_metric[run.metric]})" for run in runs
+    )
+    return [
+        f"the runs compare choices by scores of different normalization ({told}), and part of a "
+        "difference may be due to that alone. Evaluate them with the same one, such as "
+        "--normalization sum, which every scorer takes"
+    ]
+
+
 def _compare(
     one: tuple[Finished, ComparedRun], two: tuple[Finished, ComparedRun], partial: bool, seed: int
 ) -> Pair:
@@ -268,6 +300,7 @@ def _compare(
     probe = one[0].evaluation.results.probe
     return Pair(
         probe=probe.name,
+        second_probe=two[0].evaluation.results.probe.name if are_configs(one[0], two[0]) else None,
         split=probe.split,
         first=one[1],
         second=two[1],

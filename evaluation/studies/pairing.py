@@ -40,8 +40,13 @@ class PairedRows(NamedTuple):
     @property
     def same(self) -> Bools:
         """Whether both runs give the same answer to each row."""
-        same: Bools = to_numpy(self.first["prediction"]) == to_numpy(self.second["prediction"])
-        return same
+        import pyarrow.compute as pc
+
+        if self.first["choices"].equals(self.second["choices"]):
+            same: Bools = to_numpy(self.first["prediction"]) == to_numpy(self.second["prediction"])
+            return same
+        # In another config of the probe the choices may stand in another order.
+        return bools(pc.equal(_chosen(self.first), _chosen(self.second)))
 
     @property
     def choices(self) -> Ints:
@@ -66,7 +71,8 @@ class PairedRows(NamedTuple):
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:
     """Pair the rows of two runs on one probe: as they stand, or by their ids.
 
-    Where runs are not on the same rows ``partial`` pairs the rows that they share.
+    Where runs are not on the same rows ``partial`` pairs the rows that they share. Configs of one
+    build, such as a probe and its control, pair by the ids that they share.
 
     Raises:
         UsageError: runs on different probes, or on different rows while ``partial`` is off; runs
@@ -76,24 +82,40 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     names = f"{one.folder} and {two.folder}"
     if probe.fingerprint == other.fingerprint:
         return _scored(one, two, one.evaluation.predictions, two.evaluation.predictions, names)
-    if probe.name != other.name:
+    configs = are_configs(one, two)
+    if probe.name != other.name and not configs:
         raise UsageError(
             f"{names} are results on different probes ({probe.name}, {other.name}): their rows do "
             "not pair. Evaluate both models on one probe, or compare a probe with its controls: "
             "evaluate-probe controls PROBE --model MODEL"
         )
     first, second, shared = _shared(one, two, names)
-    if not partial:
+    whole = first.num_rows == one.evaluation.predictions.num_rows
+    whole &= second.num_rows == two.evaluation.predictions.num_rows
+    if not partial and not (configs and whole):
         raise UsageError(
             f"{names} are not on the same rows of {probe.name}: {shared}. Evaluate both on the "
             "same rows, or compare those they share with --partial"
         )
-    if not first["answer"].equals(second["answer"]):
+    if not configs and not first["answer"].equals(second["answer"]):
         raise UsageError(
             f"{names} have the same ids with other golds: they are of two builds of {probe.name}. "
             "Evaluate both on one"
         )
     return _scored(one, two, first, second, names)
+
+
+def are_configs(one: Finished, two: Finished) -> bool:
+    """Tell whether two runs are on two configs of one build: a probe and its control, say."""
+    first, second = (run.evaluation.results.probe for run in (one, two))
+    built = first.request is not None and first.request == second.request
+    return built and first.name != second.name and first.split == second.split
+
+
+def _chosen(predictions: pa.Table) -> pa.Array:
+    """Return the text of the choice that each row's prediction names."""
+    choices, at = single_chunk(predictions["choices"]), to_numpy(predictions["prediction"])
+    return choices.values.take(to_numpy(choices.offsets)[:-1] + at)
 
 
 def pair_configs(one: Finished, two: Finished) -> PairedRows:

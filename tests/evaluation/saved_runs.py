@@ -13,7 +13,7 @@ import pyarrow as pa
 from evaluation.items.types import Item, ProbeSplit, fingerprint
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores
-from evaluation.results.types import RESULTS, write_predictions, write_results
+from evaluation.results.types import RESULTS, Normalization, write_predictions, write_results
 from tests.evaluation.sample_results import results_of
 
 GOLD = 0
@@ -31,11 +31,14 @@ def save_run(
     probe: str = "made",
     gold: int = GOLD,
     choices: Sequence[str] = CHOICES,
+    normalization: Normalization = "sum",
+    request: dict[str, Any] | None = None,
     **fields: Any,
 ) -> Path:
     """Write the results of a run whose predictions are given (None: set aside); return the folder.
 
-    ``fields`` are further ones of what is said of the model.
+    ``request`` is that of the manifest of the probe's build; ``fields`` are further ones of what
+    is said of the model.
     """
     names = ids or [f"i{row}" for row in range(len(said))]
     items = tuple(Item(name, "mc_qa", f"q {name}", tuple(choices), gold) for name in names)
@@ -62,11 +65,11 @@ def save_run(
         sequence_tokens=0,
         parameters=0,
     )
-    predictions = predictions_table(split, scores, "sum", 1e-4)
+    predictions = predictions_table(split, scores, normalization, 1e-4)
     metrics = measure(
         predictions,
         clustered=split.clustered,
-        normalization="sum",
+        normalization=normalization,
         by_length=False,
         seed=0,
         tie_tolerance=1e-4,
@@ -76,7 +79,12 @@ def save_run(
     write_results(
         results_of(
             metrics,
-            probe={"name": probe, "rows": len(items), "fingerprint": split.fingerprint},
+            probe={
+                "name": probe,
+                "rows": len(items),
+                "fingerprint": split.fingerprint,
+                "request": request,
+            },
             model={"id": model, **fields},
             scoring={"scorer": "multiple_choice", "score": "logit"},
         ),

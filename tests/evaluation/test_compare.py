@@ -177,6 +177,49 @@ def test_what_cannot_be_paired(save: Save) -> None:
         compare([one, one / "nowhere"])
 
 
+BUILD = {"probe": "made", "seed": 0}
+
+
+def test_a_control_beside_its_own_probe(save: Save) -> None:
+    """Rows pair by id, and answers by their text: another config may have them in other places."""
+    turned = ("worse", "wrong", "gold")
+    own = save("m", [0, 1, 2, 0], folder="own", request=BUILD)
+    control = save(
+        "m", [2, 2, 0, 1], folder="c", request=BUILD, probe="made-plain", gold=2, choices=turned
+    )
+    found = compare([own, control])
+    pair = found.pairs[0]
+    assert (pair.probe, pair.second_probe, pair.compared) == ("made", "made-plain", 4)
+    assert (pair.accuracy_first.value, pair.accuracy_second.value) == (0.5, 0.5)
+    assert (pair.only_first_right, pair.only_second_right) == (1, 1)
+    assert pair.prediction_overlap == 0.5, "rows 0 (gold) and 2 (worse)"
+    text = printed(found)
+    assert "A on made, B on made-plain, test, rows paired by id: 4 items" in text
+
+
+def test_controls_are_of_the_same_build_and_rows(save: Save) -> None:
+    own = save("m", [0, 1], folder="own", request=BUILD)
+    other = save("m", [0, 1], folder="o", request={**BUILD, "seed": 1}, probe="made-x", gold=1)
+    fewer = save("m", [0], folder="f", request=BUILD, probe="made-plain", gold=1)
+    with pytest.raises(UsageError, match="different probes"):
+        compare([own, other])
+    with pytest.raises(UsageError, match="--partial"):
+        compare([own, fewer])
+    assert compare([own, fewer], partial=True).pairs[0].compared == 1
+
+
+def test_other_normalizations_are_warned_of(save: Save) -> None:
+    runs = [save("a", [0, 1]), save("b", [0, 0]), save("c", [0, 0], normalization="char")]
+    assert compare(runs[:2]).warnings == []
+    assert "Warning" not in printed(compare(runs[:2]))
+    for some in (runs, runs[1:]):
+        found = compare(some)
+        assert "b: acc (--normalization sum); c: acc_norm (--normalization char)" in str(
+            found.warnings
+        )
+        assert "Warning: the runs compare choices by scores of different" in printed(found)
+
+
 def test_repeated_ids_pair_on_exactly_the_same_rows(save: Save) -> None:
     one = save("one", [0, 1, 2], ids=["a", "a", "b"])
     two = save("two", [0, 1, 1], ids=["a", "a", "b"])

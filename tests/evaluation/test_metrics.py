@@ -298,8 +298,11 @@ def test_clusters_are_judged_whole_by_loops() -> None:
     split, scores = random_run(2)
     table, metrics = judged(split, scores)
     clusters: dict[str, list[bool | None]] = defaultdict(list)
+    guessed: dict[str, float] = defaultdict(lambda: 1.0)
     for row in table.to_pylist():
         clusters[row["cluster"]].append(row["correct"])
+        guessed[row["cluster"]] /= len(row["choices"])
+    by_guessing = [guessed[name] for name, flags in clusters.items() if None not in flags]
     whole = [flags for flags in clusters.values() if None not in flags]
     strict = np.mean([all(flags) for flags in whole])
     assert metrics.clusters == sum(set(flags) != {None} for flags in clusters.values())
@@ -307,6 +310,7 @@ def test_clusters_are_judged_whole_by_loops() -> None:
     assert metrics.strict_difference is not None
     assert metrics.strict_accuracy.value == pytest.approx(strict)
     assert metrics.strict_accuracy.n == len(whole)
+    assert metrics.strict_chance == pytest.approx(np.mean(by_guessing))
     assert metrics.strict_difference.value == pytest.approx(100 * (strict - metrics.accuracy.value))
     sizes = Counter(map(len, whole))
     assert {entry.size: entry.clusters for entry in metrics.cluster_sizes} == sizes
@@ -362,6 +366,7 @@ def test_rows_without_clusters_have_no_strict_accuracy() -> None:
     _, metrics = judged(split, scores)
     assert metrics.strict_accuracy is None
     assert metrics.strict_difference is None
+    assert metrics.strict_chance is None
     assert metrics.cluster_sizes == []
     assert metrics.accuracy.method == "wilson"
     assert (metrics.accuracy.low, metrics.accuracy.high) == pytest.approx(wilson(0.75, 4))

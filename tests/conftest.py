@@ -14,6 +14,10 @@ from hypothesis import settings
 from tests import real_data
 from tests.real_data import extents
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Each worker has a core; threads that wait for one another's cost more than they bring.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Before any test imports ``datasets``, which reads them once.
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 

@@ -79,9 +79,9 @@ def test_no_gold_of_a_default_build_exceeds_its_cap(
 
 PUBLISHED = [
     ("wordnet_hypernymy", "published", 19_705),
-    ("wordnet_hyponymy", "published", 6_697),
+    pytest.param("wordnet_hyponymy", "published", 6_697, marks=pytest.mark.slow),
     # Where a word of the gold stands in the definition shown, ours does not ask by default.
-    ("wordnet_synonymy", "published, overlap kept", 28_254),
+    pytest.param("wordnet_synonymy", "published, overlap kept", 28_254, marks=pytest.mark.slow),
     ("wordnet_definitions", "published, overlap kept", 31_380),
 ]
 

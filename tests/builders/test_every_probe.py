@@ -57,7 +57,17 @@ EVERY = pytest.mark.parametrize(
 )
 """Every probe; those that use real data, on every extent that is at hand."""
 
-DRAWN_ALIKE = {"wordnet_hyponymy": "wordnet_hypernymy", "wordnet_meronymy": "wordnet_antonymy"}
+DRAWN_ALIKE = {
+    "fw_comparatives": "fw_negation",
+    "fw_coordination": "fw_wh_words",
+    "fw_definiteness": "fw_wh_words",
+    "fw_eos": "fw_wh_words",
+    "fw_prepositions": "fw_negation",
+    "fw_quantification": "fw_negation",
+    "fw_spatial": "fw_negation",
+    "wordnet_hyponymy": "wordnet_hypernymy",
+    "wordnet_meronymy": "wordnet_antonymy",
+}
 """Probes that are slow to build, and those whose plans the same functions make."""
 
 BUILT_TWICE = pytest.mark.parametrize(

@@ -135,7 +135,11 @@ def texts_of(built: Built) -> list[str]:
     ("name", "options"),
     [
         ("wordnet_hypernymy", {}),
-        ("wordnet_hypernymy", {"sampling": "uniform", "tier": "full", "every_family": True}),
+        pytest.param(
+            "wordnet_hypernymy",
+            {"sampling": "uniform", "tier": "full", "every_family": True},
+            marks=pytest.mark.slow,
+        ),
         pytest.param("wordnet_hyponymy", {}, marks=pytest.mark.slow),  # drawn as hypernymy is
         ("wordnet_definitions", {}),
         ("wordnet_synonymy", {}),

@@ -28,7 +28,8 @@ Row = dict[str, Any]
 Rows = list[Row]
 Built = Callable[..., tuple[Rows, dict[str, Any]]]
 
-PROBES = ("wordnet_hypernymy", "wordnet_hyponymy", "wordnet_definitions", "wordnet_synonymy")
+HYPONYMY = pytest.param("wordnet_hyponymy", marks=pytest.mark.slow)
+PROBES = ("wordnet_hypernymy", HYPONYMY, "wordnet_definitions", "wordnet_synonymy")
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_contexts_of_one_concept_and_gold_share_their_choices(built: Built, name
     assert all(len(some) == 1 for some in shown.values())
 
 
-@pytest.mark.parametrize("name", ["wordnet_hypernymy", "wordnet_hyponymy"])
+@pytest.mark.parametrize("name", ["wordnet_hypernymy", HYPONYMY])
 def test_clean_asks_the_unflagged_questions_of_full(built: Built, name: str) -> None:
     everything = {"cap_per_gold": 0, "choices": 3}
     if name == "wordnet_hyponymy":

@@ -228,6 +228,7 @@ def same_files(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
 
 
+@pytest.mark.slow  # as without facts
 @pytest.mark.posix
 def test_killed_within_the_facts_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     words = ["sums", "--model", "tiny-gpt2", "--batch-tokens", "64"]
@@ -267,6 +268,7 @@ def list_parts(tmp_path, words):
     return written
 
 
+@pytest.mark.slow  # as without facts
 def test_several_processes_share_the_facts_too(tmp_path):
     words = ["sums", "--model", "tiny-gpt2", "--batch-tokens", "128", "--device", "cpu", "-o"]
     command = [

@@ -214,7 +214,7 @@ def test_a_row_in_words_keeps_its_id_order_of_choices_and_answer():
 def test_every_kind_of_model_is_scored_measured_and_reported(probe, model, score, tmp_path, capsys):
     out = tmp_path / "out"
     words = [probe, "--model", model, "-o", str(out), "--device", "cpu"]
-    if score.endswith("class"):
+    if model == "tiny-cola":  # once in a process of its own
         done = subprocess.run(
             [sys.executable, "-m", "evaluation.cli", *words],
             env=subprocess_environment(tmp_path),

@@ -401,6 +401,7 @@ def words_of(command: str) -> Sequence[str]:
     return [module, *rest]
 
 
+@pytest.mark.slow  # processes of their own; other tests do the same in this one
 def test_the_commands_of_the_docs(tmp_path: Path) -> None:
     """Each in a process of its own, the sheets filled in between."""
     build, scored, checked = commands("Have a build read")

@@ -34,6 +34,8 @@ def check_runs(specs: Iterable[RunSpec], overwrite: bool) -> None:
         found = None
         if isinstance(spec.probe, str):
             found = check_split(spec.probe, spec.run.split, spec.run.config)
+            if _learns_from_own(spec):
+                check_split(spec.probe, "train", spec.run.config)
         for probe in filter(None, (spec.run.train_on, spec.run.mix_in)):
             check_split(probe, "train", None)
         if spec.model not in seen:
@@ -43,6 +45,15 @@ def check_runs(specs: Iterable[RunSpec], overwrite: bool) -> None:
             refuse_other_folder(spec.folder)
             if not overwrite:
                 refuse_known_differences(spec, found)
+
+
+def _learns_from_own(spec: RunSpec) -> bool:
+    """Tell whether a run takes rows or examples from the train split of its own probe."""
+    if spec.run.train_on is not None or spec.run.fold is not None:
+        return False
+    given = (entry for entry in SCORERS if set(entry.options.model_fields) & set(spec.options))
+    shots = any(entry.uses_train(spec.plugin_options(entry.options)) for entry in given)
+    return spec.run.train is not None or shots
 
 
 def check_names(model: str, options: RunOptions) -> None:

@@ -14,6 +14,7 @@ from pydantic import Field
 from evaluation.names import folder_name
 from evaluation.results import intervals
 from evaluation.results.types import Estimate, Model
+from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.pairing import pair_configs
@@ -67,6 +68,7 @@ class Controls(Model):
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
+    _check_rows(request)
     return [
         # Sub-questions have no controls.
         request.spec(probe, model, config=config, facts=False)
@@ -74,6 +76,27 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
         for probe in request.probes
         for config in (None, *request.options.controls)
     ]
+
+
+def _check_rows(request: StudyRequest) -> None:
+    """Check that controls ask the rows of their probe, before any model is loaded.
+
+    Raises:
+        UsageError: one asks others, or there is none of that name.
+        KbprobeError: a split cannot be read.
+    """
+    reader, options = SplitReader(), request.defaults.run
+    for probe in request.probes:
+        own = {item.id for item in reader.rows(probe, options).items}
+        for config in request.options.controls:
+            varied = options.model_copy(update={"config": config})
+            asked = {item.id for item in reader.rows(probe, varied).items}
+            if asked != own:
+                raise UsageError(
+                    f"{config} does not ask the rows of the probe: {len(asked - own):,} of its "
+                    f"rows are not in the probe, and {len(own - asked):,} of the probe's not in "
+                    "it. Name configs that share their ids with --controls."
+                )
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Controls:
@@ -100,12 +123,6 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Controls:
 
 def _control(own: Finished, control: Finished, config: str) -> Control:
     paired = pair_configs(control, own)
-    if paired.only_first or paired.only_second:
-        raise UsageError(
-            f"{config} does not ask the rows of the probe: {paired.only_first:,} of its rows are "
-            f"not in the probe, and {paired.only_second:,} of the probe's not in it. Name configs "
-            "that share their ids with --controls."
-        )
     (right, also_right), cluster = paired.right, paired.clusters
     seed = own.evaluation.results.seed
     difference = intervals.paired_difference(right, also_right, cluster, seed)

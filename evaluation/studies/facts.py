@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from evaluation.names import folder_name
 from evaluation.results.analyses.facts import Facts, facts_of
+from evaluation.runs.checks import check_split
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from kbprobe.errors import UsageError
@@ -34,6 +35,11 @@ class FactsSummary(BaseModel):
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
+    run = request.defaults.run
+    for probe in request.probes:
+        found = check_split(probe, run.split, run.config)
+        if found is not None and not (found.manifest or {}).get("sub_questions"):
+            raise UsageError(_no_facts(found.name))
     return [
         request.spec(probe, model, facts=True)
         for model in request.models
@@ -47,14 +53,18 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> FactsSum
         results = run.evaluation.results
         probe, facts = results.probe, facts_of(results)
         if facts is None:
-            raise UsageError(
-                f"the rows of {probe.name} rest on no facts that the probe asks for: name "
-                "a probe with such a config, such as encyclopedic_composition"
-            )
+            raise UsageError(_no_facts(probe.name))
         models.append(
             ModelFacts(probe=probe.name, split=probe.split, model=results.model.id, facts=facts)
         )
     return FactsSummary(models=models)
+
+
+def _no_facts(probe: str) -> str:
+    return (
+        f"the rows of {probe} rest on no facts that the probe asks for: name a probe with such a "
+        "config, such as encyclopedic_composition"
+    )
 
 
 def show(summary: FactsSummary) -> None:

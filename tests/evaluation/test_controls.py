@@ -96,7 +96,7 @@ def test_a_limit_takes_the_same_rows_of_probe_and_control():
 
 
 def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
-    with pytest.raises(UsageError, match="no rows in common"):
+    with pytest.raises(UsageError, match=r"elsewhere does not ask the rows .* 60 of its rows"):
         evaluation.study("controls", "ages", "tiny-bert", controls=("elsewhere",))
     with pytest.raises(UsageError, match=r"half does not ask the rows.*--controls"):
         evaluation.study("controls", "ages", "tiny-bert", controls=("half",))
@@ -108,6 +108,16 @@ def test_what_cannot_be_compared_is_refused_with_the_remedy(capsys):
         evaluation.study("controls", "ages", "tiny-bert", control="perturbed")
     run("controls", "ages", "--model", "tiny-bert", "--config", "x", code=2)
     assert "--config" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [("half", "does not ask the rows"), ("perturbd", "no config 'perturbd'")],
+)
+def test_what_is_wrong_is_found_before_a_model_is_opened(monkeypatch, config, message):
+    monkeypatch.setattr("evaluation.runs.executor.ModelHandle", None)
+    with pytest.raises(UsageError, match=message):
+        evaluation.study("controls", "ages", "tiny-bert", controls=("no_language", config))
 
 
 def test_compare_names_the_study_that_pairs_controls(tmp_path):

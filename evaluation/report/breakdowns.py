@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from evaluation.results.intervals import wilson
 from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
+from evaluation.results.wilson import wilson
+from evaluation.results.words import natural_key
 
 SMALL = 50
 """Fewer rows are greyed: at 50 the 95% interval is up to 14 points either way."""
@@ -54,23 +55,19 @@ class HeatMap(NamedTuple):
 def heat_map(table: Sequence[Cell]) -> HeatMap | None:
     """Arrange the cells ([W] Figure 3); None where they do not differ in hops or distractors.
 
-    Random distractors, the easiest, come first; families follow by name, distances ascending.
+    Random distractors, the easiest, come first; families follow by name, those of numbers (``5-9
+    years apart``) by these, distances ascending.
     """
     if len(table) < 2:
         return None
 
-    def column(cell: Cell) -> tuple[bool, bool, str, float]:
-        family, distance = cell.family, cell.distractor_hops
-        far = float("inf") if distance is None else distance
-        return family is None, family != "random", family or "", far
-
     def level(cell: Cell) -> float:
         return float("inf") if cell.hops is None else cell.hops
 
-    heads = {column(cell): cell for cell in table}
+    heads = {_column(cell): cell for cell in table}
     columns = sorted(heads)
     families = Counter(_named(heads[key].family) for key in columns)
-    at = {(level(cell), column(cell)): cell for cell in table}
+    at = {(level(cell), _column(cell)): cell for cell in table}
     rows = tuple(
         HeatRow(
             hops=_named(None if hops == float("inf") else int(hops)),
@@ -83,9 +80,20 @@ def heat_map(table: Sequence[Cell]) -> HeatMap | None:
         families=tuple(families.items()),
         distances=tuple(_named(heads[key].distractor_hops) for key in columns),
         rows=rows,
-        totals=tuple(_pooled([cell for cell in table if column(cell) == key]) for key in columns),
+        totals=tuple(_pooled([cell for cell in table if _column(cell) == key]) for key in columns),
         total=_pooled(table),
     )
+
+
+def in_order(table: Sequence[Cell]) -> list[Cell]:
+    """Order the cells as the heat map does: by hops, then by distractors."""
+    return sorted(table, key=lambda cell: (cell.hops is None, cell.hops or 0, _column(cell)))
+
+
+def _column(cell: Cell) -> tuple[Any, ...]:
+    family, distance = cell.family, cell.distractor_hops
+    far = float("inf") if distance is None else distance
+    return family is None, family != "random", tuple(natural_key(family or "")), far
 
 
 def _named(value: str | int | None) -> str:

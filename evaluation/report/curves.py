@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from evaluation.report.figures import TWO
 from evaluation.results.types import Estimate
 
 if TYPE_CHECKING:
@@ -19,8 +20,15 @@ def band(
 ) -> None:
     """Draw a line of shares, as percentages, with their intervals as a band.
 
-    ``style`` is matplotlib's, with a ``color``.
+    Two shares or one are drawn as points with bars, as there is nothing between them. ``style`` is
+    matplotlib's, with a ``color``.
     """
+    if len(x) <= TWO:
+        ends = [[100 * (e.value - e.low), 100 * (e.high - e.value)] for e in estimates]
+        bars: Any = list(zip(*ends, strict=True))
+        drawn = {"markersize": 5, "marker": "o", **style, "linestyle": "none"}
+        axes.errorbar(x, [100 * e.value for e in estimates], bars, label=label, **drawn)
+        return
     axes.plot(x, [100 * e.value for e in estimates], label=label, **{"markersize": 5, **style})
     low, high = [100 * e.low for e in estimates], [100 * e.high for e in estimates]
     axes.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)

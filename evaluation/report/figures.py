@@ -23,6 +23,9 @@ from evaluation.results.words import ROUND, printable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TWO = 2
+"""Points that no line joins: between two there is nothing to see but the two."""
+
 SHADES = 20
 """Steps of the heat map's palette: one for every 5 points of accuracy."""
 
@@ -44,6 +47,8 @@ _STYLE: dict[Any, Any] = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "xtick.minor.size": 0,
+    "xtick.major.pad": 7,
+    "ytick.major.pad": 7,
     "legend.frameon": False,
     "legend.labelcolor": TYPE,
     "text.color": TYPE,
@@ -167,7 +172,8 @@ def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
         below = [100 * (entry.strict - entry.low) for entry in sizes]
         above = [100 * (entry.high - entry.strict) for entry in sizes]
         label = "observed (95% interval)"
-        axes.errorbar(x, strict, [below, above], marker="o", color=MODEL, label=label)
+        joined = "o-" if len(x) > TWO else "o"
+        axes.errorbar(x, strict, [below, above], fmt=joined, color=MODEL, label=label)
         if max(x) / min(x) >= 8:
             axes.set_xscale("log")
             axes.set_xticks([tick for tick in ROUND if min(x) <= tick <= max(x)])
@@ -198,7 +204,7 @@ def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
             top.plot(
                 [100 * entry.confidence for entry in held],
                 [100 * entry.accuracy for entry in held],
-                "o-" if many else "o",
+                "o-" if many and len(held) > TWO else "o",
                 alpha=1.0 if many else 0.4,
                 color=MODEL,
                 label="the model" if many else f"fewer than {SMALL} predictions",
@@ -206,7 +212,7 @@ def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
         top.set_ylim(-3, 103)
         top.yaxis.set_major_formatter("{x:.0f}%")
         top.set_title("Right answers", loc="left", fontsize=11)
-        figure.legend(loc="outside upper left", ncols=3)
+        figure.legend(loc="outside upper left", ncols=2)
         width = [100 * (entry.high - entry.low) - 0.6 for entry in bins]
         middle = [50 * (entry.high + entry.low) for entry in bins]
         low.bar(middle, [entry.n for entry in bins], width, color=MODEL, alpha=0.55)

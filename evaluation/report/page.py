@@ -27,7 +27,15 @@ from evaluation.results.types import (
     Results,
     remarks,
 )
-from evaluation.results.words import clip, interval, last_name, limit_remark, percent
+from evaluation.results.words import (
+    Place,
+    clip,
+    interval,
+    last_name,
+    limit_remark,
+    percent,
+    place,
+)
 from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.files import write_file
 
@@ -105,6 +113,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         "shown": SHOWN_GROUPS,
         "listed": LISTED_GROUPS,
         "worst_least": questions.WORST_LEAST,
+        "sure": questions.SURE,
         "metric_of": METRIC_OF,
         "length_of": breakdowns.LENGTH_OF,
     }
@@ -118,6 +127,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         summary=summary(results),
         cautions=cautions(results),
         heat=breakdowns.heat_map(metrics.table),
+        cells=breakdowns.in_order(metrics.table),
         sizes=sizes,
         size_chart=figures.size_chart(sizes),
         calibration_chart=figures.calibration_chart(metrics.calibration),
@@ -200,41 +210,47 @@ def summary(results: Results) -> list[str]:
     return sentences
 
 
-def verdict(metrics: Metrics) -> tuple[str, str]:
+def verdict(metrics: Metrics) -> tuple[Place, str]:
     """Say in a few words whether the model beats what is reached without knowledge.
 
     That is by chance, or by a shortcut if that is more.
 
     Returns:
-        ``above``, ``level`` or ``below``, and the words.
+        Where the interval lies, and the words.
     """
     shortcut = strongest_baseline(metrics)
     level = max(metrics.chance, shortcut[1] if shortcut else 0.0)
-    if metrics.accuracy.low > level:
-        return "above", f"Better than guessing{' and every shortcut' if shortcut else ''}"
-    what = "guessing or a shortcut reaches" if shortcut else "guessing reaches"
-    if metrics.accuracy.high < level:
-        return "below", f"Below what {what}"
-    return "level", f"No better than what {what}, as far as this can tell"
+    found, what = (
+        place(metrics.accuracy, level),
+        "guessing or a shortcut" if shortcut else "guessing",
+    )
+    words: dict[Place, str] = {
+        "above": f"Better than guessing{' and every shortcut' if shortcut else ''}",
+        "below": f"Below what {what} reaches",
+        "level": f"Not distinguishable from what {what} reaches",
+        "few": f"Too few rows to say whether it is better than {what}",
+    }
+    return found, words[found]
 
 
 def _against_floor(metrics: Metrics) -> str:
-    said = {
+    said: dict[Place, str] = {
         "above": "lies above",
         "below": "lies below",
         "level": "does not separate the model from",
+        "few": "is too wide, on so few rows, to separate the model from",
     }
-    place = said[verdict(metrics)[0]]
+    lies = said[verdict(metrics)[0]]
     floor = strongest_baseline(metrics)
     if floor is None:
         return (
-            f"The interval {place} chance. The probe has no audit, so it is not known how far "
+            f"The interval {lies} chance. The probe has no audit, so it is not known how far "
             "shortcuts alone would get."
         )
     name, value = floor
     return (
         f"The strongest shortcut of the probe's audit, “{clip(name, 60)}”, gets {percent(value)} "
-        f"without knowing the answer: the interval {place} "
+        f"without knowing the answer: the interval {lies} "
         f"{'that' if value >= metrics.chance else 'chance'}."
     )
 

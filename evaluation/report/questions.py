@@ -25,6 +25,9 @@ WORST_SHOWN = 6
 WORST_QUESTIONS = 6
 """Clusters shown, and questions of each."""
 
+SURE = 0.8
+"""Share of the softmax from which on a prediction counts as sure."""
+
 CHOICES_SHOWN = 20
 """Of a question with more choices, those with the best scores are shown, and the gold."""
 
@@ -122,9 +125,13 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
 def confident_mistakes(
     predictions: pa.Table, normalization: Normalization, most: int
 ) -> list[Question]:
-    """Return the wrong predictions with the highest share, one from each cluster."""
-    wrong = np.flatnonzero(_outcome(predictions) == 0)
-    shares = to_numpy(predictions["probability"].fill_null(0.0))[wrong]
+    """Return the wrong predictions with the highest share, one from each cluster.
+
+    Those below :data:`SURE` are none.
+    """
+    every = to_numpy(predictions["probability"].fill_null(0.0))
+    wrong = np.flatnonzero((_outcome(predictions) == 0) & (every >= SURE))
+    shares = every[wrong]
     ids, clusters = predictions["id"], predictions["cluster"]
     picked: dict[str, int] = {}
     for row in wrong[np.argsort(-shares, kind="stable")]:

@@ -10,7 +10,7 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import last_name, limit_remark
+from evaluation.results.words import against_chance, last_name, limit_remark
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -68,7 +68,10 @@ def percent(estimate: Estimate | None) -> str:
 def cautions(result: Results) -> list[str]:
     """Say what a reader of the number must know."""
     metrics = result.metrics
-    lines = [
+    lines = [f"accuracy: {against_chance(metrics.accuracy, metrics.chance)}"]
+    if (drawn := limit_remark(result)) is not None:
+        lines.append(drawn)
+    lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()
     ]
@@ -95,8 +98,6 @@ def cautions(result: Results) -> list[str]:
             f"{counted} (top two within {metrics.tie_tolerance:g}); "
             f"all counted wrong: {100 * metrics.ties_wrong:.1f}"
         )
-    if (drawn := limit_remark(result)) is not None:
-        lines.insert(0, drawn)
     return lines + remarks(result)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 from evaluation.names import telling_parts
 from evaluation.results.types import Estimate, Results
 
@@ -54,8 +57,12 @@ def last_name(source: str) -> str:
     ('a.gguf', 'FacebookAI/roberta-large')
     >>> last_name("/home/me/tuned/checkpoint-100")
     'tuned/checkpoint-100'
+    >>> last_name("../../x"), last_name("/home/me/model")
+    ('x', 'model')
     """
-    parts = [part for part in source.replace("\\", "/").split("/") if part]
+    parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    if source.startswith("/") and len(parts) > 2 and parts[0] in ("home", "Users"):
+        parts = parts[2:]  # Whose home it is says nothing about the model.
     is_hub_id = len(parts) == 2 and not source.startswith(("/", ".", "~")) and source[-1] != "/"
     return source if is_hub_id or not parts else "/".join(telling_parts(parts))
 
@@ -86,6 +93,48 @@ def coefficient(value: float) -> str:
 def number(value: float) -> str:
     """Spell a score: ``−56.728``."""
     return f"{value:.3f}".replace("-", "−").replace("inf", "∞")
+
+
+Place = Literal["above", "below", "level", "few"]
+"""Where an interval lies: above or below a level, about it, or on too few rows to tell."""
+
+WIDE = 0.2
+"""An interval about a level that is wider than this says nothing: the rows are too few."""
+
+AGAINST: dict[Place, str] = {
+    "above": "above",
+    "below": "below",
+    "level": "not distinguishable from",
+    "few": "on too few rows to distinguish it from",
+}
+"""Each place in a sentence: ``45.1%, not distinguishable from chance``."""
+
+
+def natural_key(name: str) -> list[tuple[int, float, str]]:
+    """Return a key that sorts names by the numbers in them: ``5-9 years`` before ``10-19 years``.
+
+    >>> sorted(["10-19 years", "5-9 years", "20 or more", "1-4 years"], key=natural_key)
+    ['1-4 years', '5-9 years', '10-19 years', '20 or more']
+    """
+    parts = re.findall(r"\d+(?:\.\d+)?|[^\d]+", name)
+    return [(0, float(part), "") if part[0].isdecimal() else (1, 0.0, part) for part in parts]
+
+
+def place(estimate: Estimate, level: float) -> Place:
+    """Tell where the interval of a share lies, compared with a level such as chance."""
+    if estimate.low > level:
+        return "above"
+    if estimate.high < level:
+        return "below"
+    return "few" if estimate.high - estimate.low > WIDE else "level"
+
+
+def against_chance(estimate: Estimate, chance: float) -> str:
+    """Compare a share with chance: ``above chance``, ``too few rows to say``, ..."""
+    found = place(estimate, chance)
+    if found == "few":
+        return "too few rows to say whether it is above chance"
+    return f"{AGAINST[found]} chance"
 
 
 def interval(estimate: Estimate) -> str:

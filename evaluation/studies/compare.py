@@ -15,6 +15,7 @@ from evaluation.results import intervals
 from evaluation.results.breakdown import named_rows
 from evaluation.results.significance import holm, mcnemar
 from evaluation.results.types import METRIC_OF, Estimate, Model
+from evaluation.results.words import natural_key
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
 from evaluation.studies.pairing import are_configs, pair_rows
 from kbprobe.errors import require
@@ -328,7 +329,10 @@ def _compare(
                     right[rows], also_right[rows], cluster[rows], seed
                 ),
             )
-            for family, rows in named_rows(paired.first["distractor_family"])
+            for family, rows in sorted(
+                named_rows(paired.first["distractor_family"]),
+                key=lambda named: natural_key(named[0]),
+            )
         ],
     )
 

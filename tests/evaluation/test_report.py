@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from evaluation.items.types import Item, ProbeSplit, fingerprint
-from evaluation.report.breakdowns import heat_map, joined_sizes
+from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
 from evaluation.report.figures import (
     SHADES,
     calibration_chart,
@@ -49,7 +49,7 @@ from evaluation.results.types import (
     write_predictions,
     write_results,
 )
-from evaluation.results.words import clip, last_name, percent, points
+from evaluation.results.words import against_chance, clip, last_name, percent, points
 from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.sample_results import results_of
 
@@ -443,7 +443,8 @@ def test_joined_cluster_sizes_count_what_they_join() -> None:
     [
         (0.5, 0.6, "lies above that"),
         (0.1, 0.2, "lies below that"),
-        (0.2, 0.6, "does not separate the model from that"),
+        (0.35, 0.5, "does not separate the model from that"),
+        (0.2, 0.6, "is too wide, on so few rows, to separate the model from that"),
     ],
 )
 def test_summary_places_the_interval_against_the_strongest_shortcut(
@@ -457,7 +458,62 @@ def test_summary_places_the_interval_against_the_strongest_shortcut(
     assert f"the interval {said}." in text
     assert "is over the 30 clusters, not over the rows" in text
     starts = {"above": "lies above", "below": "lies below", "level": "does not separate"}
+    starts["few"] = "is too wide"
     assert said.startswith(starts[verdict(metrics)[0]])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.51, 0.6, "above chance"),
+        (0.3, 0.4, "below chance"),
+        (0.45, 0.55, "not distinguishable from chance"),
+        (0.3, 0.7, "too few rows to say whether it is above chance"),
+    ],
+)
+def test_an_interval_is_compared_with_chance_in_words(low: float, high: float, said: str) -> None:
+    estimate = Estimate(value=(low + high) / 2, low=low, high=high, n=9, method="wilson")
+    assert against_chance(estimate, 0.5) == said
+
+
+def test_families_of_numbers_are_in_their_order() -> None:
+    ages = ["20 or more years apart", "5-9 years apart", "random", "10-19 years apart"]
+    results, predictions = run(probe(distractor_family=[ages[row % 4] for row in range(240)]))
+    found = heat_map(results.metrics.table)
+    assert found is not None
+    names = [name for name, _ in found.families]
+    assert names == ["random", "5-9 years apart", "10-19 years apart", "20 or more years apart"]
+    page = render(results, predictions)
+    cells = page[page.index("The cells with their intervals") :]
+    places = [cells.index(f"<td>{name}</td>") for name in names]
+    assert places == sorted(places)
+
+
+def test_wrong_and_sure_are_only_those_that_are_sure() -> None:
+    results, predictions = run(probe())
+    sure = [question for question in confident_mistakes(predictions, "sum", 100)]
+    shares = [max(choice.share for choice in question.choices) for question in sure]
+    assert all(share >= 0.8 for share in shares)
+    column = predictions.schema.get_field_index("probability")
+    unsure = pa.array([0.79] * predictions.num_rows, pa.float32())
+    doubting = predictions.set_column(column, "probability", unsure)
+    assert confident_mistakes(doubting, "sum", 100) == []
+    page = render(results, doubting)
+    section = page[page.index("Wrong and sure of it") : page.index("Wrong, drawn at random")]
+    assert "80.0% or more" in section
+    assert "There are none." in section
+
+
+def test_two_points_are_not_joined_by_a_line() -> None:
+    def sizes(count: int) -> str:
+        entries = [
+            JoinedSizes(f"{n}", n, 40, 0.5, 0.3, 0.2, 0.4, 0.25) for n in range(2, 2 + count)
+        ]
+        return str(size_chart(entries))
+
+    # Bars of intervals have no square ends; lines do.
+    lines = re.compile(r"stroke: var\(--model\); stroke-width: 1.5; stroke-linecap: square")
+    assert [len(lines.findall(sizes(count))) for count in (2, 3)] == [0, 2]  # and in the legend
 
 
 def test_summary_of_independent_rows_says_so() -> None:

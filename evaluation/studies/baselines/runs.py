@@ -13,6 +13,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.results.words import last_name
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
@@ -174,7 +175,7 @@ def models_left_out(request: StudyRequest, rows: Rows) -> list[LeftOut]:
             why = "a model of this kind cannot be fine-tuned"
         else:
             continue
-        found.append(LeftOut(name=f"{model}, choices alone", why=why))
+        found.append(LeftOut(name=f"{last_name(model)}, choices alone", why=why))
     return found
 
 

@@ -13,6 +13,7 @@ from evaluation.items.sources import ProbeSource, UnknownSplit, open_probe
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate
+from evaluation.results.words import last_name
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import count_clusters
 from evaluation.studies.crossval.runs import MAJORITY, Folds, open_folds, scorer_as_it_is
@@ -147,7 +148,8 @@ def _notes(request: StudyRequest, own: Folds, groups: dict[Row, list[Finished]])
             continue
         if scorer_as_it_is(request, open_model(request, model), own.setups) is None:
             notes.append(
-                f"{model} cannot be evaluated without training: it does not score these labels."
+                f"{last_name(model)} cannot be evaluated without training: it does not score "
+                "these labels."
             )
     overlap = {
         run.evaluation.results.scoring.notes.get("train_overlap", 0)

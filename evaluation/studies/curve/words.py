@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.results.types import Estimate
-from evaluation.results.words import interval, last_name, percent, points
+from evaluation.results.words import AGAINST, interval, last_name, percent, place, points
 from evaluation.studies.curve.types import (
     PROBE,
     RANDOM_LABELS,
@@ -81,14 +81,8 @@ def untrained(one: ModelCurves) -> str:
         )
     return (
         f"Zero-shot accuracy is {percent(zero.value)} ({interval(zero)}), "
-        f"{_against(zero, floor)} {floor_name(one)}, {_floor_number(one)}."
+        f"{AGAINST[place(zero, floor)]} {floor_name(one)}, {_floor_number(one)}."
     )
-
-
-def _against(estimate: Estimate, floor: float) -> str:
-    if estimate.low > floor:
-        return "above"
-    return "below" if estimate.high < floor else "not distinguishable from"
 
 
 def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
@@ -96,7 +90,7 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
         f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
-        f"{_against(curve.ws, floor)} {floor_name(one)}; the highest mean accuracy is "
+        f"{AGAINST[place(curve.ws, floor)]} {floor_name(one)}; the highest mean accuracy is "
         f"{percent(curve.maximum.accuracy.value)}, with {curve.maximum.size:,} training rows."
     ]
     start = "chance" if first.before is None else "zero-shot accuracy"

@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
+from kb_cache.unpack import ALWAYS, DAMAGE, TooLarge, most_unpacked
 from kbprobe.errors import SourceError
 
+#: Members of a tar; those of WordNet and GCIDE have some dozens.
+MOST_MEMBERS = 100_000
 Names = Callable[[str], bool]
 
 
@@ -47,8 +50,33 @@ def read_files(
         return _read_archive(path, wanted, marker, largest, title)
     except FileNotFoundError as error:
         raise SourceError(f"no such file or folder: {path}") from error
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, RuntimeError) as error:
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, *DAMAGE, RuntimeError) as error:
         raise SourceError(f"cannot read {path}: {error}") from error
+
+
+def check_member(member: zipfile.ZipInfo) -> None:
+    """Refuse, with `TooLarge`, a member of a zip that unpacks to far more than texts do."""
+    limit = most_unpacked(member.compress_size)
+    if member.file_size > limit:
+        raise TooLarge(limit)
+
+
+def _sizes(tar: tarfile.TarFile, largest: int) -> dict[str, int]:
+    """Return the sizes of a tar's files by path; links and devices are none.
+
+    To get from one member to the next unpacks what is between them: of too large a member nothing
+    is unpacked.
+    """
+    sizes = {}
+    for count, member in enumerate(tar, 1):
+        if member.isfile():
+            sizes[member.name] = member.size
+        if count > MOST_MEMBERS or member.size > max(largest, ALWAYS):
+            raise tarfile.ReadError(
+                f"it holds more than {MOST_MEMBERS:,} members, or {member.name} of "
+                f"{member.size:,} bytes; unpack what is needed, and give that folder"
+            )
+    return sizes
 
 
 def _read_folder(
@@ -65,15 +93,18 @@ def _read_folder(
 def _read_archive(
     path: Path, wanted: Names, marker: Names, largest: int, title: str
 ) -> dict[str, bytes]:
-    read: Callable[[str], bytes]
     with ExitStack() as stack:
         if zipfile.is_zipfile(path):
             archive = stack.enter_context(zipfile.ZipFile(path))
-            sizes = {m.filename: m.file_size for m in archive.infolist() if not m.is_dir()}
-            read = archive.read
+            members = {m.filename: m for m in archive.infolist() if not m.is_dir()}
+            sizes = {name: member.file_size for name, member in members.items()}
+
+            def read(name: str) -> bytes:
+                check_member(members[name])
+                return archive.read(name)
         elif tarfile.is_tarfile(path):
             tar = stack.enter_context(tarfile.open(path))
-            sizes = {m.name: m.size for m in tar.getmembers() if m.isfile()}
+            sizes = _sizes(tar, largest)
 
             def read(name: str) -> bytes:
                 member = tar.extractfile(name)

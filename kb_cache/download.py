@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
+from kb_cache.deadline import within
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256, locked
 
@@ -34,6 +35,14 @@ PAUSE = 1.0
 LONGEST_WAIT = 60
 #: Seconds without a byte after which a connection counts as dead.
 TIMEOUT = 60.0
+#: Seconds until a server begins to send the file: with what it redirects to, and all attempts.
+BEGIN = 600.0
+#: Bytes a second that must arrive on average of so many seconds; slower ones never come to an end.
+SLOWEST, PATIENCE = 1024, 60.0
+#: Redirections in a row.
+REDIRECTIONS = 5
+#: Bytes of a file whose size was not known beforehand.
+LARGEST = 64 << 30
 
 _CHUNK = 1 << 18
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -61,7 +70,7 @@ def download(
     Two processes that want the same target take turns.
 
     Args:
-        url: http or https; redirections are followed.
+        url: http or https; redirections are followed, but not from https to http.
         target: the file to write, which is returned; its folder is made.
         sha256: of the whole file, in hex. Without it a file is accepted when it is as long as
             the server says.
@@ -70,8 +79,9 @@ def download(
 
     Raises:
         SourceError: there is no such file, the server sent something else (a web page, another
-            length, another checksum), or the connection failed too often. What was received is
-            kept for the next attempt unless it is known to be wrong.
+            length, another checksum) or redirects where we do not go, the connection failed too
+            often, or is slower than `SLOWEST`. What was received is kept for the next attempt
+            unless it is known to be wrong.
         UsageError: the URL is not one of http or https.
         CacheError: another process has been downloading the same file for too long.
         OSError: the file cannot be written.
@@ -137,6 +147,12 @@ class _Download:
         self._discard()
         raise SourceError(why)
 
+    def _refuse_size(self) -> NoReturn:
+        self._refuse(
+            f"{self.url} sends more than {LARGEST:,} bytes. Get the file in another way and give "
+            "it with --from."
+        )
+
     def _refuse_web_page(self) -> NoReturn:
         self._refuse(
             f"{self.url} answers with a web page instead of the file: perhaps a login page or a "
@@ -154,6 +170,7 @@ class _Download:
     def _fetch_rest(self, session: Session) -> None:
         """Fetch what is missing over one connection, or raise `_Interrupted`."""
         from requests import RequestException
+        from requests.exceptions import InvalidSchema, TooManyRedirects
 
         done = self._received()
         if self.size is not None and done == self.size and self.sha256 is not None:
@@ -165,7 +182,13 @@ class _Download:
         if done:
             headers |= {"Range": f"bytes={done}-"} | ({"If-Range": validator} if validator else {})
         try:
-            response = session.get(self.url, headers=headers, stream=True, timeout=TIMEOUT)
+            response = within(
+                BEGIN, session.get, self.url, headers=headers, stream=True, timeout=TIMEOUT
+            )
+        except TimeoutError as error:
+            raise self._failed(f"the server sent no file within {BEGIN:.0f} s") from error
+        except (InvalidSchema, TooManyRedirects) as error:
+            raise self._failed(str(error).rstrip(".")) from error
         except RequestException as error:
             raise self._failed(f"the server cannot be reached ({error})") from error
         with response:
@@ -198,6 +221,8 @@ class _Download:
             start, total = done, int(match[2]) if match[2] != "*" else None
         elif (length := response.headers.get("Content-Length", "")).isdigit():
             total = int(length)
+        if (total or 0) > LARGEST:
+            self._refuse_size()
         if self.size is not None and total not in (None, self.size):
             self._refuse(
                 f"{self.url} has {total:,} bytes; {self.size:,} were expected: the file was "
@@ -218,6 +243,7 @@ class _Download:
         """Write a body to the file, from byte ``done`` on."""
         from urllib3.exceptions import HTTPError
 
+        slow = _SlowConnection(done)
         with self.part.open("r+b" if done else "wb") as file:
             file.truncate(done)
             file.seek(done)
@@ -232,6 +258,14 @@ class _Download:
                     if done == 0 and _WEB_PAGE.match(chunk):
                         self._refuse_web_page()
                     done += len(chunk)
+                    if slow.now(done):
+                        file.flush()
+                        raise self._failed(
+                            f"the server sent less than {SLOWEST:,} bytes a second for "
+                            f"{PATIENCE:.0f} s"
+                        )
+                    if done > LARGEST:
+                        self._refuse_size()
                     if total is not None and done > total:
                         self._refuse(f"{self.url} sends more than the {total:,} bytes it should be")
                     file.write(chunk)
@@ -254,17 +288,49 @@ class _Download:
         return validator if isinstance(validator, str) else None
 
 
+class _SlowConnection:
+    """Tells whether a connection brings less than `SLOWEST` bytes a second over `PATIENCE`."""
+
+    def __init__(self, done: int) -> None:
+        """Begin to measure, with so many bytes there."""
+        self._began, self._done = time.monotonic(), done
+
+    def now(self, done: int) -> bool:
+        """Look at the clock; ``done`` bytes are there now."""
+        passed = time.monotonic() - self._began
+        if passed < PATIENCE:
+            return False
+        slow = done - self._done < SLOWEST * passed
+        self._began, self._done = time.monotonic(), done
+        return slow
+
+
 def _session() -> Session:
-    """A session that asks again where a server is busy or cannot be reached."""
+    """A session that asks again where a server is busy or cannot be reached.
+
+    It follows redirections to http and https alone, and never from https to http.
+    """
     from requests import Session
     from requests.adapters import HTTPAdapter
+    from requests.exceptions import InvalidSchema
     from urllib3 import Retry
+
+    class Careful(Session):
+        def get_redirect_target(self, resp: Response) -> str | None:
+            target = super().get_redirect_target(resp)
+            if target is not None:
+                url = urljoin(resp.url, target)
+                scheme, before = urlsplit(url).scheme, urlsplit(resp.url).scheme
+                if scheme not in ("http", "https") or (before, scheme) == ("https", "http"):
+                    raise InvalidSchema(f"it redirects to {url[:80]!r}, where we do not go")
+            return target
 
     retries = Retry(
         ATTEMPTS - 1, status_forcelist=_TEMPORARY, backoff_factor=PAUSE, raise_on_status=False,
         retry_after_max=LONGEST_WAIT,
     )  # fmt: skip
-    session = Session()
+    session = Careful()
+    session.max_redirects = REDIRECTIONS
     session.mount("https://", HTTPAdapter(max_retries=retries))
     session.mount("http://", HTTPAdapter(max_retries=retries))
     return session

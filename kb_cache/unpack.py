@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,10 +16,46 @@ from kb_cache.base import Progress
 if TYPE_CHECKING:
     import hashlib
 
-#: What reading a damaged archive raises.
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+#: What is unpacked may be so many times as large as the file, or have so many bytes, whichever is
+#: more. Text becomes five to fifty times as large; files made to fill a disk, a thousand times.
+MOST_TIMES, ALWAYS = 200, 1 << 28
 #: Malformed lines that a note names.
 _NAMED = 5
+
+
+class TooLarge(ValueError):
+    """A file unpacks to more than any text does: it was made to fill memory or disk."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size; if that is as "
+            "it should be, unpack it, and give the unpacked file"
+        )
+
+
+#: What reading a damaged archive raises.
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, TooLarge)
+
+
+def most_unpacked(size: int) -> int:
+    """Return how many bytes a compressed file of so many may unpack to."""
+    return max(ALWAYS, MOST_TIMES * size)
+
+
+def unpacked(content: bytes, ending: str) -> bytes:
+    """Return what a file holds that is compressed as its name's ending says, .gz or .bz2.
+
+    Raises:
+        TooLarge: it unpacks to more than `most_unpacked`.
+        OSError, EOFError, zlib.error: it is damaged.
+    """
+    packed = io.BytesIO(content)
+    limit = most_unpacked(len(content))
+    with gzip.open(packed) if ending == ".gz" else bz2.open(packed) as file:
+        found = file.read(limit + 1)
+    if len(found) > limit:
+        raise TooLarge(limit)
+    return found
 
 
 class LineTooLong(ValueError):
@@ -73,14 +110,24 @@ class UnpackedFile:
         file.seek(0)
         self._file, self._progress, self._digest = file, progress, digest
         self._content: IO[bytes] | gzip.GzipFile | bz2.BZ2File = file
+        self._read = 0
         if head.startswith(b"\x1f\x8b"):
             self._content = gzip.GzipFile(fileobj=file)
         elif head.startswith(b"BZh"):
             self._content = bz2.BZ2File(file)
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes.
+
+        Raises:
+            TooLarge: the file unpacks to more than `most_unpacked`.
+        """
         block = self._content.read(size)
+        self._read += len(block)
+        if self._content is not self._file and self._read > ALWAYS:
+            limit = most_unpacked(self._file.tell())
+            if self._read > limit:
+                raise TooLarge(limit)
         if self._digest:
             self._digest.update(block)
         if self._progress:

@@ -11,10 +11,8 @@ DictionaryQA add ``notes``, kbprobe columns of its own. Texts are kept to the le
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import reprlib
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.items.recast import MARK, folds_beside, own_form
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, Links, arguments_type
+from kb_cache.unpack import DAMAGE, unpacked
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
 
@@ -105,8 +104,10 @@ def read_json(path: Path) -> Records:
             it is a :class:`RowError` among the rows.
     """
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = unpacked(data, path.suffix)
+    except (OSError, *DAMAGE) as error:
         raise KbprobeError(f"{path} cannot be read: {error}") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise KbprobeError(f"{path} is UTF-16. Save it as UTF-8.")

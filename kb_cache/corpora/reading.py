@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import tarfile
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kb_cache.archives import check_member
 from kb_cache.base import readable
+from kb_cache.unpack import DAMAGE, unpacked
 from kbprobe.errors import SourceError
 
 #: What a file's name ends in, apart from .gz and .bz2, for it to be read at all.
 ENDINGS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".conllu", ".tsv", ".xml")
-#: Bytes of a file, unpacked; no file of a corpus that fits into memory is larger.
-LARGEST = 1 << 30
+#: Bytes of a file, unpacked, and of all files: a corpus is compiled in memory.
+LARGEST, LARGEST_IN_ALL = 1 << 30, 4 << 30
+#: Files of a corpus.
+MOST_FILES = 1_000_000
 #: Characters of a sentence or a passage; longer ones are tables, or text without line ends.
 LONGEST = 10_000
 
-_COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress}
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError)
+_COMPRESSED = (".gz", ".bz2")
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, *DAMAGE)
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xFEFF])
 
 
@@ -60,6 +61,7 @@ def read_all(path: Path) -> dict[str, bytes]:
     if not path.exists():
         raise SourceError(f"no such file or folder: {path}")
     found: dict[str, bytes] = {}
+    total = 0
     try:
         with readable(path), ExitStack() as stack:
             for name, size, read in _members(path, stack):
@@ -67,6 +69,12 @@ def read_all(path: Path) -> dict[str, bytes]:
                     raise SourceError(f"{path}: {name} has {size:,} bytes; divide it first")
                 plain, content = _unpacked(name, read())
                 found[plain] = content
+                total += len(content)
+                if total > LARGEST_IN_ALL or len(found) > MOST_FILES:
+                    raise SourceError(
+                        f"{path} holds more than {LARGEST_IN_ALL:,} bytes or {MOST_FILES:,} files "
+                        "of text; fetch a part of it"
+                    )
     except (*_DAMAGE, RuntimeError) as error:
         raise SourceError(f"{path} is damaged or truncated: {error}. Get it again") from error
     if not found:
@@ -86,11 +94,17 @@ def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
         for file in sorted(path.rglob("*")):
             name = file.relative_to(path).as_posix()
             if file.is_file() and _wanted(name):
+                if not file.resolve().is_relative_to(path.resolve()):
+                    raise SourceError(
+                        f"{file} is a link to {file.resolve()}, outside of the folder; copy the "
+                        "file into the folder, or remove the link"
+                    )
                 yield name, file.stat().st_size, file.read_bytes
     elif zipfile.is_zipfile(path):
         archive = stack.enter_context(zipfile.ZipFile(path))
         for member in archive.infolist():
             if not member.is_dir() and _wanted(member.filename):
+                check_member(member)
                 yield member.filename, member.file_size, lambda m=member: archive.read(m)  # type: ignore[misc]
     elif tarfile.is_tarfile(path):
         tar = stack.enter_context(tarfile.open(path))  # noqa: SIM115  # the stack closes it
@@ -117,9 +131,9 @@ def _wanted(name: str) -> bool:
 
 
 def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
-    for ending, unpack in _COMPRESSED.items():
+    for ending in _COMPRESSED:
         if name.lower().endswith(ending):
-            return name[: -len(ending)], unpack(content)
+            return name[: -len(ending)], unpacked(content, ending)
     return name, content
 
 

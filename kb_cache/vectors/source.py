@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
 
+from kb_cache.archives import check_member
 from kb_cache.base import Progress, Source, readable, version_of
 from kb_cache.unpack import DAMAGE, UnpackedFile
 from kb_cache.vectors.binary import read_binary
@@ -134,12 +135,13 @@ def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator
         try:
             if source.member:
                 archive = stack.enter_context(zipfile.ZipFile(source.path))
-                size = archive.getinfo(source.member).file_size
+                info = archive.getinfo(source.member)
+                check_member(info)
                 try:
                     member = stack.enter_context(archive.open(source.member))
                 except RuntimeError as error:  # encrypted, or packed in a way of its own
                     raise SourceError(f"cannot read {source.shown}: {error}") from error
-                yield UnpackedFile(member, progress, size=size)
+                yield UnpackedFile(member, progress, size=info.file_size)
             else:
                 yield UnpackedFile(stack.enter_context(source.path.open("rb")), progress)
         except (*DAMAGE, zipfile.BadZipFile) as error:

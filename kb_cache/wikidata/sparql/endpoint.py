@@ -229,14 +229,16 @@ class Endpoint:
             return send(self.url, query, self.contact, limits.timeout, limits.max_bytes)
         except TooLong as error:
             raise QueryTimeout(
-                f"{self.url} sent no answer that can be taken: {error}. Ask for less at a time."
+                f"{self.url} sent no answer that can be taken: {error}. Ask for less at a time, "
+                "or allow more in Python: Endpoint(URL, limits=Limits(max_bytes=...))."
             ) from error
         except UnreadableResponse as error:
             raise _Retry(MalformedAnswer(self.url, str(error))) from error
         except TimeoutError as error:
             raise QueryTimeout(
                 f"{self.url} gave no answer within {limits.timeout:.0f} s. Ask for less at a "
-                "time, or later."
+                "time, or later, or wait longer in Python: Endpoint(URL, "
+                "limits=Limits(timeout=...))."
             ) from error
         except (http.client.HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)

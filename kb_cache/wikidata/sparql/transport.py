@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
 
+from kb_cache.deadline import within
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 
@@ -90,6 +91,10 @@ def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> 
         OSError: the connection failed; TimeoutError if there was one.
         http.client.HTTPException: the response is not HTTP.
     """
+    return within(timeout, _send, url, query, contact, timeout, max_bytes)
+
+
+def _send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Response:
     from SPARQLWrapper import GET, JSON, POST, SPARQLWrapper, __version__
 
     agent = f"kbprobe/{kbprobe_version()}{contact and f' ({contact})'} SPARQLWrapper/{__version__}"

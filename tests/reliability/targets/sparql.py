@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -65,4 +66,37 @@ def _term(term: object) -> tuple[str, str, str, str] | None:
     return None
 
 
-TARGETS = [Target("sparql-answers", _seeds, _read, _expected, both_refuse=False)]
+def _cached(folder: Path) -> list[Path]:
+    """Write a cached answer where the cache would keep it."""
+    from kb_cache.wikidata.sparql.answers import CachedAnswer, slug, write
+    from kb_cache.wikidata.sparql.types import Term, answer, prepared
+
+    query = prepared("SELECT ?x { ?x a ?y }")
+    rows = [(Term(f"http://example.org/{at}"), None) for at in range(9)]
+    url = "http://localhost/sparql"
+    name = hashlib.sha256(query.encode()).hexdigest()
+    path = folder / slug(url) / f"{name}.json.gz"
+    found = answer(("x", "y"), rows, "2024-01-01T00:00:00Z")
+    write(path, CachedAnswer(url, query, "", found))
+    (folder / "rows").write_text(repr(found.rows))
+    return [path]
+
+
+def _read_cached(path: Path) -> str:
+    from kb_cache.wikidata.sparql.answers import DamagedAnswer, read
+    from kbprobe.errors import CacheError
+
+    try:
+        return repr(read(path).answer.rows)
+    except DamagedAnswer as error:  # the cache then asks again
+        raise CacheError(f"{path}: {error}") from error
+
+
+def _as_written(path: Path) -> str:
+    return (path.parent.parent / "rows").read_text()
+
+
+TARGETS = [
+    Target("sparql-answers", _seeds, _read, _expected, both_refuse=False),
+    Target("sparql-cached", _cached, _read_cached, _as_written, both_refuse=False),
+]

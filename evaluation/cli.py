@@ -21,7 +21,6 @@ import click
 from evaluation.cache import cache_command
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import ModelOptions, RunOptions
-from evaluation.progress import shown_progress
 from evaluation.runs.spec import plugins
 from evaluation.scorers.registry import SCORERS
 from evaluation.silver import silver_command
@@ -30,6 +29,7 @@ from evaluation.studies.registry import STUDIES
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, parsed
+from kbprobe.progress import shown_progress
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

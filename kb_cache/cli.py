@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import click
 
 from kbprobe.cli import FAILED, HELP, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
 
 
 @click.group(context_settings=HELP)
@@ -91,7 +91,9 @@ def _fetch(kind: str, output: Path | None, entry: str | None, **given: Any) -> N
     options = {
         name: parsed(fields[name], value) for name, value in given.items() if value is not None
     }
-    made = fetch(kind, output=output, progress=_bars(), **options)
+    units = {"Downloading": BYTES, "Compiling": PERCENT}
+    with shown_progress(True, units, log=False) as show:
+        made = fetch(kind, output=output, progress=partial(_told, show), **options)
     info = read_info(made.folder)
     for note in info.source.notes:
         click.echo(f"kb-cache: note: {note}", err=True)
@@ -101,21 +103,8 @@ def _fetch(kind: str, output: Path | None, entry: str | None, **given: Any) -> N
     )
 
 
-def _bars() -> Callable[[str, int, int | None], None]:
-    """Make a progress bar for each phase of fetching, on a terminal."""
-    bars: dict[str, Any] = {}
-
-    def progress(phase: str, done: int, total: int | None) -> None:
-        if phase not in bars:
-            hidden = not sys.stderr.isatty()
-            bars[phase] = click.progressbar(length=1, label=phase, file=sys.stderr, hidden=hidden)
-        bar = bars[phase]
-        bar.length = total or bar.length
-        bar.update(done - bar.pos)
-        if done == total:
-            bar.render_finish()
-
-    return progress
+def _told(show: Progress, phase: str, done: int, total: int | None) -> None:
+    show(phase, done, total or 0)
 
 
 cli.add_command(

@@ -109,7 +109,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.Abort) and isinstance(cause, EOFError):
         return "error: input ended where an answer was expected", FAILED
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "Interrupted; nothing was left half written.", INTERRUPTED
+        kept = "Run it again to go on: what is finished is kept."
+        return f"Interrupted; nothing was left half written. {kept}", INTERRUPTED
     if isinstance(error, click.UsageError):
         context = error.ctx
         hint = f"\n{context.get_usage()}\nMore: {context.command_path} --help" if context else ""

@@ -41,13 +41,13 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _publish_of(words: Sequence[str]) -> click.Command:
-    """Return the command that publishes, unless a misspelt subcommand is what was given."""
+    """Return the command that publishes, unless its first word is neither option nor folder."""
     word = words[0]
-    hint = did_you_mean(word, SUBCOMMANDS)
-    if hint and "--repo-id" not in " ".join(words) and not Path(word).exists():
+    if not word.startswith("-") and not Path(word).exists():
         raise UsageError(
-            f"there is no subcommand {word!r}, nor such a folder to publish.{hint} "
-            f"There are: {', '.join(SUBCOMMANDS)}."
+            f"{word!r} is neither a subcommand nor a folder to publish."
+            f"{did_you_mean(word, SUBCOMMANDS)} Subcommands: {', '.join(SUBCOMMANDS)}. Build a "
+            "probe with: build-probe NAME -o DIR"
         )
     return publish
 
@@ -96,7 +96,9 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["hub", "generated"]),
     help="Which to take where both have changed: what is on the Hub, or what is generated here.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would change. Needs no token.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show what would change; needs no token, and no network."
+)
 @hub_options
 def publish(
     folder: Path, repo_id: str, token_file: Path | None, as_json: bool, **options: Any
@@ -176,7 +178,8 @@ def check(
         if into_card and isinstance(report, DeepReport):
             write_outcomes(folder, report.deep, encoder)
             click.echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
-    counts = f"{len(report.failed)} failed, {len(report.warnings)} warnings"
+    warnings = len(report.warnings)
+    counts = f"{len(report.failed)} failed, {warnings} warning{'s' * (warnings != 1)}"
     ready = "ready" if report.passed else "NOT ready"
     report.show(f"{report.folder}: {counts}. It is {ready} to be released.", as_json)
     return FAILED if report.blocks(strict) else 0
@@ -245,6 +248,8 @@ def _show(done: Publication) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from kbprobe.format.dataset import CARD
+
     console = Console(highlight=False, soft_wrap=True)
     for one in done.plan.changes:
         mark, style = MARKS[one.state].split()
@@ -252,7 +257,8 @@ def _show(done: Publication) -> None:
     if done.plan.card.kept:
         kept = ", ".join(name or "its beginning" for name in done.plan.card.kept)
         console.print(Text(f"Kept in README.md, as edited on the Hub: {kept}"))
-    if done.dry_run and done.plan.card_diff:
+    new_card = any(one.path == CARD and one.state == "new" for one in done.plan.changes)
+    if done.dry_run and done.plan.card_diff and not new_card:
         console.print(Text(f"\n{done.plan.card_diff}\n"))
     console.print(Text(_summary(done)))
 
@@ -264,7 +270,8 @@ def _summary(done: Publication) -> str:
         sent = sum(one.size for one in done.plan.upload)
         files = f"{len(done.plan.upload)} files ({sent:,} bytes) would be sent to {done.url}"
         what = files if done.changed else f"{done.url} holds exactly this already"
-        return f"Dry run: {what}.{forced}"
+        unread = f"\nEverything counts as new: {done.unread}" if done.unread else ""
+        return f"Dry run: {what}.{forced}{unread}"
     if not done.changed:
         return f"{done.url} holds exactly this already {at}.{forced}"
     return f"Published {done.url} {at}.{forced}"

@@ -17,9 +17,7 @@ A recipe is a YAML file that declares a set of probes:
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -27,7 +25,6 @@ from typing import Any, NamedTuple
 import click
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from rich.console import Console
 
 from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
 from builders.engine.probe import find_probe
@@ -40,6 +37,7 @@ from kbprobe.format.manifest import jsonable, read_manifest
 from kbprobe.format.reading import SHEETS, write_reading
 from kbprobe.format.sheet_key import KEY
 from kbprobe.options import explain_all, option_name, parsed
+from kbprobe.progress import shown_phase
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -177,7 +175,7 @@ def run_jobs(
                 reading.write(folder, request.seed, overwrite)
         else:
             waiting.append((request, folder))
-    with _progress() as progress:
+    with shown_phase() as progress:
         for built, manifest, folder in build_all(waiting, progress):
             progress("")
             _report(manifest, built, folder, as_json)
@@ -221,7 +219,7 @@ def rebuild(
     if output is not None and request.is_in(output, overwrite):
         click.echo(f"{output} already holds exactly this.", err=as_json)
         return
-    with TemporaryDirectory(prefix="kbprobe-") as scratch, _progress() as progress:
+    with TemporaryDirectory(prefix="kbprobe-") as scratch, shown_phase() as progress:
         built = build(request, progress)
         folder = output or Path(scratch) / "probe"
         new = write(built, folder)
@@ -233,18 +231,3 @@ def rebuild(
     if not as_json:
         rows = new["counts"]["rows"]
         click.echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Show the current phase on stderr, where that is a terminal; an empty one hides it."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with Console(stderr=True).status("") as status:
-
-        def show(phase: str) -> None:
-            status.update(phase)
-            (status.start if phase else status.stop)()
-
-        yield show

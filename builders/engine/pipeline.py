@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,8 @@ def build_all(
     with ThreadPoolExecutor(max_workers=1) as writer:
         writing: tuple[Built, Future[dict[str, Any]], Path] | None = None
         for number, (request, folder) in enumerate(jobs, 1):
-            built = build(request, progress)
+            place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
+            built = build(request, partial(_placed, progress, place))
             if writing is not None:
                 yield writing[0], writing[1].result(), writing[2]
             if number < len(jobs):
@@ -198,6 +200,10 @@ def build_all(
                 # Nothing is left to do meanwhile; here Ctrl-C stops the writing.
                 progress(f"{built.request.probe.name}: write")
                 yield built, write(built, folder), folder
+
+
+def _placed(progress: Progress, place: str, phase: str) -> None:
+    progress(f"{phase}{place}")
 
 
 def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:

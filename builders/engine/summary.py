@@ -36,10 +36,15 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     splits = ", ".join(f"{name} {rows:,}" for name, rows in counts["splits"].items() if rows)
     console.print(f"\n[bold]{manifest['probe']}[/]: {counts['rows']:,} rows ({splits})")
     if unlabelled := counts.get("unlabelled"):
-        console.print(f"[red]{unlabelled:,} rows have no answer yet[/]: people are to give them.")
+        sheets = f"release-probe annotate export {folder} -o SHEETS"
+        console.print(
+            f"[red]{unlabelled:,} rows have no answer yet[/]: people give them ({sheets})."
+        )
+    distinct = f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs"
+    if unlabelled:
+        distinct = f"{counts['questions']:,} distinct questions"
     console.print(
-        f"{counts['question_answer_pairs']:,} distinct (question, answer) pairs on "
-        f"{counts['concepts']:,} concepts, {counts['mean_cluster']} rows a cluster\n"
+        f"{distinct} on {counts['concepts']:,} concepts, {counts['mean_cluster']} rows a cluster\n"
     )
     cells = counts["cells"]
     families = list(dict.fromkeys(name for row in cells.values() for name in row))

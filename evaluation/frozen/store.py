@@ -26,7 +26,6 @@ from pydantic import BaseModel
 
 from evaluation.content import content_hash
 from evaluation.frozen.kinds import Text, VectorReader, Vectors
-from evaluation.progress import Progress
 from evaluation.scorers.batching import BackOff, Rows, cut_batches
 from evaluation.workers import Workers
 from kb_cache.store import unusable
@@ -34,6 +33,7 @@ from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.parsing import read_record
+from kbprobe.progress import Progress
 
 VECTORS = "vectors"
 """The folder of all vectors, in kbprobe's cache."""

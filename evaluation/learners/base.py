@@ -19,13 +19,13 @@ from evaluation.content import content_hash
 from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.handle import ModelHandle
-from evaluation.progress import Progress
 from evaluation.results.scores import Scores
 from evaluation.scorers.base import ReadyScorer, Scorer, ScorerEntry, ScorerInputs
 from evaluation.workers import Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import Options
+from kbprobe.progress import Progress
 
 FINETUNED = "finetuned"
 """The folder of trained models of interrupted runs, in kbprobe's cache."""

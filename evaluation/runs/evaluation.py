@@ -13,7 +13,6 @@ from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.options import RunOptions
-from evaluation.progress import Progress, silent
 from evaluation.results.analyses import fitting, labels
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
@@ -33,6 +32,7 @@ from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import ALONE, Workers
 from kbprobe.cli import kbprobe_version
+from kbprobe.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd

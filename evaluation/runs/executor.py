@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
-from evaluation.progress import Progress, silent
 from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, refuse_other_files, save
@@ -25,6 +24,7 @@ from evaluation.runs.sub_questions import open_sub_questions, relate_sub_questio
 from evaluation.workers import ALONE, Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from evaluation.items.types import choice_starts
 from evaluation.learners.base import HeadLearner, HeadTraining
 from evaluation.learners.registry import LEARNERS
-from evaluation.progress import Progress
 from evaluation.runs.run import Run
 from evaluation.runs.score_cache import SCORES, ScoreCache
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import Workers
+from kbprobe.progress import Progress
 
 
 def learns_heads(spec: RunSpec) -> bool:

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 from evaluation.learners.base import ModelLearner, Training
 from evaluation.models.capabilities import head_that_gives
-from evaluation.progress import Progress
 from evaluation.runs.run import Run
 from evaluation.scorers.base import ReadyScorer, ScorerInputs
 from evaluation.workers import Workers
+from kbprobe.progress import Progress
 
 
 class ReadyScorers:

@@ -17,7 +17,6 @@ from functools import partial
 import numpy as np
 
 from evaluation.items.types import Item, choice_starts
-from evaluation.progress import Progress, silent
 from evaluation.results.scores import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
 from evaluation.scorers.base import Encoded, Scorer
@@ -25,6 +24,7 @@ from evaluation.scorers.batching import BackOff, cut_batches
 from evaluation.workers import ALONE, Workers
 from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
+from kbprobe.progress import Progress, silent
 
 BATCHES_PER_PART = 8
 _QUESTIONS_MEASURED = 32

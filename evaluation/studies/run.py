@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from evaluation.items.sources import UnknownSplit
 from evaluation.learners.registry import LEARNERS
-from evaluation.progress import Progress, silent
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
 from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.spec import RunSpec
@@ -17,6 +16,7 @@ from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import option_name
+from kbprobe.progress import Progress, silent
 
 
 def run_study(

@@ -169,13 +169,13 @@ def _import(
     if labels is not None:
         check_suffix(labels)
     done = import_votes(folder, [*votes, *more], key=key, **_given(VoteOptions, values))
-    lines = []
-    if output is not None:
-        found = done.write(output, overwrite=overwrite, other_splits=other_splits)
-        lines.append(f"{output} already holds exactly this." if found else f"Wrote {output}.")
+    # First what does not depend on a gold standard, which has to have a row.
+    click.echo(done.report.model_dump_json() if as_json else report_text(done.report))
     if labels is not None:
         done.write_labels(labels)
-        lines.append(f"Wrote {labels}.")
-    click.echo(done.report.model_dump_json() if as_json else report_text(done.report))
-    for line in lines:
-        click.echo(line, err=True)
+        click.echo(f"Wrote {labels}.", err=True)
+    if output is not None:
+        found = done.write(output, overwrite=overwrite, other_splits=other_splits)
+        click.echo(
+            f"{output} already holds exactly this." if found else f"Wrote {output}.", err=True
+        )

@@ -106,7 +106,10 @@ class Imported:
         source, key, output = read_manifest(self.folder), self.key, Path(output)
         kept = {verdict.id: verdict.answer for verdict in self.verdicts if verdict.kept}
         if not kept:
-            raise UsageError("No row is in the gold standard; nothing was written.")
+            raise UsageError(
+                f"no row is in the gold standard, so {output} was not written; the report says why "
+                "rows were dropped"
+            )
         own = {**self.request, "config": key.config, "other_splits": other_splits}
         request = {**source["request"], "annotation": own}
         if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):

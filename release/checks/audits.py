@@ -27,7 +27,11 @@ def audit_findings(layout: Layout) -> Iterator[Finding]:
     audits = {DEFAULT_CONFIG: layout.audit}
     audits |= {name: sub_question.audit for name, sub_question in layout.sub_questions.items()}
     if layout.annotation and layout.audit is None:
-        what = "none: its rows were chosen by annotators, or wait to be labelled by them"
+        if layout.counts.unlabelled:
+            what = "none: rows without answers cannot be audited; a build with --labels is"
+            yield Finding("audit", "warning", what)
+            return
+        what = "none: its rows were chosen by annotators"
         yield Finding("audit", "warning", what, "", "Say in the card how the source's audit was.")
         return
     found = [one for config, audit in audits.items() for one in _findings(config, audit)]

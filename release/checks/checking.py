@@ -12,7 +12,7 @@ from typing import Any
 
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, read_manifest
-from release.checks.findings import Finding, Report, failure
+from release.checks.findings import Finding, Report, failure, once
 
 WORKERS = 2
 
@@ -50,7 +50,7 @@ def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
         schemas = list(files.schema_findings(folder, layout))
         readable = not any(one.verdict == "failed" for one in schemas)
         complete = len(there) == len(layout.files)
-        found = list(rows.row_findings(folder, layout, pool)) if readable and complete else []
+        found = once(rows.row_findings(folder, layout, pool)) if readable and complete else []
         hashed = {path: job.result() for path, job in digests.items()}
     yield from files.file_findings(folder, layout, hashed)
     yield from files.extra_findings(folder, layout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,6 +80,8 @@ class Findings:
                 text.append(f"\n{one.remedy}")
             table.add_row(Text(one.verdict, style=STYLES[one.verdict]), one.name, text)
         console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = 240  # it would be 80 in a file or pipe
         console.print(table)
         console.print(Text(f"\n{summary}"))
 
@@ -108,6 +110,24 @@ def judged(
         yield failure(name, what, some(faulty), remedy)
     elif ok:
         yield Finding(name, "ok", ok)
+
+
+def once(findings: Iterable[Finding]) -> list[Finding]:
+    """Say of several configs in one finding what is found in the same rows of each.
+
+    Places are written "config: rows".
+    """
+    merged: dict[tuple[str, ...], Finding] = {}
+    for one in findings:
+        config, separator, rows = one.where.partition(": ")
+        # Without rows, the place is the whole of it.
+        key = (one.name, one.verdict, one.what, one.remedy, rows if separator else one.where)
+        if key in merged and separator:
+            configs = merged[key].where.partition(": ")[0]
+            merged[key] = replace(one, where=f"{configs}, {config}: {rows}")
+        else:
+            merged[key] = one
+    return list(merged.values())
 
 
 def some(names: Iterable[Any], shown: int = SHOWN, total: int | None = None) -> str:

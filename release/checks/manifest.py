@@ -74,6 +74,7 @@ class Counts(_Part):
     splits: dict[str, int]
     concepts: int
     clusters: int
+    unlabelled: int = 0
 
 
 class SubQuestions(_Part):

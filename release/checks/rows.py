@@ -50,7 +50,8 @@ def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Findi
         elif default is not None:
             annotated = layout.annotation is not None
             yield from _same_ids(rows, default, config, annotated, config in layout.variants)
-        if not any(one.verdict == "failed" for one in before):
+        # That nobody has labelled them yet is no fault of rows.
+        if not any(one.verdict == "failed" and one.remedy != UNLABELLED for one in before):
             yield Finding("rows", "ok", f"{config}: {rows.answer.size:,} rows, no fault found")
     if default is not None and layout.sub_questions:
         yield from _facts(default, known_facts)
@@ -189,9 +190,10 @@ class _Checker:
             "rows": rows.answer.size,
             "concepts": np.unique(rows.texts["concept"].codes).size,
             "clusters": np.unique(rows.texts["cluster"].codes).size,
+            "unlabelled": int((rows.answer < 0).sum()),
             **{name: int((rows.split == code).sum()) for code, name in enumerate(SPLITS)},
         }
-        said = {**counts.model_dump(include={"rows", "concepts", "clusters"}), **counts.splits}
+        said = {**counts.model_dump(exclude={"splits"}), **counts.splits}
         wrong = [
             f"{name} {held[name]:,} (recorded: {said.get(name, 0):,})"
             for name in held

@@ -120,14 +120,16 @@ class Hub:
         """Tell whether a content holds the token, or something that looks like one."""
         return has_token(content, self._token)
 
-    def read(self, revision: str) -> Remote:
+    def read(self, revision: str, attempts: int = ATTEMPTS) -> Remote:
         """Read a revision: its commit, and the files of that commit.
+
+        ``attempts`` is how often it is tried where that fails for a transient reason.
 
         Raises:
             HubError: it cannot be read; ``status`` 401 or 404 where it does not exist.
         """
         info = self._call(
-            "reading", self._api.repo_info, revision=revision, timeout=TIMEOUT, attempts=ATTEMPTS
+            "reading", self._api.repo_info, revision=revision, timeout=TIMEOUT, attempts=attempts
         )
         if info.id.lower() != self.repo_id.lower():
             raise UsageError(f"{self.repo_id} has been renamed to {info.id}. Use that name.")

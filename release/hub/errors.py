@@ -11,7 +11,10 @@ from kbprobe.errors import KbprobeError
 TOKENS = "https://huggingface.co/settings/tokens"
 _TOKEN = re.compile(r"\bhf_(?:jwt|oauth)_[A-Za-z0-9._-]{16,}|\b(?:hf|api_org)_[A-Za-z0-9]{20,}")
 _STORAGE = re.compile(r"\b(?:quota|storage|payment|upgrade|exceed)", re.IGNORECASE)
-_AGAIN = "Publish again: files that have arrived are not sent twice."
+AGAIN = "Publish again: files that have arrived are not sent twice."
+
+OFFLINE = "Offline"
+"""The code of errors in huggingface_hub's offline mode."""
 
 REMEDIES: Mapping[str | int, str] = {
     "storage": "the account's storage is full. Free some space, or get more.",
@@ -25,12 +28,12 @@ REMEDIES: Mapping[str | int, str] = {
     403: "this token has no right to do that. Publish under a name of your own, or with a token "
     f"that has write access there ({TOKENS}).",
     404: "nothing is there. Check --endpoint and HF_ENDPOINT.",
-    409: f"somebody else changed it at the same time. {_AGAIN}",
-    412: f"somebody else changed it at the same time. {_AGAIN}",
+    409: f"somebody else changed it at the same time. {AGAIN}",
+    412: f"somebody else changed it at the same time. {AGAIN}",
     413: "what was sent is too large. Publish a smaller probe (build-probe --limit).",
-    429: f"too many requests. Try again {{when}}. {_AGAIN}",
+    429: f"too many requests. Try again {{when}}. {AGAIN}",
     400: "the request was not accepted, for the reason given.",
-    500: f"the Hub itself has a problem. Try again later. {_AGAIN}",
+    500: f"the Hub itself has a problem. Try again later. {AGAIN}",
 }
 """What each refusal means and what to do: by kind, by the Hub's error code, by status."""
 
@@ -41,7 +44,8 @@ class HubError(KbprobeError):
     Attributes:
         status: of its response; 0 if there was none.
         wait: seconds after which it wants to be asked again; None if it did not say.
-        code: what it calls the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...
+        code: what it calls the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...;
+            ``OFFLINE`` where it was not asked.
     """
 
     def __init__(
@@ -49,6 +53,11 @@ class HubError(KbprobeError):
     ) -> None:
         super().__init__(message)
         self.status, self.wait, self.code = status, wait, code
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether there was no response: no network, or offline mode."""
+        return self.status == 0 or self.code == OFFLINE
 
     @property
     def transient(self) -> bool:
@@ -69,7 +78,11 @@ def hub_error(error: BaseException, action: str, endpoint: str, token: str | Non
     from huggingface_hub.errors import OfflineModeIsEnabled, RepositoryNotFoundError
 
     if isinstance(error, OfflineModeIsEnabled):
-        return HubError(f"{action}: HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it.", 400)
+        return HubError(
+            f"{action}: HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it.",
+            400,
+            code=OFFLINE,
+        )
     status, said, headers = _response_of(error)
     said = redact(said, token)
     if not status and isinstance(error, ValueError):  # a response 200 that makes no sense
@@ -78,7 +91,7 @@ def hub_error(error: BaseException, action: str, endpoint: str, token: str | Non
     if not status:
         return HubError(
             f"{action}: the Hub at {endpoint} cannot be reached, or the connection broke ({said}). "
-            f"Check the network, and HF_ENDPOINT. {_AGAIN}"
+            f"Check the network, and HF_ENDPOINT. {AGAIN}"
         )
     code = str(headers.get("X-Error-Code") or "")
     # The Hub does not tell "forbidden" from "missing" to those who are not logged in.

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ from release.canary_column import add_canary_column
 from release.checks.checking import check
 from release.checks.findings import Report, some
 from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote, RemoteFile
-from release.hub.errors import HubError
+from release.hub.errors import AGAIN, HubError
 from release.hub.merge import Prefer
 from release.hub.package import LocalFile, Package, check_name, pack
 from release.hub.plan import Plan, make_plan, state_of
 
 Progress = Callable[[str], None]
+
+DRY_ATTEMPTS = 2
+"""How often a dry run tries to reach the Hub, which it can do without."""
 
 PULL_REQUESTS = 20
 """Open pull requests that are searched, newest first, for one with the same content."""
@@ -48,7 +51,8 @@ class Publication:
         url: the page of the dataset, or of the pull request if one was made.
         commit: that holds the probe; empty after a dry run for a repository that does not exist.
         changed: whether a commit was made (by a dry run: would be).
-        tag: of the commit; empty if none was asked for.
+        tag: of the commit; empty without one.
+        unread: why the Hub could not be read; a dry run then compares with an empty repository.
     """
 
     repo_id: str
@@ -59,6 +63,7 @@ class Publication:
     tag: str
     plan: Plan
     report: Report
+    unread: str = ""
 
     @property
     def forced(self) -> tuple[str, ...]:
@@ -67,7 +72,7 @@ class Publication:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in a form that JSON can represent."""
-        names = ("repo_id", "url", "commit", "changed", "dry_run", "tag")
+        names = ("repo_id", "url", "commit", "changed", "dry_run", "tag", "unread")
         return {
             **{name: getattr(self, name) for name in names},
             "forced": list(self.forced),
@@ -202,7 +207,14 @@ class _Publishing:
         pause = PAUSE
         for attempt in count(1):
             self.progress(f"Reading {self.hub.repo_id}")
-            remote = self._read()
+            try:
+                remote = self._read()
+            except HubError as error:
+                if not self.options.dry_run or not error.unreachable:
+                    raise
+                plan = self._plan(Remote(self.hub))
+                unread = str(error).removesuffix(AGAIN).rstrip()
+                return replace(self._result(plan, "", True), unread=unread)
             if not remote.commit and not self.options.dry_run:
                 remote = self._create()
             plan = self._plan(remote)
@@ -224,8 +236,9 @@ class _Publishing:
 
     def _read(self) -> Remote:
         """Read the branch, or the one that a new branch will start from."""
+        attempts = DRY_ATTEMPTS if self.options.dry_run else ATTEMPTS
         try:
-            return self.hub.read(self.options.revision)
+            return self.hub.read(self.options.revision, attempts)
         except HubError as error:
             if error.code == "RepoNotFound":
                 return Remote(self.hub)
@@ -246,7 +259,7 @@ class _Publishing:
     def _plan(self, remote: Remote) -> Plan:
         if remote.commit and self.options.private and not remote.private:
             raise UsageError(
-                f"{self.hub.repo_id} is public, and --private is asked for. Make it private in its "
+                f"{self.hub.repo_id} is public, but --private was given. Make it private in its "
                 f"settings ({self.hub.url}/settings), or leave --private out."
             )
         plan = make_plan(self.package, remote, self.options.prefer)

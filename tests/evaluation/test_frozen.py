@@ -39,7 +39,6 @@ from evaluation.learners.base import HeadFitting, HeadTraining
 from evaluation.learners.options import slanted_triangle
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
-from evaluation.progress import silent
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.scorers.masked.scorer import MaskedScorer
@@ -47,6 +46,7 @@ from evaluation.workers import ALONE
 from kb_cache.fetching import fetch
 from kb_cache.vectors.load import load_vectors
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.progress import silent
 from tests.evaluation import tiny_causal, tiny_masked
 
 torch.set_num_threads(1)

@@ -15,11 +15,11 @@ from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
-from evaluation.progress import silent
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.workers import ALONE
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
+from kbprobe.progress import silent
 from tests.evaluation import folded_probe, tiny_causal, tiny_masked
 from tests.evaluation import tiny_multiple_choice as tiny
 

@@ -158,7 +158,7 @@ class TestExport:
             ({"config": "nolang"}, "no config 'nolang'"),
             ({"stratify": ("answer",)}, "'answer' is none of cluster"),
             ({"batch": 2, "gold_checks": 0.5, "repeats": 0.4}, "leaves no room"),
-            ({"format": "xlsx"}, "'csv', 'label-studio' or 'both'"),
+            ({"format": "xlsx"}, "csv, label-studio, both"),
         ],
     )
     def test_impossible_requests_name_the_remedy(

@@ -344,7 +344,7 @@ def test_the_same_pull_request_is_not_opened_twice(hub: HubServer, probe_copy: C
 def test_options_that_are_none_are_refused(hub: HubServer, probe_copy: Copy) -> None:
     folder = probe_copy(NAME)
     assert "Did you mean 'revision'?" in refusal(hub, folder, revison="draft")
-    assert "'generated' or 'hub'" in refusal(hub, folder, prefer="mine")
+    assert "generated, hub" in refusal(hub, folder, prefer="mine")
     assert "not a valid tag" in refusal(hub, folder, tag="a b")
     assert "leave --revision out" in refusal(hub, folder, create_pr=True, revision="draft")
     assert not hub.seen
@@ -353,7 +353,7 @@ def test_options_that_are_none_are_refused(hub: HubServer, probe_copy: Copy) -> 
 def test_private_is_not_published_openly(hub: HubServer, probe_copy: Copy) -> None:
     hub.put(REPO, {"a": b""})
     message = refusal(hub, probe_copy(NAME), private=True)
-    assert "is public, and --private is asked for" in message
+    assert "is public, but --private was given" in message
 
 
 # A dry run.

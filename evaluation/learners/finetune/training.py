@@ -21,11 +21,11 @@ from evaluation.learners.finetune import LEARNING_RATE, FinetuneOptions
 from evaluation.learners.finetune.networks import CHOICES, Network, TrainedScorer
 from evaluation.learners.options import TrainingOptions, rate_share
 from evaluation.models.loading import draw_fresh
-from evaluation.progress import Progress, silent
 from evaluation.scorers.base import Encoded
 from evaluation.scorers.batching import free_memory, out_of_memory
 from kbprobe.arrays import Ints, ragged_ranges
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.progress import Progress, silent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -1,0 +1,124 @@
+"""Progress of long work: how it is reported, and how the commands show it on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import click
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is (0: unknown)."""
+
+LOG_SECONDS = 30.0
+BYTES, PERCENT = "bytes", "percent"
+"""Units other than a number of things."""
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Show no progress."""
+
+
+@contextmanager
+def shown_progress(
+    shown: bool, units: Mapping[str, str] | None = None, log: bool = True
+) -> Iterator[Progress]:
+    """Show a bar with rate and remaining time on a terminal, and a line now and then in a log.
+
+    Args:
+        shown: whether to show anything.
+        units: what is counted, where it is no number of things: what is done -> the unit.
+        log: whether to write lines where stderr is no terminal.
+    """
+    if not shown or not (log or sys.stderr.isatty()):
+        yield silent
+        return
+    if not sys.stderr.isatty():
+        yield _log_lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", rate="", amount="")
+
+        def show(what: str, done: int, total: int) -> None:
+            unit = (units or {}).get(what, "")
+            if bar.tasks[0].description != what:
+                bar.reset(task, description=what, total=total or None)
+            speed = bar.tasks[0].speed
+            rate = f"{_amount(speed, unit)}/s" if speed and unit != PERCENT else ""
+            amount = amount_done(done, total, unit)
+            bar.update(task, completed=done, total=total or None, rate=rate, amount=amount)
+
+        yield show
+
+
+def amount_done(done: int, total: int, unit: str = "") -> str:
+    """Say how much is done of how much.
+
+    >>> amount_done(3, 4000), amount_done(12_300_000, 498_000_000, BYTES)
+    ('3/4,000', '12.3/498.0 MB')
+    >>> amount_done(1, 4, PERCENT), amount_done(5, 0)
+    ('25%', '5')
+    """
+    if unit == PERCENT:
+        return f"{done / total:.0%}" if total else ""
+    if not total:
+        return _amount(done, unit)
+    return f"{_amount(done, unit).removesuffix(' MB')}/{_amount(total, unit)}"
+
+
+def _amount(number: float, unit: str) -> str:
+    return f"{number / 1e6:,.1f} MB" if unit == BYTES else f"{number:,.0f}"
+
+
+@contextmanager
+def shown_phase() -> Iterator[Callable[[str], None]]:
+    """Show the current phase and its time on a terminal's stderr; an empty one hides it.
+
+    It is for work whose extent is not known before it is done.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", visible=False)
+
+        def show(phase: str) -> None:
+            bar.reset(task, description=phase, visible=bool(phase))
+            bar.refresh()
+
+        yield show
+
+
+def _log_lines() -> Progress:
+    began = last = time.monotonic()
+
+    def log(what: str, done: int, total: int) -> None:
+        nonlocal began, last
+        now = time.monotonic()
+        if done == 0:
+            began = now
+        if now - last >= LOG_SECONDS and done and total:
+            last = now
+            left = (now - began) / done * (total - done)
+            click.echo(f"{what}: {done:,} of {total:,}, about {left:,.0f} s left", err=True)
+
+    return log

@@ -194,13 +194,14 @@ def _build(
     if sample is not None and from_manifest is not None:
         raise UsageError("--sample does not go with --from-manifest: name the probe.")
     from builders.engine import command
+    from builders.engine.recipe import read_recipe
 
     if from_manifest is not None:
         command.rebuild(from_manifest, output, template, overwrite, as_json)
         return
     values = {"template": template, "format": format, "audit": audit}
     if recipe is not None:
-        jobs = command.recipe_jobs(recipe, output, values)
+        jobs = read_recipe(recipe, output, values)
     else:
         given = {name: value for name, value in options.items() if value is not None}
         jobs = command.named_jobs(names, given, output, {"seed": seed, **values})

@@ -1,18 +1,4 @@
-"""What ``build-probe`` does when it builds: from names, from a recipe, or from a manifest.
-
-A recipe is a YAML file that declares a set of probes:
-
-.. code-block:: yaml
-
-    output: probes            # the parent of all folders (default: probes)
-    seed: 0                   # for the probes that give none of their own
-    probes:
-      - probe: wordnet_hypernymy
-        options: {max_hops: 4}
-      - probe: wordnet_hypernymy
-        output: hypernymy-published
-        options: {families: [paper], sampling: uniform}
-"""
+"""What ``build-probe`` does when it builds: from names, or from a manifest."""
 
 from __future__ import annotations
 
@@ -23,8 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import click
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
 from builders.engine.probe import find_probe
@@ -32,11 +16,11 @@ from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.summary import show
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError
 from kbprobe.format.manifest import jsonable, read_manifest
 from kbprobe.format.reading import SHEETS, write_reading
 from kbprobe.format.sheet_key import KEY
-from kbprobe.options import explain_all, option_name, parsed
+from kbprobe.options import option_name, parsed
 from kbprobe.progress import shown_phase
 
 PROGRAM = "build-probe"
@@ -64,69 +48,6 @@ class Reading(NamedTuple):
                 f"Give readers that folder alone: {output / KEY} tells the rows. Then: {score}",
                 err=True,
             )
-
-
-class Entry(BaseModel):
-    """One probe of a recipe."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    probe: str
-    output: str | None = None
-    seed: int | None = None
-    template: Path | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-
-
-class Recipe(BaseModel):
-    """A declared set of probes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    output: Path = Path("probes")
-    seed: int = 0
-    probes: tuple[Entry, ...] = Field(min_length=1)
-
-
-def recipe_jobs(path: Path, output: Path | None, values: Mapping[str, Any]) -> list[Job]:
-    """Read a recipe; template files are looked for beside it.
-
-    Args:
-        path: the YAML file.
-        output: the parent of all folders, if not the recipe's.
-        values: what is the same for all probes: template, format and audit.
-
-    Raises:
-        UsageError: the file cannot be read or is no recipe; the message names file and key.
-    """
-    try:
-        recipe = Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}. Name a recipe file.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not YAML: {error}") from None
-    except ValidationError as error:
-        raise UsageError(f"{path}: {explain_all(error.errors())}") from None
-    folders = [entry.output or entry.probe for entry in recipe.probes]
-    for folder in folders:
-        if folders.count(folder) > 1:
-            raise UsageError(
-                f"{path}: two probes would go to {folder!r}; give one of them its own 'output'"
-            )
-    jobs = []
-    for entry, folder in zip(recipe.probes, folders, strict=True):
-        probe = find_probe(entry.probe)
-        owner = f"{path}: {entry.probe}"
-        request = Request(
-            probe,
-            with_snapshots(probe.options.parse(entry.options, owner), owner),
-            recipe.seed if entry.seed is None else entry.seed,
-            path.parent / entry.template if entry.template else values["template"],
-            values["format"],
-            values["audit"],
-        )
-        jobs.append((request, (output or recipe.output) / folder))
-    return jobs
 
 
 def named_jobs(

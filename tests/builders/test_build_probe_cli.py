@@ -248,6 +248,20 @@ probes:
         (f"probes: [{{probe: {NAME}}}, {{probe: {NAME}}}]", ["recipe.yaml", "'output'"]),
         ("probes: [", ["recipe.yaml", "YAML"]),
         ("just a text", ["recipe.yaml"]),
+        ("probes: [{probe: " + "[" * 9_999 + "]" * 9_999 + "}]", ["recipe.yaml", "nested"]),
+        (
+            "a0: &a0 [x]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 20)),
+            ["recipe.yaml", "more than 100,000 values"],
+        ),
+        (f"seed: {'9' * 5_000}\nprobes: [{{probe: {NAME}}}]", ["recipe.yaml", "64 bits"]),
+        (f"seed: 2024-02-30\nprobes: [{{probe: {NAME}}}]", ["seed", "whole number"]),
+        (f"seed: .nan\nprobes: [{{probe: {NAME}}}]", ["recipe.yaml", "not a finite number"]),
+        (f"probes: [{{probe: {NAME}, probe: {NAME}}}]", ["line 1", "given twice"]),
+        (f"probes: [{{probe: {NAME}, output: ../x}}]", ["probes.0.output", "within the recipe's"]),
+        (f"probes: [{{probe: {NAME}, output: /x}}]", ["probes.0.output", "within the recipe's"]),
+        (f"probes: [{', '.join([f'{{probe: {NAME}}}'] * 1_001)}]", ["probes", "at most 1000"]),
+        ("probes: !!python/object:os.system {}", ["recipe.yaml", "line 1"]),
     ],
 )
 def test_a_faulty_recipe_is_refused(

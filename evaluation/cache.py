@@ -13,6 +13,7 @@ from kb_cache.store import cache_dir, usable
 from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree
+from kbprobe.parsing import read_json
 
 KINDS = {
     "scores": "scores of finished and interrupted runs",
@@ -70,8 +71,8 @@ def _size(folder: Path) -> int:
 
 def _model_of(folder: Path) -> str:
     try:
-        return str(json.loads((folder / "about.json").read_text(encoding="utf-8"))["model"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(read_json(folder / "about.json")["model"])
+    except (OSError, UsageError, KeyError, TypeError):
         return "an unknown model"
 
 

@@ -6,7 +6,6 @@ brings a model of its own. A caller sees all of them as one flat set of names.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import Options, option_name
+from kbprobe.parsing import json_value
 
 
 class ModelOptions(Options):
@@ -174,8 +174,8 @@ def parse_model_args(text: str) -> dict[str, Any]:
         if not equals or not name:
             raise ValueError(f"{part!r} is not of the form key=value")
         try:
-            values[name] = json.loads(value)
-        except ValueError:
+            values[name] = json_value(value, name)
+        except UsageError:
             values[name] = value
     return values
 

@@ -70,7 +70,10 @@ class DrawOptions(ProbeOptions):
         "published, instead of one (needs --tier full).",
     )
     perturbations: int = Field(
-        1, ge=1, description="Rows for each question, family and distance under --every-family."
+        1,
+        ge=1,
+        le=50,
+        description="Rows for each question, family and distance under --every-family.",
     )
     max_fill: int | None = Field(
         None,

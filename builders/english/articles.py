@@ -50,5 +50,5 @@ def number_article(number: int) -> str:
     >>> [number_article(number) for number in (8, 18, 80, 35, 100, 800, 1985)]
     ['an', 'an', 'an', 'a', 'a', 'an', 'a']
     """
-    spoken = number_word(number) if number <= MAX_NUMBER else str(number)
+    spoken = number_word(number) if 0 <= number <= MAX_NUMBER else str(number)
     return "an" if spoken.startswith("e") else "a"

@@ -15,6 +15,7 @@ from evaluation.items.types import ProbeSplit, fingerprint
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, damaged_files
 from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.parsing import yaml_value
 
 if TYPE_CHECKING:
     import datasets
@@ -242,12 +243,10 @@ def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -
 
 def _has_configs(folder: Path) -> bool:
     """Whether the folder's card lists configs, as ``datasets`` reads them."""
-    import yaml
-
     try:
         card = (folder / CARD).read_text(encoding="utf-8")
-        head = yaml.safe_load(card.split("---\n")[1]) if card.startswith("---\n") else None
-    except (OSError, ValueError, IndexError, yaml.YAMLError):
+        head = yaml_value(card.split("---\n")[1], CARD) if card.startswith("---\n") else None
+    except (OSError, ValueError, IndexError, UsageError):
         return False
     return isinstance(head, dict) and bool(head.get("configs"))
 

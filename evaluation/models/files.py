@@ -17,6 +17,7 @@ from typing import Any
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256, write_file
+from kbprobe.parsing import read_json
 
 CONFIG = "config.json"
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
@@ -163,10 +164,10 @@ def file_digest(path: Path) -> str:
     state = [status.st_size, status.st_mtime_ns, status.st_ino]
     note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
     try:
-        known = json.loads(note.read_text(encoding="utf-8"))
-        if known["state"] == state:
+        known = read_json(note)
+        if known["state"] == state and _SHA256.fullmatch(known["sha256"]):
             return str(known["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, UsageError, KeyError, TypeError):
         pass  # Not known, or not readable: then it is computed, and noted again.
     sha256 = file_sha256(real)
     # A cache that cannot be written only costs time.

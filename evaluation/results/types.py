@@ -373,7 +373,7 @@ def read_predictions(folder: Path) -> pa.Table:
     path = folder / PREDICTIONS
     schema = predictions_schema()
     try:
-        table = pq.read_table(path)
+        table = pq.ParquetFile(path).read()
     except FileNotFoundError:
         raise UsageError(f"{folder} holds no {PREDICTIONS}. {AGAIN}") from None
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:

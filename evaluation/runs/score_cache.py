@@ -100,9 +100,9 @@ class ScoreCache:
 
         try:
             # A plain file, not a mapped one: it may be removed while its table is in use.
-            table = pq.read_table(
-                self.folder / name, memory_map=False, page_checksum_verification=True
-            )
+            path = self.folder / name
+            with pq.ParquetFile(path, memory_map=False, page_checksum_verification=True) as file:
+                table = file.read()
             said = table.schema.metadata or {}
             sound = table.column_names == columns and said[_DIGEST] == self._digest(table)
         except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):

@@ -13,7 +13,7 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import draw_rows
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune import training as finetuning
-from evaluation.learners.finetune.kept import keep
+from evaluation.learners.finetune.kept import _holds, keep
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.learners.options import rate_share, slanted_triangle
 from evaluation.models.loading import fresh_parameters
@@ -315,6 +315,20 @@ def test_a_kept_checkpoint_loads_again_with_the_same_scores(tmp_path):
     assert record["train_fingerprint"] == report["train_fingerprint"]
     assert record["losses"] == report["losses"]
     assert sorted(tmp_path.iterdir()) == [folder]
+
+
+def test_a_damaged_checkpoint_is_not_taken_for_the_kept_one(tmp_path):
+    model, tokenizer, report = trained()
+    folder = tmp_path / "kept"
+    keep(model, tokenizer, folder, report, {"id": "my/encoder"})
+    identity = {"base": {"id": "my/encoder"}, "seed": report["seed"]}
+    assert _holds(folder, identity)
+    weights = folder / "model.safetensors"
+    damaged = bytearray(weights.read_bytes())
+    damaged[-5] ^= 1
+    weights.write_bytes(damaged)
+    assert not _holds(folder, identity)
+    assert not _holds(tmp_path / "elsewhere", identity)
 
 
 def test_keeping_replaces_a_kept_checkpoint_and_nothing_else(tmp_path):

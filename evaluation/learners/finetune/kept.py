@@ -28,7 +28,8 @@ from evaluation.models.loading import (
 from evaluation.scorers.base import ReadyScorer
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import remove_tree, replacing_folder
+from kbprobe.files import file_sha256, find_damage, remove_tree, replacing_folder
+from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -132,14 +133,16 @@ def keep(
             f"{folder} is not empty and holds no checkpoint that was kept here before "
             f"(no {RECORD}). Name another folder."
         )
-    record = json.dumps({"base": dict(base), **report}, indent=2, sort_keys=True)
+    record = {"base": dict(base), **report}
     try:
         with replacing_folder(folder) as aside:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
-            (aside / RECORD).write_text(record + "\n", encoding="utf-8", newline="\n")
             if course is not None:
                 torch.save(course.optimizer, aside / _OPTIMIZER)
+            files = {name: file_sha256(aside / name) for name in _files_of(aside)}
+            text = json.dumps({**record, "files": files}, indent=2, sort_keys=True)
+            (aside / RECORD).write_text(text + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise KbprobeError(
             f"the fine-tuned checkpoint cannot be written to {folder}: {error.strerror or error}"
@@ -199,7 +202,7 @@ def _earlier(courses: Path, identity: Mapping[str, Any]) -> Path | None:
 
 
 def _course(folder: Path) -> Course:
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record = read_json(folder / RECORD)
     optimizer = torch.load(folder / _OPTIMIZER, weights_only=True)
     epochs = record["options"]["epochs"]
     return Course(record["losses"], optimizer, continued_after=epochs)
@@ -217,10 +220,18 @@ def _environment(training: Training) -> dict[str, Any]:
 
 
 def _holds(folder: Path, identity: Mapping[str, Any]) -> bool:
-    """Tell whether a folder holds the checkpoint that this training would lead to."""
+    """Tell whether a folder holds, undamaged, the checkpoint that this training would lead to."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = read_json(folder / RECORD)
         record["base"] = {name: record["base"][name] for name in identity["base"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        # Records of before 0.2 have no checksums.
+        files = {name: (str(sha256), None) for name, sha256 in record.get("files", {}).items()}
+    except (OSError, UsageError, KeyError, TypeError, AttributeError):
         return False
-    return all(record.get(name) == value for name, value in identity.items())
+    wanted = all(record.get(name) == value for name, value in identity.items())
+    return wanted and not find_damage(folder, files)
+
+
+def _files_of(folder: Path) -> list[str]:
+    """The files of a checkpoint that was just written; the folder's lock is hidden."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))

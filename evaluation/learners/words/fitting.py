@@ -18,13 +18,14 @@ from evaluation.learners.words.networks import Network
 from evaluation.learners.words.scorer import WordsScorer, single_thread
 from evaluation.scorers.base import ReadyScorer
 from evaluation.vectors.options import word_vectors
-from kbprobe.files import replacing_folder
+from kbprobe.files import file_sha256, replacing_folder
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
 
 
 _FILE = "network.safetensors"
+_CHECKSUM = "sha256"
 
 
 def fitted(
@@ -56,6 +57,7 @@ def fitted(
         trained = train(training, vectors, kind)
         with replacing_folder(folder) as aside:
             save_file(trained.state_dict(), aside / _FILE)
+            (aside / _CHECKSUM).write_text(file_sha256(aside / _FILE), encoding="ascii")
 
     def load(folder: Path) -> ReadyScorer:
         model = kind(vectors.dimensions, options.hidden_units, options.dropout)
@@ -66,10 +68,17 @@ def fitted(
     return trained_once(
         training,
         training_folder(identity),
-        is_there=lambda folder: (folder / _FILE).is_file(),
+        is_there=_is_there,
         write=write,
         load=load,
     )
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return (folder / _CHECKSUM).read_bytes() == file_sha256(folder / _FILE).encode()
+    except OSError:
+        return False
 
 
 def train(training: Training, vectors: WordVectors, kind: type[Network]) -> Network:

@@ -120,8 +120,9 @@ class VectorStore:
         held = []
         for path in sorted(self.folder.glob("*.texts.npy")):
             with suppress(OSError, ValueError, EOFError):
-                texts = np.load(path)
-                if texts.dtype == _TEXT:
+                # Mapped: a damaged header that says terabytes is refused, not allocated.
+                texts = np.array(np.load(path, mmap_mode="r"))
+                if texts.dtype == _TEXT and texts.ndim == 1:
                     held.append((path.name.removesuffix(".texts.npy"), texts))
         while True:
             places = _places(keys, [texts for _, texts in held])
@@ -249,7 +250,7 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ..
     """Hash a part, once for as long as its files stay as they are: about 1 GB in a second."""
     try:
         part = read_record(paths[2], _Part)
-        texts, vectors = np.load(paths[0]), np.load(paths[1], mmap_mode="r")
+        texts, vectors = (np.load(path, mmap_mode="r") for path in paths[:2])
     except (OSError, ValueError, EOFError, UsageError):
         return None
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(texts):

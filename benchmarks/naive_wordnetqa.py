@@ -41,7 +41,8 @@ from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.lemmas import lemmas
 from builders.wordnet.synsets import shown_glosses
 from kb_cache.wordnet.load import load_wordnet
-from kbprobe.format.items import LABELS, SCHEMA_VERSION, arrow_schema
+from kbprobe.format.items import LABELS, arrow_schema
+from kbprobe.format.manifest import SCHEMA_VERSION
 
 POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 SPLITS = ("train", "validation", "test")

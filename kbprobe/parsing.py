@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kbprobe.errors import UsageError
-from kbprobe.options import explain
+from kbprobe.options import explain_all
 
 if TYPE_CHECKING:
     import yaml
@@ -31,7 +31,6 @@ MAX_DEPTH = 64
 MAX_NODES = 100_000
 """Most values in a YAML file, those that aliases repeat counted each time."""
 MAX_INTEGER = (1 << 63) - 1
-PROBLEMS_SHOWN = 3
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Value = TypeVar("_Value")
@@ -187,11 +186,8 @@ def validated(
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        told = "; ".join(explain(problem) for problem in problems[:PROBLEMS_SHOWN])
-        more = len(problems) - PROBLEMS_SHOWN
-        rest = f"; and {more:,} more" if more > 0 else ""
-        raise UsageError(_sentence(f"{source}: {told}{rest}", remedy)) from None
+        told = explain_all(error.errors(include_url=False))
+        raise UsageError(_sentence(f"{source}: {told}", remedy)) from None
 
 
 def _refusing(source: str, remedy: str) -> Callable[[str], NoReturn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import read_manifest, write_manifest
+from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
 from release.cards import join_card, split_card
 from release.checks.files import item_schema
 
@@ -31,32 +31,31 @@ def add_canary_column(folder: Path, output: Path) -> None:
         OSError: ``output`` cannot be written.
     """
     manifest = read_manifest(folder)
-    if odd := [one["path"] for one in manifest["files"] if not one["path"].endswith(".parquet")]:
+    if odd := [one.path for one in manifest.files if not one.path.endswith(".parquet")]:
         raise UsageError(f"{odd[0]} is not Parquet: build the probe with --format parquet")
     if output.exists():
         raise UsageError(f"{output} exists already. Name another folder.")
-    text = canary_of(manifest["probe"], manifest["request"]["seed"])
+    text = canary_of(manifest.probe, manifest.request.seed)
     with replacing_folder(output) as aside:
-        features = item_schema(manifest["schema_version"], canary=True).metadata
-        files = [_copied(folder, aside, entry, text, features) for entry in manifest["files"]]
-        manifest |= {"files": files, "canary_column": True}
-        write_manifest(aside, manifest)
+        features = item_schema(manifest.schema_version, canary=True).metadata
+        files = [_copied(folder, aside, entry, text, features) for entry in manifest.files]
+        write_manifest(aside, {**manifest.content, "files": files, "canary_column": True})
         front, body = split_card((folder / CARD).read_text(encoding="utf-8"))
-        card = join_card(*_described(front, body, manifest))
+        card = join_card(*_described(front, body, text, files))
         (aside / CARD).write_text(card, encoding="utf-8", newline="\n")
         if (folder / BASELINES).is_file():
             shutil.copyfile(folder / BASELINES, aside / BASELINES)
 
 
 def _copied(
-    folder: Path, aside: Path, entry: dict[str, Any], text: str, features: dict[bytes, bytes]
-) -> dict[str, Any]:
+    folder: Path, aside: Path, entry: DataFile, text: str, features: dict[bytes, bytes]
+) -> DataFile:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = aside / entry["path"]
+    path = aside / entry.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetFile(folder / entry["path"]) as source:
+    with pq.ParquetFile(folder / entry.path) as source:
         field = pa.field(COLUMN, pa.string())
         schema = source.schema_arrow.append(field)
         options: dict[str, Any] = {"compression": "zstd", "write_statistics": False}
@@ -66,21 +65,22 @@ def _copied(
                 column = pa.repeat(pa.scalar(text), table.num_rows)
                 writer.write_table(table.append_column(field, column))
             writer.add_key_value_metadata(features)
-    return {**entry, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+    size, sha256 = path.stat().st_size, file_sha256(path)
+    return entry.model_copy(update={"bytes": size, "sha256": sha256})
 
 
 def _described(
-    front: Mapping[str, Any], text: str, manifest: Mapping[str, Any]
+    front: Mapping[str, Any], text: str, canary: str, files: Sequence[DataFile]
 ) -> tuple[dict[str, Any], str]:
     """Describe the column in a card's front matter and table of columns.
 
-    ``manifest`` is that of the files that have the column.
+    ``canary`` is its text, ``files`` are those that have it.
     """
     # Each row adds the text and an offset.
-    row_bytes = len(canary_of(manifest["probe"], manifest["request"]["seed"])) + 4
+    row_bytes = len(canary) + 4
     infos = []
     for info in front.get("dataset_info", []):
-        files = [one for one in manifest["files"] if one["config"] == info["config_name"]]
+        own_files = [one for one in files if one.config == info["config_name"]]
         splits = [
             {**one, "num_bytes": one["num_bytes"] + one["num_examples"] * row_bytes}
             for one in info["splits"]
@@ -88,7 +88,7 @@ def _described(
         own = {
             "features": [*info["features"], {"name": COLUMN, "dtype": "string"}],
             "splits": splits,
-            "download_size": sum(one["bytes"] for one in files),
+            "download_size": sum(one.bytes for one in own_files),
             "dataset_size": sum(one["num_bytes"] for one in splits),
         }
         infos.append({**info, **own})

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.card_sections import titled_lines
-from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG
+
+if TYPE_CHECKING:
+    from kbprobe.format.attribution import SourceRecord
+    from kbprobe.format.manifest import KnowledgeBase
 
 LISTED = (
     "language", "annotations_creators", "source_datasets", "task_categories", "task_ids",
@@ -140,3 +144,11 @@ def _entries(header: str) -> tuple[str, dict[str, str]]:
         entries[name] += waiting
         waiting = ""
     return waiting, entries
+
+
+def credited(base: KnowledgeBase) -> list[SourceRecord]:
+    """Return each source of a probe with its attribution and citation, which old manifests lack."""
+    from kb_cache.base import with_credits
+    from kbprobe.format.attribution import sources_of
+
+    return with_credits(sources_of(base.model_dump(exclude_unset=True)))

@@ -19,14 +19,14 @@ from kbprobe.format.card import pretty_name
 from kbprobe.format.dataset import CARD
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.licences import LICENCES, parts_of
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import read_manifest
+from release.cards import credited
 from release.checks.files import item_schema
-from release.checks.manifest import read_layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.checks.manifest import DataFile, Layout
+    from kbprobe.format.manifest import DataFile, Manifest
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 PARQUET, JSON_LINES = "application/x-parquet", "application/jsonlines"
@@ -69,22 +69,22 @@ def croissant(
         prefix: the folder of its files in the repository, with a slash.
 
     Raises:
-        UsageError: the folder holds no probe, or a manifest of another layout.
+        UsageError: the folder holds no probe, or a damaged manifest.
     """
-    layout = read_layout(read_manifest(folder), folder / MANIFEST)
-    base = layout.knowledge_base
-    credits = attributions_of(base.credited)
+    manifest = read_manifest(folder)
+    base = manifest.knowledge_base
+    credits = attributions_of(credited(base))
     number = version.removeprefix("v")
     host = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{prefix}" if repo_id else ""
     return {
         "@context": dict(CONTEXT),
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        "name": layout.probe,
-        "alternateName": pretty_name(layout.probe),
-        "description": f"{layout.about} Built by kbprobe {layout.kbprobe_version} from "
-        f"{base.name}. {canary_of(layout.probe, layout.request.seed)}",
-        "inLanguage": layout.language[0] if len(layout.language) == 1 else [*layout.language],
+        "name": manifest.probe,
+        "alternateName": pretty_name(manifest.probe),
+        "description": f"{manifest.about} Built by kbprobe {manifest.kbprobe_version} from "
+        f"{base.name}. {canary_of(manifest.probe, manifest.request.seed)}",
+        "inLanguage": manifest.language[0] if len(manifest.language) == 1 else [*manifest.language],
         "isLiveDataset": False,
         "license": _licence_links(base.licence),
         **_cited(folder),
@@ -93,8 +93,8 @@ def croissant(
         **({"version": number} if number else {}),
         **({"url": f"{HUB}/{repo_id}"} if repo_id else {}),
         "keywords": ["probing", "language models", *base.name.split("+")],
-        "distribution": [_file_object(entry, host) for entry in layout.files],
-        "recordSet": [_record_set(entry, layout) for entry in layout.files],
+        "distribution": [_file_object(entry, host) for entry in manifest.files],
+        "recordSet": [_record_set(entry, manifest) for entry in manifest.files],
     }
 
 
@@ -130,7 +130,7 @@ def _file_object(entry: DataFile, host: str) -> dict[str, Any]:
     }
 
 
-def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
+def _record_set(entry: DataFile, manifest: Manifest) -> dict[str, Any]:
     at = f"{entry.config}/{entry.split}"
     texts = {**COLUMNS, COLUMN: "The canary."}
     fields = [
@@ -140,7 +140,7 @@ def _record_set(entry: DataFile, layout: Layout) -> dict[str, Any]:
             one.type,
             {"fileObject": {"@id": entry.path}, "extract": {"column": one.name}},
         )
-        for one in item_schema(layout.schema_version, layout.canary_column)
+        for one in item_schema(manifest.schema_version, manifest.canary_column)
     ]
     return {
         "@type": "cr:RecordSet",

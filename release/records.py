@@ -15,7 +15,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.card_sections import with_section
 from kbprobe.format.dataset import CARD, damaged_files
-from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest, rows_digest
+from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest
 
 Name = Literal["reading", "adversaries"]
 
@@ -42,16 +42,16 @@ def record(
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    if damage := damaged_files(folder, manifest):
+    if damage := damaged_files(folder, manifest.files):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
     try:
         card = (folder / CARD).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{folder / CARD} cannot be read: {error}. Build it again.") from None
-    entry = {"rows_digest": rows_digest(manifest), "summary": summary, **about}
+    entry = {"rows_digest": manifest.rows_digest, "summary": summary, **about}
     # The card first: a manifest whose record the card lacks would fail the check.
     write_file(
         folder / CARD,
         with_section(card, TITLES[name], f"{summary[:1].upper()}{summary[1:]}.\n\n{text}"),
     )
-    write_file(folder / MANIFEST, manifest_text({**manifest, name: entry}))
+    write_file(folder / MANIFEST, manifest_text({**manifest.content, name: entry}))

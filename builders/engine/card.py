@@ -27,9 +27,8 @@ from kbprobe.format.attribution import (
 )
 from kbprobe.format.canary import canary_of
 from kbprobe.format.card import Configs, front_matter
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import COLUMNS, Coded, Items, arrow_schema, plain
-from kbprobe.format.setups import CLOZE, CONTROLS
+from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
 
 

@@ -88,10 +88,10 @@ def run_jobs(
     waiting = []
     for request, folder in jobs:
         if request.is_in(folder, overwrite):
-            manifest = read_manifest(folder)
-            rows = manifest["counts"]["rows"]
-            click.echo(f"{folder} already holds exactly this ({rows:,} rows).", err=as_json)
-            _report(manifest, None, folder, as_json)
+            held = read_manifest(folder)
+            rows = f"{held.counts.rows:,} rows"
+            click.echo(f"{folder} already holds exactly this ({rows}).", err=as_json)
+            _report(held.content, None, folder, as_json)
             if reading:
                 reading.write(folder, request.seed, overwrite)
         else:
@@ -124,17 +124,17 @@ def rebuild(
     asked = request.description()
     remedies = {
         "knowledge_base": "fetch the version that the manifest names (kb-cache fetch)",
-        "template_digest": f"give the template with --template ({old['template']['sources'][-1]})",
+        "template_digest": f"give the template with --template ({old.template.sources[-1]})",
     }
     for name, remedy in remedies.items():
-        if asked[name] != old["request"][name]:
+        if asked[name] != (was := getattr(old.request, name)):
             raise KbprobeError(
                 f"{path} was built with another {name.split('_digest')[0].replace('_', ' ')} "
-                f"({old['request'][name][:12]}; here {asked[name][:12]}): {remedy}"
+                f"({was[:12]}; here {asked[name][:12]}): {remedy}"
             )
-    if kbprobe_version() != old["kbprobe_version"]:
+    if kbprobe_version() != old.kbprobe_version:
         click.echo(
-            f"{PROGRAM}: built by kbprobe {old['kbprobe_version']}, this is {kbprobe_version()}",
+            f"{PROGRAM}: built by kbprobe {old.kbprobe_version}, this is {kbprobe_version()}",
             err=True,
         )
     if output is not None and request.is_in(output, overwrite):

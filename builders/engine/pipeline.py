@@ -32,10 +32,10 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.attribution import question_languages
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, write_annotations, write_configs
-from kbprobe.format.items import SCHEMA_VERSION, Items, plain
-from kbprobe.format.manifest import write_manifest
-from kbprobe.format.setups import SETUPS, SPLITS
+from kbprobe.format.dataset import CARD, write_annotations, write_configs
+from kbprobe.format.items import Items, plain
+from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100
@@ -226,23 +226,16 @@ def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
     return manifest
 
 
-def request_of(manifest: Mapping[str, Any], template: Path | None = None) -> Request:
+def request_of(manifest: Manifest, template: Path | None = None) -> Request:
     """Return the request that a manifest records; a template file must be given again.
 
     Raises:
         UsageError: the manifest is of another layout, or names an unknown probe or option.
     """
-    recorded = manifest["request"]
-    try:
-        probe = find_probe(recorded["probe"])
-        options = probe.options.parse(recorded["options"], probe.name)
-        return Request(
-            probe, options, recorded["seed"], template, recorded["format"], recorded["audit"]
-        )
-    except KeyError as error:
-        raise UsageError(
-            f"the manifest's request lacks {error}; it cannot be built again"
-        ) from None
+    recorded = manifest.request
+    probe = find_probe(recorded.probe or manifest.probe)
+    options = probe.options.parse(recorded.options, probe.name)
+    return Request(probe, options, recorded.seed, template, recorded.format, recorded.audit)
 
 
 def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
@@ -332,20 +325,20 @@ def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:
     }
 
 
-def same_rows(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def same_rows(old: Manifest, new: Mapping[str, Any]) -> list[str]:
     """Compare two manifests' files; return what differs, an empty list if nothing does."""
-    before = {entry["path"]: entry for entry in old["files"]}
+    before = {entry.path: entry for entry in old.files}
     after = {entry.path: entry for entry in new["files"]}
     differences = []
     for path in sorted(before.keys() | after.keys()):
         if path not in after or path not in before:
             where = "the manifest" if path in before else "the new build"
             differences.append(f"{path} is only in {where}")
-        elif before[path]["sha256"] != after[path].sha256:
-            if before[path]["rows_sha256"] == after[path].rows_sha256:
+        elif before[path].sha256 != after[path].sha256:
+            if before[path].rows_sha256 == after[path].rows_sha256:
                 differences.append(
                     f"{path}: the same rows, encoded otherwise (pyarrow "
-                    f"{old['environment']['pyarrow']} then, {new['environment']['pyarrow']} now)"
+                    f"{old.environment.get('pyarrow')} then, {new['environment']['pyarrow']} now)"
                 )
             else:
                 differences.append(f"{path}: other rows")

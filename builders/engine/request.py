@@ -13,7 +13,8 @@ from builders.engine.render.controls import check_template
 from builders.engine.render.template_file import Template
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.dataset import DEFAULT_CONFIG, Format, check_target
+from kbprobe.format.dataset import Format, check_target
+from kbprobe.format.setups import DEFAULT_CONFIG
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from builders.engine.audit.report import missing_baselines
 from builders.engine.card import first_row
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import plain
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.tables import read_parquet, table_questions
 from evaluation.items.types import ProbeSplit, fingerprint
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, damaged_files
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.dataset import CARD, DATA, damaged_files
+from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.parsing import yaml_value
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class FoundSplit:
     source: str
     split: str
     paths: Sequence[Path]
-    manifest: Mapping[str, Any] | None = None
-    entry: tuple[Path, Mapping[str, Any]] | None = None
+    manifest: Manifest | None = None
+    entry: tuple[Path, DataFile] | None = None
 
     def open(self) -> ProbeSplit:
         """Read the rows, checksum first where there is one.
@@ -107,7 +108,7 @@ class FoundSplit:
         """
         if self.entry is not None:
             folder, entry = self.entry
-            if damage := damaged_files(folder, {"files": [entry]}):
+            if damage := damaged_files(folder, [entry]):
                 raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
         read = _read(self.paths)
         return _probe_split(self.name, self.source, self.split, read, self.manifest)
@@ -172,25 +173,16 @@ def _find_built(folder: Path, source: str, split: str, config: str | None) -> Fo
         return _named(_find_built(folder / config, source, split, None), config)
     manifest = read_manifest(folder)
     # By config, the folder that a file is in, and by split.
-    configs: dict[str, dict[str, Any]] = {DEFAULT_CONFIG: {}}
-    for entry in manifest.get("files") or ():
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(name), str) for name in ("path", "split", "sha256")
-        ):
-            raise UsageError(f"{folder / MANIFEST} lists a file without path, split or sha256.")
-        held = entry["path"].split("/")[0]
-        configs.setdefault(DEFAULT_CONFIG if held == DATA else held, {})[entry["split"]] = entry
+    configs: dict[str, dict[str, DataFile]] = {DEFAULT_CONFIG: {}}
+    for entry in manifest.files:
+        held = entry.path.split("/")[0]
+        configs.setdefault(DEFAULT_CONFIG if held == DATA else held, {})[entry.split] = entry
     config = config or DEFAULT_CONFIG
     if config not in configs:
         raise UsageError(_unknown(source, "config", config, configs))
     entry = configs[config][_choose(split, configs[config], source)]
     found = FoundSplit(
-        str(manifest["probe"]),
-        source,
-        entry["split"],
-        [folder / entry["path"]],
-        manifest,
-        (folder, entry),
+        manifest.probe, source, entry.split, [folder / entry.path], manifest, (folder, entry)
     )
     return _named(found, config)
 
@@ -279,7 +271,7 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
         raise _not_loaded(source, error) from None
     found = table_questions(table, f"{source}, split {own}")
-    name = os.path.basename(place) if manifest is None else str(manifest["probe"])
+    name = os.path.basename(place) if manifest is None else manifest.probe
     return _named(_probe_split(name, source, own, found, manifest), config)
 
 
@@ -299,7 +291,7 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
         raise
 
 
-def _hub_manifest(source: str) -> dict[str, Any] | None:
+def _hub_manifest(source: str) -> Manifest | None:
     """Fetch the manifest of a probe on the Hub, for its audit; None where there is none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
@@ -348,7 +340,7 @@ def _probe_split(
     source: str,
     split: str,
     found: Questions,
-    manifest: Mapping[str, Any] | None = None,
+    manifest: Manifest | None = None,
 ) -> ProbeSplit:
     import pyarrow as pa
     import pyarrow.compute as pc

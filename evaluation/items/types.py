@@ -6,10 +6,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import UsageError
+from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
 from kbprobe.format.setups import MASK as MASK
 
@@ -100,7 +101,7 @@ class ProbeSplit:
     about: pa.Table
     clustered: bool
     fingerprint: str
-    manifest: Mapping[str, Any] | None = field(default=None, repr=False)
+    manifest: Manifest | None = field(default=None, repr=False)
     links: Links | None = field(default=None, repr=False)
     arguments: pa.Array | None = field(default=None, repr=False)
     notes: Mapping[str, int] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class ProbeSplit:
 def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:
     """Put the rows of several splits or configs together, one after another.
 
-    Of a built probe's manifest only the request and the version stay: its audit is of other rows.
+    A built probe's manifest stays, without its audit, which is of other rows.
     """
     import pyarrow as pa
 
@@ -146,7 +147,7 @@ def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:
         about=pa.concat_tables([part.about for part in parts]),
         clustered=any(part.clustered for part in parts),
         fingerprint=fingerprint(items),
-        manifest=built and {key: built.get(key) for key in ("request", "kbprobe_version")},
+        manifest=built and built.model_copy(update={"audit": None}),
         links=Links.joined(links) if len(links) == len(parts) else None,
         arguments=_concatenated(arguments) if len(arguments) == len(parts) else None,
         notes=dict(notes),

@@ -22,6 +22,7 @@ from evaluation.results.types import (
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.manifest import Audit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,14 +206,15 @@ def measure(
     )
 
 
-def baselines_of(manifest: Mapping[str, Any] | None) -> dict[str, float]:
+def baselines_of(audit: Audit | None) -> dict[str, float]:
     """Return the accuracy over all families of each baseline in a built probe's audit.
 
-    Baselines that saw no row are left out. Empty where there is no manifest, or no audit.
+    Baselines that saw no row are left out. Empty where there is no audit.
     """
-    audit = (manifest or {}).get("audit") or {}
-    cells = {name: families["all"] for name, families in audit.get("baselines", {}).items()}
-    return {name: float(cell["accuracy"]) for name, cell in cells.items() if cell["rows"]}
+    if audit is None:
+        return {}
+    cells = {name: families["all"] for name, families in audit.baselines.items()}
+    return {name: cell.accuracy for name, cell in cells.items() if cell.rows}
 
 
 def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:

@@ -88,6 +88,7 @@ def evaluate_run(
     tolerance = tie_tolerance(model.dtype_name, run.rows, scores, normalization)
     predictions = predictions_table(run.rows, scores, normalization, tolerance)
     # The audit is of the test split, and of its true answers.
+    manifest = run.rows.manifest
     audited = run.rows.split == "test" and options.labels == "gold"
     metrics = measure(
         predictions,
@@ -96,7 +97,7 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-        baselines=baselines_of(run.rows.manifest) if audited else None,
+        baselines=baselines_of(manifest.audit) if audited and manifest else None,
     )
     timings = Timings(
         load=model.seconds - loading,
@@ -164,7 +165,7 @@ def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
     """Say what was scored with what, and what it amounts to."""
-    model, options, manifest = run.model, run.spec.run, run.rows.manifest or {}
+    model, options, manifest = run.model, run.spec.run, run.rows.manifest
     whole = run.rows.drawn_from
     checkpoint, notes = model.checkpoint, {**run.rows.notes, **scores.notes}
     if run.overlap:
@@ -181,8 +182,8 @@ def _results(
             split_rows=None if whole is None else whole[0],
             split_clusters=None if whole is None else whole[1],
             fingerprint=run.rows.fingerprint,
-            request=manifest.get("request"),
-            kbprobe_version=manifest.get("kbprobe_version"),
+            request=manifest and manifest.content["request"],
+            kbprobe_version=manifest and manifest.kbprobe_version,
         ),
         model=ModelInfo(
             id=checkpoint.id,

@@ -24,7 +24,7 @@ from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import choose_scorer
 from kbprobe.errors import UsageError
-from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options, option_name
 
 
@@ -278,8 +278,8 @@ def _other_setup(
     )
     if setup not in LABELLED_SETUPS:
         return f"{said} Name another --model or --scorer, or another --config."
-    files = (rows.manifest or {}).get("files") or ()
-    configs = sorted({entry["config"] for entry in files if "config" in entry} - {DEFAULT_CONFIG})
+    known = rows.manifest.configs if rows.manifest else ()
+    configs = sorted({*known} - {DEFAULT_CONFIG})
     named = f" ({', '.join(configs)})" if configs else ""
     remedy = "name such a --model"
     if spec.run.train is not None:

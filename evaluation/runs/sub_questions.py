@@ -21,7 +21,7 @@ from evaluation.runs.run import Run
 
 def sub_question_configs(rows: ProbeSplit) -> list[str]:
     """Return the configs that ask for the facts which rows rest on, from the manifest."""
-    return list((rows.manifest or {}).get("sub_questions") or ())
+    return [*rows.manifest.sub_questions] if rows.manifest else []
 
 
 def open_sub_questions(run: Run) -> Run | None:
@@ -74,9 +74,9 @@ def relate_sub_questions(run: Run, done: Evaluation, facts: Evaluation) -> Evalu
 
 def _rows_in(run: Run, configs: Sequence[str], named: set[str]) -> Iterator[ProbeSplit]:
     """Read the named rows of every split of some configs."""
-    for entry in (run.rows.manifest or {}).get("files") or ():
-        if entry.get("config") in configs:
-            part = open_probe(run.spec.probe, split=entry["split"], config=entry["config"])
+    for entry in run.rows.manifest.files if run.rows.manifest else ():
+        if entry.config in configs:
+            part = open_probe(run.spec.probe, split=entry.split, config=entry.config)
             rows = [row for row, item in enumerate(part.items) if item.id in named]
             if rows:
                 yield part.take(rows)
@@ -88,7 +88,6 @@ def _joined(
     """Put rows of several splits and configs together; None where there are none."""
     if not parts:
         return None
-    built = rows.manifest or {}
-    manifest = {name: built.get(name) for name in ("request", "kbprobe_version")}
+    manifest = rows.manifest and rows.manifest.model_copy(update={"audit": None})
     found = joined(parts, f"{rows.name}-{'+'.join(configs)}", rows.split)
     return replace(found, manifest=manifest, links=None)

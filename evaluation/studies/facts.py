@@ -38,7 +38,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     run = request.defaults.run
     for probe in request.probes:
         found = check_split(probe, run.split, run.config)
-        if found is not None and not (found.manifest or {}).get("sub_questions"):
+        if found is not None and not (found.manifest and found.manifest.sub_questions):
             raise UsageError(_no_facts(found.name))
     return [
         request.spec(probe, model, facts=True)

@@ -7,17 +7,17 @@ names the rows that were measured by their digests: of a probe that was built an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.format.card_sections import with_section
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, damaged_files, files_of
-from kbprobe.format.manifest import read_manifest
+from kbprobe.format.dataset import CARD, damaged_files
+from kbprobe.format.manifest import Manifest, read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 
 BASELINES = "baselines.json"
 TITLE = "Baselines"
@@ -62,7 +62,7 @@ class BaselineFigures(_Part):
         shares = ", ".join(f"{one.name} {one.accuracy:.1%}" for one in self.figures)
         return f"{shares}; chance {self.chance:.1%}"
 
-    def is_of(self, manifest: Mapping[str, Any]) -> bool:
+    def is_of(self, manifest: Manifest) -> bool:
         """Tell whether a manifest is that of the rows that were measured."""
         return self.rows_sha256 == rows_digests(manifest, list(self.rows_sha256))
 
@@ -85,11 +85,10 @@ class BaselineFigures(_Part):
         return "\n".join(lines)
 
 
-def rows_digests(manifest: Mapping[str, Any], splits: Sequence[str]) -> dict[str, str]:
+def rows_digests(manifest: Manifest, splits: Sequence[str]) -> dict[str, str]:
     """Return the digest of the rows of some splits of the default config, those that there are."""
-    entries = files_of(manifest, DEFAULT_CONFIG)
-    digests = {one["split"]: one.get("rows_sha256", one["sha256"]) for one in entries}
-    return {split: str(digests[split]) for split in splits if split in digests}
+    digests = {one.split: one.rows_digest for one in manifest.files_of(DEFAULT_CONFIG)}
+    return {split: digests[split] for split in splits if split in digests}
 
 
 def record_baselines(folder: Path, figures: BaselineFigures) -> None:
@@ -101,7 +100,7 @@ def record_baselines(folder: Path, figures: BaselineFigures) -> None:
         KbprobeError: a data file is missing or damaged, or a file cannot be written.
     """
     manifest = read_manifest(folder)
-    if damage := damaged_files(folder, manifest):
+    if damage := damaged_files(folder, manifest.files):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
     if not figures.is_of(manifest):
         raise UsageError(f"{folder}: the baselines were measured on other rows. Measure again.")

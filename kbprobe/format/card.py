@@ -10,9 +10,8 @@ import numpy as np
 from kbprobe.arrays import ragged_ranges
 from kbprobe.columns import to_numpy
 from kbprobe.format.attribution import languages_of
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import COLUMNS, Coded, Items, Ragged, arrow_schema
-from kbprobe.format.setups import SETUPS
+from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.errors import KbprobeError
 from kbprobe.files import already_there, file_sha256
-from kbprobe.format.manifest import MANIFEST, WrittenFile, jsonable, read_manifest
+from kbprobe.format.manifest import MANIFEST, DataFile, jsonable, read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 
 if TYPE_CHECKING:
     import datasets
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 CARD = "README.md"
 ANNOTATIONS = "annotations.jsonl"
 DATA = "data"
-DEFAULT_CONFIG = "default"
 ROWS_PER_GROUP = 1 << 16
 """Rows laid out and written at a time: bounds memory however many rows there are."""
 
@@ -31,7 +31,7 @@ Format = Literal["parquet", "jsonl"]
 
 def write_configs(
     folder: Path, configs: Mapping[str, Mapping[str, Items]], format: Format, workers: int = 2
-) -> list[WrittenFile]:
+) -> list[DataFile]:
     """Write the items of each config and split into ``folder``, several files at a time.
 
     Bytes depend on the items alone, not on ``workers``.
@@ -54,7 +54,7 @@ def data_folder(folder: Path, config: str) -> Path:
     return folder / DATA if config == DEFAULT_CONFIG else folder / config / DATA
 
 
-def _write_parquet(folder: Path, config: str, split: str, items: Items) -> WrittenFile:
+def _write_parquet(folder: Path, config: str, split: str, items: Items) -> DataFile:
     import pyarrow.parquet as pq
 
     from kbprobe.format.items import arrow_schema
@@ -102,7 +102,7 @@ def _repeating(schema: pa.Schema) -> list[str]:
     return [leaf for field in schema if field.name != "id" for leaf in leaves(field, field.name)]
 
 
-def _write_jsonl(folder: Path, config: str, split: str, items: Items) -> WrittenFile:
+def _write_jsonl(folder: Path, config: str, split: str, items: Items) -> DataFile:
     from kbprobe.format.items import plain
 
     path = data_folder(folder, config) / f"{split}.jsonl"
@@ -131,11 +131,17 @@ def _feed(digest: Any, table: pa.Table) -> None:
             digest.update(memoryview(buffer))
 
 
-def _written(
-    folder: Path, path: Path, config: str, split: str, rows: int, digest: Any
-) -> WrittenFile:
+def _written(folder: Path, path: Path, config: str, split: str, rows: int, digest: Any) -> DataFile:
     name, sha256 = path.relative_to(folder).as_posix(), file_sha256(path)
-    return WrittenFile(name, config, split, rows, path.stat().st_size, sha256, digest.hexdigest())
+    return DataFile(
+        path=name,
+        config=config,
+        split=split,
+        rows=rows,
+        bytes=path.stat().st_size,
+        sha256=sha256,
+        rows_sha256=digest.hexdigest(),
+    )
 
 
 def write_annotations(folder: Path, lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -151,15 +157,15 @@ def write_annotations(folder: Path, lines: Iterable[Mapping[str, Any]]) -> dict[
     }
 
 
-def damaged_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Return the data files of a built probe that are missing or differ from the manifest."""
+def damaged_files(folder: Path, files: Iterable[DataFile]) -> list[str]:
+    """Return those data files of a built probe that are missing or differ from the manifest."""
     found = []
-    for entry in manifest.get("files", []):
-        path = folder / entry["path"]
+    for entry in files:
+        path = folder / entry.path
         if not path.is_file():
-            found.append(f"{entry['path']} is missing")
-        elif file_sha256(path) != entry["sha256"]:
-            found.append(f"{entry['path']} differs from its checksum in {MANIFEST}")
+            found.append(f"{entry.path} is missing")
+        elif file_sha256(path) != entry.sha256:
+            found.append(f"{entry.path} differs from its checksum in {MANIFEST}")
     return found
 
 
@@ -167,19 +173,6 @@ def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> b
     """Tell whether a probe is where it is to go already; see `kbprobe.files.already_there`."""
     recorded = json.loads(json.dumps(request, default=jsonable))
     return already_there(folder, MANIFEST, recorded, kind="a probe", overwrite=overwrite)
-
-
-def files_of(manifest: Mapping[str, Any], config: str) -> list[dict[str, Any]]:
-    """Return the entries of a config's files, or raise a UsageError that names the configs."""
-    configs: dict[str, list[dict[str, Any]]] = {}
-    for entry in manifest["files"]:
-        configs.setdefault(entry.get("config", DEFAULT_CONFIG), []).append(entry)
-    if config not in configs:
-        raise UsageError(
-            f"{manifest['probe']} has no config {config!r}.{did_you_mean(config, configs)} "
-            f"It has: {', '.join(configs)}."
-        )
-    return configs[config]
 
 
 def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:
@@ -214,10 +207,10 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
 
     folder = Path(path)
     manifest = read_manifest(folder)
-    entries = files_of(manifest, config)
-    if damage := damaged_files(folder, {"files": entries}):
+    entries = manifest.files_of(config)
+    if damage := damaged_files(folder, entries):
         raise KbprobeError(f"{folder}: {'; '.join(damage)}. Build the probe again.")
-    files = {entry["split"]: str(folder / entry["path"]) for entry in entries}
+    files = {entry.split: str(folder / entry.path) for entry in entries}
     if all(name.endswith(".parquet") for name in files.values()):
         read = datasets.Dataset.from_parquet
         return datasets.DatasetDict(

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from kbprobe.arrays import Bools, Ints, ragged_ranges, run_starts
+from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import SETUPS
 
 if TYPE_CHECKING:
     import datasets
 
-SCHEMA_VERSION = "1.2"
 UNKNOWN = -1
 """The ``answer`` of a row that has none yet; its ``answerKey`` is empty."""
 

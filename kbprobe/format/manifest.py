@@ -5,13 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
-from kbprobe.errors import UsageError
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.format.attribution import SourceRecord
+from kbprobe.format.setups import DEFAULT_CONFIG, SPLITS
+from kbprobe.parsing import json_value, read_bytes, validated
 
 MANIFEST = "manifest.json"
+MAX_BYTES = 64 << 20
+"""Most bytes of a manifest."""
+
+SCHEMA_VERSION = "1.2"
+"""Version of the item schema; it only grows within a major version."""
+REBUILD = "Build the probe again."
 
 RENAMED = {
     "companions": "sub_questions",
@@ -21,29 +31,249 @@ RENAMED = {
 }
 """Keys of manifests written before kbprobe 0.2, and what they are called now."""
 
+_HEX = r"^[0-9a-f]{64}$"
 
-@dataclass(frozen=True)
-class WrittenFile:
+
+class Part(BaseModel):
+    """A part of a manifest; later versions may know more."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+
+
+class DataFile(Part):
     """One data file: where it is in the probe's folder, and what identifies its content.
 
     The default config's files are in ``data/``, those of another config in ``CONFIG/data/``.
 
     ``rows_sha256`` hashes ids, questions, choices and answers alone: it tells "other rows" from
-    "the same rows, encoded by another version of Arrow".
+    "the same rows, encoded by another version of Arrow". Writers other than kbprobe leave it out.
     """
 
     path: str
-    config: str
+    config: str = DEFAULT_CONFIG
     split: str
+    rows: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    sha256: str = Field(pattern=_HEX)
+    rows_sha256: str = Field("", pattern=f"{_HEX}|^$")
+
+    @property
+    def rows_digest(self) -> str:
+        """What identifies the rows; without a digest of its own, all bytes of the file."""
+        return self.rows_sha256 or self.sha256
+
+    @field_validator("path")
+    @classmethod
+    def _stays_inside(cls, path: str) -> str:
+        pure = PurePosixPath(path)
+        if not pure.parts or pure.is_absolute() or ".." in pure.parts or set("\\\0") & set(path):
+            raise ValueError("expected a path within the probe's folder, with forward slashes")
+        return path
+
+    @field_validator("split")
+    @classmethod
+    def _is_known(cls, split: str) -> str:
+        if split not in SPLITS:
+            raise ValueError(f"expected one of {', '.join(SPLITS)}")
+        return split
+
+
+class KnowledgeBase(Part):
+    """What a probe was built from.
+
+    Manifests written before ``sources`` was recorded joined names, versions and digests by "+".
+    """
+
+    name: str
+    version: str
+    digest: str
+    licence: str
+    sources: tuple[SourceRecord, ...] = ()
+
+
+class Counts(Part):
+    """What was counted when the probe was built."""
+
+    rows: int = Field(ge=0)
+    splits: dict[str, int]
+    concepts: int
+    clusters: int
+    unlabelled: int = 0
+
+
+class BaselineCell(Part):
+    """What a baseline of the audit reaches on some of the rows."""
+
+    accuracy: float
     rows: int
-    bytes: int
-    sha256: str
-    rows_sha256: str
+    verdict: str = ""
+
+
+class Audit(Part):
+    """What shortcuts reach; ``baselines`` by their name, and then by distractor family."""
+
+    baselines: dict[str, dict[str, BaselineCell]]
+    flags: tuple[str, ...]
+    chance: float
+    scored_rows: int
+    bar: str = "the bar"
+    leakage: dict[str, int] = {}
+
+    @field_validator("baselines")
+    @classmethod
+    def _cover_all(
+        cls, baselines: dict[str, dict[str, BaselineCell]]
+    ) -> dict[str, dict[str, BaselineCell]]:
+        if lacking := [name for name, cells in baselines.items() if "all" not in cells]:
+            raise ValueError(f"{lacking[0]!r} has no accuracy over 'all' families")
+        return baselines
+
+
+class SubQuestions(Part):
+    """A further config, with questions of its own."""
+
+    counts: Counts
+    audit: Audit | None
+
+
+class Request(Part):
+    """What was asked for."""
+
+    probe: str = ""
+    options: dict[str, Any]
+    seed: int
+    format: Literal["parquet", "jsonl"] = "parquet"
+    audit: bool = True
+    template_digest: str = ""
+    knowledge_base: str = ""
+
+
+class Sources(Part):
+    """The files of wordings that a probe was built with."""
+
+    sources: tuple[str, ...] = ("",)
+
+
+class VoteAccuracy(Part):
+    """How often people give the answer that a row was built with."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Annotation(Part):
+    """How people labelled the rows."""
+
+    vote_accuracy: VoteAccuracy | None = None
+
+
+class Record(Part):
+    """What was found out about a probe after it was built (see ``release.records``)."""
+
+    summary: str
+    rows_digest: str
+    passed: bool = False
+
+
+class Manifest(Part):
+    """All of ``manifest.json``."""
+
+    probe: str = Field(min_length=1)
+    about: str
+    schema_version: str
+    kbprobe_version: str
+    request: Request
+    knowledge_base: KnowledgeBase
+    language: tuple[str, ...] = ("en",)
+    template: Sources = Sources()
+    environment: dict[str, str] = {}
+    counts: Counts
+    audit: Audit | None
+    sub_questions: dict[str, SubQuestions] = {}
+    variants: dict[str, Any] = {}
+    files: tuple[DataFile, ...] = Field(min_length=1)
+    canary_column: bool = False
+    annotation: Annotation | None = None
+    reading: Record | None = None
+    adversaries: Record | None = None
+
+    @field_validator("schema_version")
+    @classmethod
+    def _is_read_here(cls, version: str) -> str:
+        major = SCHEMA_VERSION.split(".")[0]
+        if version.split(".")[0] != major:
+            raise ValueError(f"this version of kbprobe reads {major}.x")
+        return version
+
+    @field_validator("files")
+    @classmethod
+    def _have_the_default(cls, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+        if all(entry.config != DEFAULT_CONFIG for entry in files):
+            raise ValueError(f"no file belongs to the config {DEFAULT_CONFIG!r}")
+        return files
+
+    @property
+    def configs(self) -> dict[str, list[DataFile]]:
+        """The files of each config, in the manifest's order."""
+        found: dict[str, list[DataFile]] = {}
+        for entry in self.files:
+            found.setdefault(entry.config, []).append(entry)
+        return found
+
+    @property
+    def controls(self) -> list[str]:
+        """The configs that show the default's rows another way: controls, and variants."""
+        return [name for name in self.configs if name not in (DEFAULT_CONFIG, *self.sub_questions)]
+
+    def files_of(self, config: str) -> list[DataFile]:
+        """Return the files of a config, or raise a UsageError that names the configs."""
+        configs = self.configs
+        if config not in configs:
+            raise UsageError(
+                f"{self.probe} has no config {config!r}.{did_you_mean(config, configs)} "
+                f"It has: {', '.join(configs)}."
+            )
+        return configs[config]
+
+    def split_file(self, config: str, split: str) -> DataFile:
+        """Return the file of a split of a config, or raise a UsageError that names the splits."""
+        entries = {entry.split: entry for entry in self.files_of(config)}
+        if split not in entries:
+            raise UsageError(
+                f"{self.probe} has no split {split!r}.{did_you_mean(split, entries)} "
+                f"It has: {', '.join(entries)}."
+            )
+        return entries[split]
+
+    @property
+    def rows_digest(self) -> str:
+        """A digest of the rows of all configs and splits, however they are encoded."""
+        rows = sorted((entry.path, entry.rows_digest) for entry in self.files)
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The manifest as plain data, with what it was read with and no defaults added."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class ManifestError(UsageError):
+    """A manifest that is damaged, or of another layout; ``problem`` says how it differs."""
+
+    def __init__(self, problem: str, place: str) -> None:
+        super().__init__(f"{place}{problem}. {REBUILD}")
+        self.problem = problem
+
+
+class ForeignManifest(ManifestError):
+    """JSON that no version of kbprobe wrote."""
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json``: sorted, indented, the same bytes for the same content."""
-    (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8", newline="\n")
+    (folder / MANIFEST).write_bytes(manifest_text(manifest).encode())
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:
@@ -52,47 +282,56 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
-def rows_digest(manifest: Mapping[str, Any]) -> str:
-    """Return a digest of the rows of all configs and splits, however they are encoded.
-
-    Files without a digest of their rows, of other writers, count with all of their bytes.
-    """
-    rows = sorted(
-        (entry["path"], entry.get("rows_sha256", entry["sha256"])) for entry in manifest["files"]
-    )
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-
-
 def jsonable(value: Any) -> Any:
     """Turn what a manifest holds in memory into what JSON can hold."""
-    if isinstance(value, WrittenFile):
-        return asdict(value)
+    if isinstance(value, DataFile):
+        return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot stand in a manifest")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a built probe, its keys under today's names.
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a built probe.
 
     Args:
         folder: a probe's folder, or the path of its manifest.
 
     Raises:
-        UsageError: the folder holds no probe, or its manifest is damaged.
+        ManifestError: it is damaged, or of a schema that this version does not read.
+        UsageError: the folder holds no probe.
     """
     path = folder / MANIFEST if folder.is_dir() else folder
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"), object_hook=_renamed)
+        content = read_bytes(path, MAX_BYTES, REBUILD)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no built probe (no {MANIFEST}). "
             "Build one with: build-probe NAME -o DIR"
         ) from None
-    except (ValueError, OSError) as error:
-        raise UsageError(f"{path} cannot be read: {error}. Build the probe again.") from None
-    if not isinstance(manifest, dict) or "probe" not in manifest or "request" not in manifest:
-        raise UsageError(f"{path} is not a manifest of kbprobe. Name a probe's folder or manifest.")
-    return manifest
+    return parse_manifest(content, str(path))
 
 
-def _renamed(part: dict[str, Any]) -> dict[str, Any]:
-    return {RENAMED.get(key, key): value for key, value in part.items()}
+def parse_manifest(content: bytes, place: str = "") -> Manifest:
+    """Read the bytes of a manifest; ``place`` is where they were, for messages.
+
+    Raises:
+        ForeignManifest: they are not a manifest of kbprobe.
+        ManifestError: they are not JSON, or a damaged manifest.
+    """
+    where = f"{place}: " if place else ""
+    try:
+        value = json_value(content, "it")
+    except UsageError as error:
+        raise ManifestError(str(error), where) from None
+    if not isinstance(value, dict) or "probe" not in value or "request" not in value:
+        raise ForeignManifest("it is not a manifest of kbprobe", where)
+    try:
+        return validated(_renamed(value), Manifest, "it is damaged")
+    except UsageError as error:
+        raise ManifestError(str(error), where) from None
+
+
+def _renamed(value: Any) -> Any:
+    """Give all keys their names of today."""
+    if isinstance(value, dict):
+        return {RENAMED.get(key, key): _renamed(part) for key, part in value.items()}
+    return [_renamed(part) for part in value] if isinstance(value, list) else value

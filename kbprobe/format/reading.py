@@ -18,11 +18,10 @@ from typing import Any
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.answers import SCALE, marks_of, scheme_of
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import LABELS
-from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id, split_entry
-from kbprobe.format.setups import MASK, NLI
+from kbprobe.format.manifest import Manifest, read_manifest
+from kbprobe.format.rows import read_rows, rows_by_id
+from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.rng import RandomGenerator
 
@@ -98,7 +97,7 @@ def write_reading(
         OSError: the output cannot be written.
     """
     manifest = read_manifest(folder)
-    entry = split_entry(manifest, DEFAULT_CONFIG, SPLIT)
+    entry = manifest.split_file(DEFAULT_CONFIG, SPLIT)
     table = read_rows(folder, entry)
     source = f"{folder}, split {SPLIT}"
     scheme = scheme_of(table, source)
@@ -108,7 +107,7 @@ def write_reading(
         raise UsageError(f"{source} has {len(ids):,} rows with an answer, fewer than --sample {n}.")
 
     def draw(*words: str) -> int:
-        return RandomGenerator.of(seed, manifest["probe"], *words).key
+        return RandomGenerator.of(seed, manifest.probe, *words).key
 
     drawn = sorted(ids, key=lambda row: draw("reading", row))[:n]
     rows = rows_by_id(table, drawn)
@@ -118,10 +117,10 @@ def write_reading(
         item_id = f"r{draw('reading item', row) & (1 << 48) - 1:012x}"
         items.append(Shown(item_id, row, SPLIT, 1, "item", tuple(order)))
     key = Key(
-        manifest["probe"],
+        manifest.probe,
         DEFAULT_CONFIG,
         SPLIT,
-        entry["rows_sha256"],
+        entry.rows_digest,
         seed,
         scheme,
         tuple(items),
@@ -168,7 +167,7 @@ def _csv(
 
 
 def _page(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     items: Sequence[Shown],
     rows: Sequence[Mapping[str, Any]],
     scale: bool,
@@ -186,7 +185,7 @@ def _page(
     template = Path(__file__).with_name("reading.html.j2").read_text(encoding="utf-8")
     environment = Environment(undefined=StrictUndefined, autoescape=True, trim_blocks=True)
     return environment.from_string(template).render(
-        probe=manifest["probe"],
+        probe=manifest.probe,
         rows=shown,
         scale=SCALE if scale else {},
         marks=marks_of(rows[0]["setup"]),

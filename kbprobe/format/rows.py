@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.format.dataset import damaged_files, files_of
+from kbprobe.errors import KbprobeError
+from kbprobe.format.dataset import damaged_files
+from kbprobe.format.manifest import DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def split_entry(manifest: Mapping[str, Any], config: str, split: str) -> dict[str, Any]:
-    """Return the manifest's entry of a split; a UsageError names those there are."""
-    entries = {entry["split"]: entry for entry in files_of(manifest, config)}
-    if split not in entries:
-        raise UsageError(
-            f"{manifest['probe']} has no split {split!r}.{did_you_mean(split, entries)} "
-            f"It has: {', '.join(entries)}."
-        )
-    return entries[split]
-
-
-def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
+def read_rows(folder: Path, entry: DataFile) -> pa.Table:
     """Read one file of a built probe, all columns, after verifying its checksum.
 
     Raises:
@@ -36,9 +26,9 @@ def read_rows(folder: Path, entry: Mapping[str, Any]) -> pa.Table:
 
     from kbprobe.format.items import ADDED, COLUMNS, arrow_schema
 
-    if damage := damaged_files(folder, {"files": [entry]}):
+    if damage := damaged_files(folder, [entry]):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-    path = folder / entry["path"]
+    path = folder / entry.path
     schema = arrow_schema()
     try:
         if path.suffix == ".parquet":

@@ -128,3 +128,5 @@ CONTROLS = {
 """Every control rendering, and what it does to a row."""
 
 SPLITS = ("train", "validation", "test")
+DEFAULT_CONFIG = "default"
+"""The config of the rows themselves; controls, variants and sub-questions are others."""

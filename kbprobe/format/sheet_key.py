@@ -7,15 +7,15 @@ that is, whether the item is a check, and what the right answer of a check is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import Scheme
+from kbprobe.format.manifest import DataFile, Manifest
 
 KEY = "key.json"
 KEY_FORMAT = 1
@@ -73,11 +73,11 @@ class Key:
             f'{head},\n "items": [\n  {lines}\n ]\n}}\n', encoding="utf-8", newline="\n"
         )
 
-    def check_fits(self, manifest: Mapping[str, Any], entry: Mapping[str, Any], path: Path) -> None:
+    def check_fits(self, manifest: Manifest, entry: DataFile, path: Path) -> None:
         """Refuse, with a UsageError, a key of another probe or of other rows."""
-        if self.probe != manifest["probe"]:
-            raise UsageError(f"{path} is the key of {self.probe}, not of {manifest['probe']}.")
-        if self.rows_sha256 != entry["rows_sha256"]:
+        if self.probe != manifest.probe:
+            raise UsageError(f"{path} is the key of {self.probe}, not of {manifest.probe}.")
+        if self.rows_sha256 != entry.rows_digest:
             raise UsageError(
                 f"{path} was made from another build of {self.probe}: its rows of {self.split} "
                 "are not those in this folder. Name the folder that was exported."

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import require
-from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcome
 from release.checks.findings import REBUILD, Finding, Report
-from release.checks.manifest import read_layout
 from release.records import record
 
 NAME = "adversaries"
@@ -151,11 +150,11 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
     from release.adversaries.reading import read
 
     path = Path(folder)
-    layout = read_layout(read_manifest(path), path / MANIFEST)
+    manifest = read_manifest(path)
     outcomes: list[Outcome] = []
     unscored, untrained = [], []
-    for config in (DEFAULT_CONFIG, *layout.sub_questions):
-        rows = read(path, layout, config, seed)
+    for config in (DEFAULT_CONFIG, *manifest.sub_questions):
+        rows = read(path, manifest, config, seed)
         if rows is None:
             unscored.append(config)
             continue

@@ -17,7 +17,7 @@ from release.adversaries.types import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.checks.manifest import DataFile, KnowledgeBase, Layout
+    from kbprobe.format.manifest import DataFile, KnowledgeBase, Manifest
 
 TRAINED_ROWS = 3_000
 SCORED_ROWS = 20_000
@@ -27,7 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def read(folder: Path, layout: Layout, config: str, seed: int) -> Rows | None:
+def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | None:
     """Read the train split of a config and the one to score: test, or else validation.
 
     At most ``TRAINED_ROWS`` rows are trained on and ``SCORED_ROWS`` scored, whole clusters at a
@@ -39,12 +39,12 @@ def read(folder: Path, layout: Layout, config: str, seed: int) -> Rows | None:
     Raises:
         KbprobeError: a file is missing or damaged.
     """
-    files = {entry.split: entry for entry in layout.configs[config]}
+    files = {entry.split: entry for entry in manifest.configs[config]}
     for split in (SPLITS[2], SPLITS[1]):
         scored = _labelled(folder, files.get(split))
         if scored is not None:
             train = _labelled(folder, files.get(SPLITS[0]))
-            return _rows([scored[:0] if train is None else train, scored], layout, seed)
+            return _rows([scored[:0] if train is None else train, scored], manifest, seed)
     return None
 
 
@@ -54,14 +54,14 @@ def _labelled(folder: Path, entry: DataFile | None) -> pa.Table | None:
 
     if entry is None:
         return None
-    table = read_rows(folder, entry.model_dump()).select(list(COLUMNS))
+    table = read_rows(folder, entry).select(list(COLUMNS))
     width = pc.list_value_length(pc.struct_field(table["choices"], "text"))
     sound = pc.and_(pc.greater(width, 1), pc.greater_equal(table["answer"], 0))
     table = table.filter(pc.and_(sound, pc.less(table["answer"], width)))
     return table if table.num_rows else None
 
 
-def _rows(tables: Sequence[pa.Table], layout: Layout, seed: int) -> Rows:
+def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -101,8 +101,8 @@ def _rows(tables: Sequence[pa.Table], layout: Layout, seed: int) -> Rows:
         is_train=np.arange(ends[1]) < ends[0],
         train=_whole_clusters(train, cluster, TRAINED_ROWS, rng),
         scored=_whole_clusters(scored, cluster, SCORED_ROWS, rng),
-        word_list=_word_list(layout.language),
-        wordnet=_wordnet(layout.knowledge_base),
+        word_list=_word_list(manifest.language),
+        wordnet=_wordnet(manifest.knowledge_base),
     )
 
 

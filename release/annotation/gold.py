@@ -19,12 +19,12 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import already_there, replacing_folder
 from kbprobe.format.card import front_matter
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG, files_of, write_annotations, write_configs
+from kbprobe.format.dataset import CARD, write_annotations, write_configs
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
-from kbprobe.format.manifest import MANIFEST, read_manifest, write_manifest
-from kbprobe.format.rows import read_rows, rows_with, split_entry
-from kbprobe.format.setups import CONTROLS
+from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from kbprobe.format.rows import read_rows, rows_with
+from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.sheet_key import Key
 from kbprobe.options import option_name, spelled
 from release.annotation.options import VoteOptions
@@ -111,30 +111,30 @@ class Imported:
                 "rows were dropped"
             )
         own = {**self.request, "config": key.config, "other_splits": other_splits}
-        request = {**source["request"], "annotation": own}
+        request = {**source.content["request"], "annotation": own}
         if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
             return True
 
         def rows_kept(config: str) -> pa.Table:
-            entry = split_entry(source, config, key.split)
+            entry = source.split_file(config, key.split)
             return rows_with(read_rows(self.folder, entry), kept)
 
         table = rows_kept(key.config)
         labelled = _labelled(table, kept)
         tables = {key.split: labelled}
-        for entry in files_of(source, key.config) if other_splits else ():
-            if entry["split"] != key.split:
-                tables[entry["split"]] = read_rows(self.folder, entry)
+        for entry in source.files_of(key.config) if other_splits else ():
+            if entry.split != key.split:
+                tables[entry.split] = read_rows(self.folder, entry)
         configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
         if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
             # The controls show the same rows, with the same ids.
-            there = {one["config"] for one in source["files"] if one["split"] == key.split}
+            there = {one.config for one in source.files if one.split == key.split}
             for name in (name for name in CONTROLS if name in there):
                 configs[name] = {key.split: items_of(rows_kept(name))}
         with replacing_folder(output) as folder:
             manifest = {
                 # Records are of the source's rows.
-                **{name: entry for name, entry in source.items() if name not in TITLES},
+                **{name: entry for name, entry in source.content.items() if name not in TITLES},
                 "kbprobe_version": kbprobe_version(),
                 "request": request,
                 "counts": _counts(tables, self.report.dropped),
@@ -149,7 +149,7 @@ class Imported:
             write_manifest(folder, manifest)
         return False
 
-    def _provenance(self, folder: Path, source: Mapping[str, Any]) -> dict[str, Any]:
+    def _provenance(self, folder: Path, source: Manifest) -> dict[str, Any]:
         """Write the labels, and describe the annotation for the manifest, naming no annotator."""
         unnamed = {"annotators", "missing", "left_out", "probe"}
         excluded = sum(who.excluded for who in self.report.annotators)
@@ -159,7 +159,7 @@ class Imported:
             "annotators_excluded": excluded,
             "keep": self.keep,
             "options": self.request["options"],
-            "source_files": {entry["path"]: entry["sha256"] for entry in source["files"]},
+            "source_files": {entry.path: entry.sha256 for entry in source.files},
             "file": write_annotations(folder, self.labels),
         }
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options
 
 STRATA = ("cluster", "distractor_family", "distractor_hops", "hops", "relation", "pos", "template")

@@ -15,10 +15,9 @@ from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import scheme_of
-from kbprobe.format.dataset import files_of
 from kbprobe.format.labels import read_labels
-from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id, split_entry
+from kbprobe.format.manifest import Manifest, read_manifest
+from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import Key, Kind, Shown
 from kbprobe.rng import RandomGenerator
 from release.annotation.options import SheetOptions
@@ -32,7 +31,7 @@ class Sheets:
     """The plan of an export: the key, the rows shown by id, and a labelled one as an example."""
 
     key: Key
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     rows: Mapping[str, dict[str, Any]]
     example: dict[str, Any] | None
 
@@ -70,8 +69,8 @@ class _Planner:
     def __init__(self, folder: Path, options: SheetOptions) -> None:
         self.folder, self.options = folder, options
         self.manifest = read_manifest(folder)
-        self.entry = split_entry(self.manifest, options.config, options.split)
-        files = files_of(self.manifest, options.config)
+        self.entry = self.manifest.split_file(options.config, options.split)
+        files = self.manifest.files_of(options.config)
         self.others = [other for other in files if other is not self.entry]
         self.table = read_rows(folder, self.entry)
         self.source = f"{folder}, split {options.split}"
@@ -91,10 +90,10 @@ class _Planner:
             own = [pool[(number * checks + at) % len(pool)] for at in range(checks)]
             items += self.sheet(number, ids, own, repeats)
         key = Key(
-            self.manifest["probe"],
+            self.manifest.probe,
             self.options.config,
             self.options.split,
-            self.entry["rows_sha256"],
+            self.entry.rows_digest,
             self.options.seed,
             self.scheme,
             tuple(items),
@@ -131,7 +130,7 @@ class _Planner:
         found, tables = [], {}
         # Without a labels file the split that is annotated is left out.
         for entry in [*self.others, *([] if known is None else [self.entry])]:
-            split = entry["split"]
+            split = entry.split
             table = tables[split] = read_rows(self.folder, entry)
             columns = (table[name].to_pylist() for name in ("id", "answer", *_HARDNESS))
             for row, answer, *hardness in zip(*columns, strict=True):
@@ -169,7 +168,7 @@ class _Planner:
 
     def item(self, row: str, split: str, batch: int, kind: Kind, answer: int = -1) -> Shown:
         """Make an item. Its id starts with a letter: spreadsheets read ``12e4`` as a number."""
-        number = self.draw(self.manifest["probe"], self.options.config, row, batch, kind)
+        number = self.draw(self.manifest.probe, self.options.config, row, batch, kind)
         item_id = f"q{number & (1 << 48) - 1:012x}"
         texts = self.rows[row]["choices"]["text"]
         order = list(range(len(texts)))

@@ -25,7 +25,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.answers import scheme_of
 from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id, split_entry
+from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import KEY, Key, Shown, read_key
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
@@ -168,7 +168,7 @@ def _rows_voted_on(
     manifest = read_manifest(folder)
     key = None if path is None else read_key(path)
     config, split = (key or options).config, (key or options).split
-    entry = split_entry(manifest, config, split)
+    entry = manifest.split_file(config, split)
     ids = {split: voted}
     if key is not None and path is not None:
         key.check_fits(manifest, entry, path)
@@ -178,7 +178,7 @@ def _rows_voted_on(
     rows: dict[str, dict[str, Any]] = {}
     scheme = None
     for name, wanted in ids.items():
-        table = read_rows(folder, split_entry(manifest, config, name))
+        table = read_rows(folder, manifest.split_file(config, name))
         scheme = scheme or scheme_of(table, f"{folder}, split {name}")
         rows |= rows_by_id(table, wanted)
     if key is None:
@@ -186,7 +186,7 @@ def _rows_voted_on(
             Shown(name, name, split, 1, "item", tuple(range(len(row["choices"]["text"]))))
             for name, row in rows.items()
         )
-        of = (manifest["probe"], config, split, entry["rows_sha256"])
+        of = (manifest.probe, config, split, entry.rows_digest)
         key = Key(*of, seed=0, scheme=scheme or "choices", items=items)
     elif lost := [item.id for item in key.items if item.id not in rows]:
         raise UsageError(f"{path} shows rows that {folder} does not have, such as {lost[0]}.")

@@ -1,6 +1,6 @@
 """Writing an export: CSV sheets, Label Studio tasks, a page of instructions, and the key.
 
-Layout: ``OUT/sheets/`` is what annotators get (``batch-001.csv`` ..., ``label-studio.json`` and
+Manifest: ``OUT/sheets/`` is what annotators get (``batch-001.csv`` ..., ``label-studio.json`` and
 ``label-studio.xml``, ``instructions.html``); ``OUT/key.json`` is not for them.
 """
 
@@ -133,7 +133,7 @@ def _instructions(sheets: Sheets, options: SheetOptions) -> str:
                 texts[row["answer"]], "2 or 1"
             )
     return environment.from_string(template.read_text(encoding="utf-8")).render(
-        about=sheets.manifest.get("about", ""),
+        about=sheets.manifest.about,
         task=_TASK[kind],
         kind=kind,
         scale=SCALE,

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import read_rows, rows_by_id, split_entry
+from kbprobe.format.manifest import Manifest, read_manifest
+from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import Key, read_key
 from release.annotation.agreement import Estimate, accuracy
 from release.annotation.votes import Vote, match_votes, problem_list, read_votes
@@ -104,7 +104,7 @@ def score(
     path, folder = Path(key), Path(folder)
     shown = read_key(path)
     manifest = read_manifest(folder)
-    entry = split_entry(manifest, shown.config, shown.split)
+    entry = manifest.split_file(shown.config, shown.split)
     shown.check_fits(manifest, entry, path)
     items = {item.item_id: item for item in shown.items if item.kind == "item"}
     rows = _rows_shown(folder, manifest, shown)
@@ -135,14 +135,14 @@ def score(
     return _soundness(shown, rows, given)
 
 
-def _rows_shown(folder: Path, manifest: Mapping[str, Any], key: Key) -> dict[str, dict[str, Any]]:
+def _rows_shown(folder: Path, manifest: Manifest, key: Key) -> dict[str, dict[str, Any]]:
     """Return the rows of all items, by id; checks may be of other splits."""
     wanted: dict[str, set[str]] = {}
     for item in key.items:
         wanted.setdefault(item.split, set()).add(item.id)
     found: dict[str, dict[str, Any]] = {}
     for split, ids in wanted.items():
-        found |= rows_by_id(read_rows(folder, split_entry(manifest, key.config, split)), ids)
+        found |= rows_by_id(read_rows(folder, manifest.split_file(key.config, split)), ids)
     return found
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from release.checks.manifest import Layout
+    from kbprobe.format.manifest import Audit, Manifest
 
 FLAGGED = (
     "Build it with other options (balanced sampling, other families), or release it with --force: "
@@ -19,15 +19,15 @@ CLUSTERS = "clusters in train and elsewhere"
 QUESTIONS = "questions in train and elsewhere"
 
 
-def audit_findings(layout: Layout) -> Iterator[Finding]:
+def audit_findings(manifest: Manifest) -> Iterator[Finding]:
     """Look at the audits of the default config and of each sub-question config.
 
     Controls show the default's rows, so its audit is theirs.
     """
-    audits = {DEFAULT_CONFIG: layout.audit}
-    audits |= {name: sub_question.audit for name, sub_question in layout.sub_questions.items()}
-    if layout.annotation and layout.audit is None:
-        if layout.counts.unlabelled:
+    audits = {DEFAULT_CONFIG: manifest.audit}
+    audits |= {name: sub_question.audit for name, sub_question in manifest.sub_questions.items()}
+    if manifest.annotation and manifest.audit is None:
+        if manifest.counts.unlabelled:
             what = "none: rows without answers cannot be audited; a build with --labels is"
             yield Finding("audit", "warning", what)
             return
@@ -37,30 +37,24 @@ def audit_findings(layout: Layout) -> Iterator[Finding]:
     found = [one for config, audit in audits.items() for one in _findings(config, audit)]
     yield from found
     if not found:
-        scored = sum(audit["scored_rows"] for audit in audits.values() if audit)
+        scored = sum(audit.scored_rows for audit in audits.values() if audit)
         what = f"every baseline is at chance ({scored:,} rows scored)"
         yield Finding("audit", "ok", what)
 
 
-def _findings(config: str, audit: dict[str, Any] | None) -> Iterator[Finding]:
+def _findings(config: str, audit: Audit | None) -> Iterator[Finding]:
     if audit is None:
         remedy = "Build it again without --no-audit."
         yield failure("audit", "it was built without an audit", config, remedy)
         return
-    lacking = [
-        name for name in ("baselines", "flags", "chance", "scored_rows") if name not in audit
-    ]
-    if lacking:
-        yield failure("audit", f"the audit lacks {some(lacking)}", config, "Build it again.")
-        return
-    if not audit["baselines"]:
+    if not audit.baselines:
         what = "the audit scored no baseline: too few rows in train or in the other splits"
         yield failure("audit", what, config, "Build it larger (--limit).")
         return
-    if audit["flags"]:
-        what = f"off chance by more than {audit.get('bar', 'the bar')}: {some(audit['flags'])}"
+    if audit.flags:
+        what = f"off chance by more than {audit.bar}: {some(audit.flags)}"
         yield failure("audit", what, config, FLAGGED)
-    leakage = audit.get("leakage", {})
+    leakage = audit.leakage
     if leakage.get(CLUSTERS):
         yield failure("audit", f"{leakage[CLUSTERS]:,} {CLUSTERS}", config, "Build it again.")
     if leakage.get(QUESTIONS):
@@ -68,9 +62,7 @@ def _findings(config: str, audit: dict[str, Any] | None) -> Iterator[Finding]:
             f"{leakage[QUESTIONS]:,} {QUESTIONS}: their answers differ, but their words are known"
         )
         yield Finding("audit", "warning", what, config, "Say so in the card.")
-    unsure = [
-        name for name, cells in audit["baselines"].items() if cells["all"]["verdict"] == "few rows"
-    ]
+    unsure = [name for name, cells in audit.baselines.items() if cells["all"].verdict == "few rows"]
     if unsure:
-        what = f"too few rows ({audit['scored_rows']:,}) for a verdict on {some(unsure, 2)}"
+        what = f"too few rows ({audit.scored_rows:,}) for a verdict on {some(unsure, 2)}"
         yield Finding("audit", "warning", what, config, "Build it larger (--limit).")

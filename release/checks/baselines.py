@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.baselines import BASELINES, read_baselines
 from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import Manifest
 from release.checks.findings import Finding, failure
 from release.checks.records import card_text
 
 NAME = "baselines on record"
 
 
-def baseline_findings(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def baseline_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Check ``baselines.json``, where there is one, and show its figures."""
     again = f"Measure again: evaluate-probe baselines {folder} --record. Or remove {BASELINES}."
     try:

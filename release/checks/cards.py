@@ -11,14 +11,14 @@ from kbprobe.errors import UsageError
 from kbprobe.format.attribution import attributions_of, terms_of
 from kbprobe.format.canary import CANARY, canary_of
 from kbprobe.format.card import size_category
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
+from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import RENAMED
-from kbprobe.format.setups import SETUPS
-from release.cards import LICENCE, LISTED, by_config, data_paths, listed, split_card
+from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
+from release.cards import LICENCE, LISTED, by_config, credited, data_paths, listed, split_card
 from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from release.checks.manifest import Layout
+    from kbprobe.format.manifest import Manifest
 
 REMAKE = "Build the probe again with this version, or correct the card by hand."
 _EARLIER = {new: (old,) for old, new in RENAMED.items()}
@@ -32,47 +32,47 @@ CREATORS = (
 )  # fmt: skip
 
 
-def card_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
+def card_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Check the card, the licence, and the canary."""
     path = folder / CARD
     try:
         front, text = split_card(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, UsageError) as error:
         yield failure("card", f"it cannot be read: {error}", CARD, REMAKE)
-        yield from _licence(layout, {}, "")
+        yield from _licence(manifest, {}, "")
         return
-    problems = [*_front_problems(front, layout), *_text_problems(text, layout)]
+    problems = [*_front_problems(front, manifest), *_text_problems(text, manifest)]
     for problem in problems:
         yield failure("card", problem, CARD, REMAKE)
     if not problems:
         yield Finding("card", "ok", "front matter and text agree with the manifest")
-    yield from _licence(layout, front, text)
-    yield from _canary(layout, text)
+    yield from _licence(manifest, front, text)
+    yield from _canary(manifest, text)
 
 
-def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
+def _front_problems(front: Mapping[str, Any], manifest: Manifest) -> Iterator[str]:
     if lacking := [name for name in REQUIRED if not front.get(name)]:
         yield f"front matter lacks {some(lacking, 11)}"
     held = {name: {str(one) for one in listed(front.get(name))} for name in LISTED}
     if unknown := held["annotations_creators"] - set(CREATORS):
         yield f"annotations_creators: {some(sorted(unknown))} is none of {', '.join(CREATORS)}"
-    if missing := set(layout.language) - held["language"]:
+    if missing := set(manifest.language) - held["language"]:
         yield f"language lacks {some(sorted(missing))}"
     known_tasks = {task for setup in SETUPS.values() for task in setup.task_categories}
     if held["task_categories"] and not known_tasks & held["task_categories"]:
         yield f"task_categories names none of {', '.join(sorted(known_tasks))}"
-    size = size_category(layout.counts.rows)
+    size = size_category(manifest.counts.rows)
     if held["size_categories"] and size not in held["size_categories"]:
         yield f"size_categories is not {size}"
     configs, infos = by_config(front.get("configs")), by_config(front.get("dataset_info"))
-    if unlisted := layout.configs.keys() - configs.keys():
+    if unlisted := manifest.configs.keys() - configs.keys():
         yield f"configs lacks {some(sorted(unlisted))}"
     defaults = [name for name, one in configs.items() if one.get("default")]
     if defaults != [DEFAULT_CONFIG]:
         yield f"configs names {some(defaults) or 'none'} as default, not {DEFAULT_CONFIG}"
-    if infos and (unlisted := layout.configs.keys() - infos.keys()):
+    if infos and (unlisted := manifest.configs.keys() - infos.keys()):
         yield f"dataset_info lacks {some(sorted(unlisted))}"
-    for name, entries in layout.configs.items():
+    for name, entries in manifest.configs.items():
         paths = {(entry.split, entry.path) for entry in entries}
         if name in configs and data_paths(configs[name]) != paths:
             yield f"data_files of the config {name} are not those of the manifest"
@@ -86,34 +86,34 @@ def _front_problems(front: Mapping[str, Any], layout: Layout) -> Iterator[str]:
             yield f"dataset_info of {name}: download_size is not the size of its files"
 
 
-def _text_problems(text: str, layout: Layout) -> Iterator[str]:
+def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
     # BibTeX has double braces of its own.
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     if left := re.findall(r"\{\{.*?\}\}|\{%.*?%\}", prose):
         yield f"template syntax is left: {some(left)}"
     if lacking := [name for name in SECTIONS if f"\n## {name}" not in text]:
         yield f"no section {some(lacking, 8)}"
-    if f"{layout.counts.rows:,} rows" not in text:
-        yield f"it does not say that there are {layout.counts.rows:,} rows"
-    for split, rows in layout.counts.splits.items():
+    if f"{manifest.counts.rows:,} rows" not in text:
+        yield f"it does not say that there are {manifest.counts.rows:,} rows"
+    for split, rows in manifest.counts.splits.items():
         if f"| {split} | {rows:,} |" not in text:
             yield f"its table of splits does not have {rows:,} rows of {split}"
-    for name, cells in (layout.audit or {}).get("baselines", {}).items():
+    for name, cells in (manifest.audit.baselines if manifest.audit else {}).items():
         # Cards built before a baseline was renamed have its earlier name.
         names = (re.escape(one) for one in (name, *_EARLIER.get(name, ())))
         found = [re.search(rf"^\| {one} \|.*", text, re.MULTILINE) for one in names]
-        share = f"{cells['all']['accuracy']:.1%}"
+        share = f"{cells['all'].accuracy:.1%}"
         if not any(f"| {share} |" in row[0] for row in found if row):
             yield f"its audit does not have {share} for {name}"
-    if lacking := [name for name in layout.configs if f"`{name}`" not in text][1:]:
+    if lacking := [name for name in manifest.configs if f"`{name}`" not in text][1:]:
         yield f"it does not mention the configs {some(lacking)}"
-    if any(one not in text for one in layout.knowledge_base.digest.split("+")):
+    if any(one not in text for one in manifest.knowledge_base.digest.split("+")):
         yield "it does not name the digest of its knowledge base"
 
 
-def _licence(layout: Layout, front: Mapping[str, Any], text: str) -> Iterator[Finding]:
-    terms = terms_of(layout.knowledge_base.licence)
-    sources = f"{layout.knowledge_base.name} ({layout.knowledge_base.licence})"
+def _licence(manifest: Manifest, front: Mapping[str, Any], text: str) -> Iterator[Finding]:
+    terms = terms_of(manifest.knowledge_base.licence)
+    sources = f"{manifest.knowledge_base.name} ({manifest.knowledge_base.licence})"
     if terms.problem:
         yield failure("licence", terms.problem, sources, "Build it from other sources.")
         return
@@ -125,7 +125,7 @@ def _licence(layout: Layout, front: Mapping[str, Any], text: str) -> Iterator[Fi
     if wrong:
         what = f"the card's licence is not what its sources require: {some(wrong)}"
         yield failure("licence", what, CARD, REMAKE)
-    credits = attributions_of(layout.knowledge_base.credited)
+    credits = attributions_of(credited(manifest.knowledge_base))
     if any(credit not in text for credit in credits):
         what = "an attribution that a source requires is missing from the card"
         yield failure("licence", what, CARD, REMAKE)
@@ -133,8 +133,8 @@ def _licence(layout: Layout, front: Mapping[str, Any], text: str) -> Iterator[Fi
         yield Finding("licence", "ok", f"{terms.expression}, from {sources}")
 
 
-def _canary(layout: Layout, text: str) -> Iterator[Finding]:
-    expected = canary_of(layout.probe, layout.request.seed)
+def _canary(manifest: Manifest, text: str) -> Iterator[Finding]:
+    expected = canary_of(manifest.probe, manifest.request.seed)
     if expected in text:
         yield Finding("canary", "ok", expected.removeprefix(CANARY).strip())
     else:

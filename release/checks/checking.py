@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from kbprobe.files import file_sha256
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import MANIFEST, ManifestError, read_manifest
 from release.checks.findings import Finding, Report, failure, once
 
 WORKERS = 2
@@ -31,35 +30,34 @@ def check(folder: str | Path) -> Report:
         UsageError: the folder holds no probe, or its manifest is not one of kbprobe.
     """
     path = Path(folder)
-    return Report(tuple(_findings(path, read_manifest(path))), path)
+    return Report(tuple(_findings(path)), path)
 
 
-def _findings(folder: Path, raw: dict[str, Any]) -> Iterator[Finding]:
+def _findings(folder: Path) -> Iterator[Finding]:
     from release.checks import audits, baselines, cards, files, records, rows
-    from release.checks.manifest import LayoutError, read_layout
 
     try:
-        layout = read_layout(raw)
-    except LayoutError as error:
+        manifest = read_manifest(folder)
+    except ManifestError as error:
         yield failure("manifest", error.problem, MANIFEST)
         return
-    yield Finding("manifest", "ok", f"{layout.probe}, schema {layout.schema_version}")
-    there = [entry for entry in layout.files if (folder / entry.path).is_file()]
+    yield Finding("manifest", "ok", f"{manifest.probe}, schema {manifest.schema_version}")
+    there = [entry for entry in manifest.files if (folder / entry.path).is_file()]
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         digests = {entry.path: pool.submit(file_sha256, folder / entry.path) for entry in there}
-        schemas = list(files.schema_findings(folder, layout))
+        schemas = list(files.schema_findings(folder, manifest))
         readable = not any(one.verdict == "failed" for one in schemas)
-        complete = len(there) == len(layout.files)
-        found = once(rows.row_findings(folder, layout, pool)) if readable and complete else []
+        complete = len(there) == len(manifest.files)
+        found = once(rows.row_findings(folder, manifest, pool)) if readable and complete else []
         hashed = {path: job.result() for path, job in digests.items()}
-    yield from files.file_findings(folder, layout, hashed)
-    yield from files.extra_findings(folder, layout)
-    yield from files.croissant_findings(folder, layout)
+    yield from files.file_findings(folder, manifest, hashed)
+    yield from files.extra_findings(folder, manifest)
+    yield from files.croissant_findings(folder, manifest)
     yield from schemas
     if not found:
         yield failure("rows", "not checked: files are missing or of another schema")
     yield from found
-    yield from audits.audit_findings(layout)
-    yield from cards.card_findings(folder, layout)
-    yield from records.record_findings(folder, layout, raw)
-    yield from baselines.baseline_findings(folder, raw)
+    yield from audits.audit_findings(manifest)
+    yield from cards.card_findings(folder, manifest)
+    yield from records.record_findings(folder, manifest)
+    yield from baselines.baseline_findings(folder, manifest)

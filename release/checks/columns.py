@@ -23,7 +23,7 @@ from release.checks.findings import SHOWN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.checks.manifest import DataFile
+    from kbprobe.format.manifest import DataFile
 
 TEXTS = (
     "question", "premise", "hypothesis", "answerKey", "setup", "cluster", "concept",

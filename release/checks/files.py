@@ -17,7 +17,7 @@ from release.checks.findings import Finding, failure, judged, some
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from release.checks.manifest import Layout
+    from kbprobe.format.manifest import Manifest
 
 CROISSANT = "croissant.json"
 RECORD = "release.json"
@@ -32,11 +32,13 @@ KNOWN = (
 DATA_SUFFIXES = (".parquet", ".jsonl", ".arrow", ".csv")
 
 
-def file_findings(folder: Path, layout: Layout, digests: Mapping[str, str]) -> Iterator[Finding]:
+def file_findings(
+    folder: Path, manifest: Manifest, digests: Mapping[str, str]
+) -> Iterator[Finding]:
     """Compare the data files with the manifest, given the digest of each that is there."""
-    recorded = {entry.path: entry.sha256 for entry in layout.files}
+    recorded = {entry.path: entry.sha256 for entry in manifest.files}
     missing = [path for path in recorded if path not in digests]
-    there = f"all {len(layout.files)} data files are there"
+    there = f"all {len(manifest.files)} data files are there"
     yield from judged("files", "files are missing", missing, there)
     changed = [path for path, sha256 in digests.items() if sha256 != recorded[path]]
     size = sum((folder / path).stat().st_size for path in digests)
@@ -44,10 +46,10 @@ def file_findings(folder: Path, layout: Layout, digests: Mapping[str, str]) -> I
     yield from judged("checksums", f"the content is not that of {MANIFEST}", changed, same)
 
 
-def extra_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
+def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Find files that are neither data of the manifest nor known ones beside it."""
-    known = {*KNOWN, *(entry.path for entry in layout.files)}
-    known |= {ANNOTATIONS} if layout.annotation else set()
+    known = {*KNOWN, *(entry.path for entry in manifest.files)}
+    known |= {ANNOTATIONS} if manifest.annotation else set()
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink()]
     names = [path.relative_to(folder).as_posix() for path in found]
     extra = [name for name in names if name not in known]
@@ -59,7 +61,7 @@ def extra_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
         yield Finding("other files", "warning", what, some(rest), "Move them elsewhere.")
 
 
-def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
+def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Compare ``croissant.json``, where there is one, with the manifest."""
     path = folder / CROISSANT
     if not path.is_file():
@@ -70,7 +72,7 @@ def croissant_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
         described = {one["@id"]: one["sha256"] for one in distribution}
     except (ValueError, KeyError, TypeError) as error:
         described, problem = None, f"it cannot be read: {error!r}"
-    if described == {entry.path: entry.sha256 for entry in layout.files}:
+    if described == {entry.path: entry.sha256 for entry in manifest.files}:
         yield Finding("croissant", "ok", "files and checksums are those of the manifest")
     else:
         yield failure("croissant", problem, CROISSANT, "Remove it: publishing writes it anew.")
@@ -89,14 +91,14 @@ def item_schema(version: str, canary: bool) -> pa.Schema:
     return schema.with_metadata({"huggingface": json.dumps(metadata, separators=(",", ":"))})
 
 
-def schema_findings(folder: Path, layout: Layout) -> Iterator[Finding]:
+def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Compare the Parquet files' types, Features and rows with the item schema and the manifest."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     wrong, rows = [], []
-    expected = item_schema(layout.schema_version, layout.canary_column)
-    for entry in layout.files:
+    expected = item_schema(manifest.schema_version, manifest.canary_column)
+    for entry in manifest.files:
         path = folder / entry.path
         if not path.is_file() or path.suffix != ".parquet":
             continue

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import MANIFEST, rows_digest
+from kbprobe.format.manifest import MANIFEST
 from release.checks.findings import Finding, failure
 from release.records import Name
 
 if TYPE_CHECKING:
-    from release.checks.manifest import Layout
+    from kbprobe.format.manifest import Manifest, Record
 
 AGAIN: Mapping[Name, str] = {
     "reading": "Have this build read: build-probe --sample N --blind, release-probe annotate score "
@@ -21,23 +21,23 @@ AGAIN: Mapping[Name, str] = {
 }
 
 
-def record_findings(folder: Path, layout: Layout, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def record_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Check the records: that they are of these rows, and in the card."""
-    records: dict[Name, dict[str, Any] | None] = {
-        "reading": layout.reading,
-        "adversaries": layout.adversaries,
+    records: dict[Name, Record | None] = {
+        "reading": manifest.reading,
+        "adversaries": manifest.adversaries,
     }
     for record, entry in records.items():
         if entry is None:
             continue
         name, remedy = f"{record} on record", AGAIN[record]
-        summary = entry.get("summary")
-        if not isinstance(summary, str) or entry.get("rows_digest") != rows_digest(manifest):
+        summary = entry.summary
+        if entry.rows_digest != manifest.rows_digest:
             yield failure(name, "it is of other rows than these", MANIFEST, remedy)
         elif summary.casefold() not in card_text(folder).casefold():
             yield failure(name, f"the card does not say: {summary}", CARD, remedy)
         else:
-            yield Finding(name, "ok" if entry.get("passed") else "warning", summary)
+            yield Finding(name, "ok" if entry.passed else "warning", summary)
 
 
 def card_text(folder: Path) -> str:

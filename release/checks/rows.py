@@ -11,27 +11,28 @@ import numpy as np
 
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.items import LABELS
-from kbprobe.format.setups import SETUPS, SPLITS
+from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.rng import RandomGenerator
 from release.checks.columns import ConfigRows, code_of, coded, read_config
 from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from release.checks.manifest import Counts, Layout
+    from kbprobe.format.manifest import Counts, Manifest
 
 FAULT = "The probe or its template has a fault: correct it and build again."
 UNLABELLED = "Have people label them: release-probe annotate export DIR -o SHEETS"
 
 
-def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Finding]:
+def row_findings(folder: Path, manifest: Manifest, pool: Executor) -> Iterator[Finding]:
     """Check the rows of every config, the default first."""
     import pyarrow as pa
 
     default: ConfigRows | None = None
     known_facts: list[Any] = []
-    for config, entries in sorted(layout.configs.items(), key=lambda one: one[0] != DEFAULT_CONFIG):
+    for config, entries in sorted(
+        manifest.configs.items(), key=lambda one: one[0] != DEFAULT_CONFIG
+    ):
         try:
             rows = read_config(folder, entries, pool)
         except (pa.ArrowException, OSError) as error:
@@ -39,21 +40,21 @@ def row_findings(folder: Path, layout: Layout, pool: Executor) -> Iterator[Findi
             yield failure("rows", f"{config} cannot be read: {error}", where)
             continue
         checker = _Checker(rows, config)
-        before = list(checker.check(config in layout.controls))
+        before = list(checker.check(config in manifest.controls))
         yield from before
         if config == DEFAULT_CONFIG:
             default = rows
-            yield from checker.counts(layout.counts)
-        elif config in layout.sub_questions:
+            yield from checker.counts(manifest.counts)
+        elif config in manifest.sub_questions:
             known_facts += rows.ids.chunks
-            yield from checker.counts(layout.sub_questions[config].counts)
+            yield from checker.counts(manifest.sub_questions[config].counts)
         elif default is not None:
-            annotated = layout.annotation is not None
-            yield from _same_ids(rows, default, config, annotated, config in layout.variants)
+            annotated = manifest.annotation is not None
+            yield from _same_ids(rows, default, config, annotated, config in manifest.variants)
         # That nobody has labelled them yet is no fault of rows.
         if not any(one.verdict == "failed" and one.remedy != UNLABELLED for one in before):
             yield Finding("rows", "ok", f"{config}: {rows.answer.size:,} rows, no fault found")
-    if default is not None and layout.sub_questions:
+    if default is not None and manifest.sub_questions:
         yield from _facts(default, known_facts)
 
 

@@ -81,7 +81,7 @@ def export(
         "split": source.split,
         "repo_id": repo_id,
         "kbprobe_version": kbprobe_version(),
-        "rows_sha256": {task.config: task.entry["rows_sha256"] for task in source.tasks},
+        "rows_sha256": {task.config: task.entry.rows_digest for task in source.tasks},
     }
     found = already_there(output, RECORD, request, kind="an export", overwrite=overwrite)
     if found:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.cli import kbprobe_version
-from kbprobe.format.dataset import DEFAULT_CONFIG
-from kbprobe.format.setups import CLOZE, MASK
+from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK
 from release.cards import join_card
 from release.exports.source import ProbeSource, Task
 

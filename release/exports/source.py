@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.dataset import CARD, DATA, DEFAULT_CONFIG, files_of
-from kbprobe.format.manifest import read_manifest
-from kbprobe.format.rows import read_rows, split_entry
-from kbprobe.format.setups import CLOZE, MASK, QUESTION
+from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION
 from release.cards import LICENCE, split_card
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kbprobe.format.manifest import DataFile, Manifest
 
 SCORED = (QUESTION, CLOZE)
 """Setups in which one choice is right and all are scored."""
@@ -55,9 +54,9 @@ class Task:
     name: str
     config: str
     split: str
-    entry: Mapping[str, Any]
+    entry: DataFile
     table: pa.Table
-    examples: Mapping[str, Any] | None
+    examples: DataFile | None
 
     @property
     def setups(self) -> set[str]:
@@ -75,18 +74,20 @@ class ProbeSource:
     """A built probe, and the tasks to be exported from it."""
 
     folder: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     split: str
     tasks: tuple[Task, ...]
 
     @property
     def probe(self) -> str:
         """The probe's name."""
-        return str(self.manifest["probe"])
+        return self.manifest.probe
 
     @property
     def rights(self) -> dict[str, Any]:
         """Language, licence and sources from the probe's card; empty without a card."""
+        from kbprobe.format.dataset import CARD
+
         try:
             front, _ = split_card((self.folder / CARD).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, UsageError):
@@ -104,15 +105,17 @@ def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeS
             or two tasks would have the same name.
         KbprobeError: a file is missing, damaged, or not of kbprobe's schema.
     """
+    from kbprobe.format.manifest import read_manifest
+
     manifest = read_manifest(folder)
-    named = configs or [entry.get("config", DEFAULT_CONFIG) for entry in manifest["files"]]
+    named = configs or [*manifest.configs]
     # The default config first, as in the card.
     named = sorted(dict.fromkeys(named), key=lambda name: name != DEFAULT_CONFIG)
     tasks: dict[str, Task] = {}
     for config in named:
         words = [config] if config != DEFAULT_CONFIG else []
         words += [split] if split != TEST else []
-        name = task_name(manifest["probe"], *words)
+        name = task_name(manifest.probe, *words)
         if name in tasks:
             raise UsageError(
                 f"The configs {tasks[name].config!r} and {config!r} would both become the task "
@@ -130,17 +133,20 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
     Returns:
         Paths within ``target`` by split, the evaluated one first. They are those of the probe.
     """
+    from kbprobe.format.dataset import DATA
+    from kbprobe.format.rows import read_rows
+
     paths = {}
     for entry in (task.entry, task.examples):
         if entry is None:
             continue
-        path = f"{task.folder}{DATA}/{entry['split']}-00000-of-00001.parquet"
+        path = f"{task.folder}{DATA}/{entry.split}-00000-of-00001.parquet"
         (target / path).parent.mkdir(parents=True, exist_ok=True)
-        if str(entry["path"]).endswith(".parquet"):
-            shutil.copyfile(source.folder / entry["path"], target / path)
+        if entry.path.endswith(".parquet"):
+            shutil.copyfile(source.folder / entry.path, target / path)
         else:
             write_parquet(read_rows(source.folder, entry), target / path)
-        paths[str(entry["split"])] = path
+        paths[entry.split] = path
     return paths
 
 
@@ -152,11 +158,13 @@ def write_parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="zstd", compression_level=1, row_group_size=1 << 16)
 
 
-def _task(folder: Path, manifest: Mapping[str, Any], name: str, config: str, split: str) -> Task:
-    entry = split_entry(manifest, config, split)
+def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) -> Task:
+    from kbprobe.format.rows import read_rows
+
+    entry = manifest.split_file(config, split)
     table = read_rows(folder, entry)
     _check(table, f"{folder}, config {config}, split {split}")
-    entries = {str(other["split"]): other for other in files_of(manifest, config)}
+    entries = {other.split: other for other in manifest.files_of(config)}
     others = [entries[one] for one in _EXAMPLES if one != split and one in entries]
     examples = next((other for other in others if _labelled(read_rows(folder, other))), None)
     return Task(name, config, split, entry, table, examples)

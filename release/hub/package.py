@@ -13,12 +13,12 @@ from typing import Any
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.baselines import BASELINES
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
 from release.checks.findings import Finding, Report
-from release.checks.manifest import Layout, read_layout
 from release.croissant import croissant_text
 from release.hub.repo_card import GeneratedCard, unmarked
 
@@ -55,14 +55,14 @@ class Package:
 
     Attributes:
         config: the name under which its default config is published.
-        layout: its manifest.
+        manifest: of the probe.
         files: data, manifest, baselines, Croissant and record; the card is made once the Hub's is
             known.
         front, text: its card.
     """
 
     config: str
-    layout: Layout
+    manifest: Manifest
     files: tuple[LocalFile, ...]
     front: Mapping[str, Any]
     text: str
@@ -92,11 +92,10 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
         KbprobeError: a file is a link or is reached through one, or has changed since the check.
     """
     manifest = read_manifest(folder)
-    layout = read_layout(manifest, folder / MANIFEST)
     prefix = prefix_of(config)
     described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix)
     files = [
-        *_data_files(folder, layout, prefix),
+        *_data_files(folder, manifest, prefix),
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
@@ -109,12 +108,12 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
         front, text = _renamed_card(front, text, config, repo_id)
     record = {
         "format": FORMAT,
-        "probe": manifest["probe"],
+        "probe": manifest.probe,
         "config": config,
         "version": version,
         "kbprobe_version": kbprobe_version(),
-        "request": manifest["request"],
-        "environment": manifest.get("environment", {}),
+        "request": manifest.content["request"],
+        "environment": manifest.environment,
         "check": [asdict(one) for one in report.findings],
         "forced": [one.name for one in report.failed],
         "files": [{"path": one.path, "bytes": one.size, "sha256": one.sha256} for one in files],
@@ -122,7 +121,7 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
     }
     content = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     files.append(LocalFile.of(f"{prefix}{RECORD}", content.encode()))
-    return Package(config, layout, tuple(files), front, text)
+    return Package(config, manifest, tuple(files), front, text)
 
 
 def publication_card(
@@ -160,10 +159,8 @@ def publication_card(
     return join_card(front, text)
 
 
-def _release(
-    repo_id: str, version: str, forced: Sequence[Finding], manifest: Mapping[str, Any]
-) -> str:
-    text = f"Published by kbprobe as `{repo_id}`, built with seed {manifest['request']['seed']}."
+def _release(repo_id: str, version: str, forced: Sequence[Finding], manifest: Manifest) -> str:
+    text = f"Published by kbprobe as `{repo_id}`, built with seed {manifest.request.seed}."
     if version:
         text += (
             f' This is version {version}: `load_dataset("{repo_id}", revision="{version}")` always '
@@ -179,16 +176,16 @@ def _release(
     return "\n\n".join([text, warning, "\n".join(items)])
 
 
-def _data_files(folder: Path, layout: Layout, prefix: str) -> list[LocalFile]:
+def _data_files(folder: Path, manifest: Manifest, prefix: str) -> list[LocalFile]:
     """Return the data files in a manifest, with the checksums that it records."""
-    for name in (CARD, MANIFEST, BASELINES, *(entry.path for entry in layout.files)):
+    for name in (CARD, MANIFEST, BASELINES, *(entry.path for entry in manifest.files)):
         if (folder / name).resolve() != folder.resolve() / name:
             raise KbprobeError(
                 f"{folder / name} is a link, or is reached through one. Links are not published: "
                 "put the file itself there."
             )
     found = []
-    for entry in layout.files:
+    for entry in manifest.files:
         path = folder / entry.path
         if not path.is_file() or path.stat().st_size != entry.bytes:
             raise KbprobeError(f"{path} is not as {MANIFEST} records it. Build the probe again.")

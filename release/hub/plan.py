@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from kbprobe.errors import UsageError
 from kbprobe.format.attribution import terms_of
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
-from kbprobe.format.manifest import MANIFEST
+from kbprobe.format.dataset import CARD
+from kbprobe.format.manifest import MANIFEST, Manifest, ManifestError, parse_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import LICENCE, LISTED, listed
 from release.checks.files import RECORD
 from release.checks.findings import some
-from release.checks.manifest import Layout, LayoutError, read_layout
 from release.hub.client import Remote, RemoteFile
 from release.hub.merge import Prefer
 from release.hub.package import LocalFile, Package, Record, prefix_of, published_name, read_record
@@ -63,7 +62,7 @@ class Neighbour:
     """Another probe of the same repository: its config there, its manifest, its front matter."""
 
     config: str
-    layout: Layout
+    manifest: Manifest
     front: Mapping[str, Any]
 
 
@@ -133,19 +132,19 @@ def state_of(local: LocalFile, remote: RemoteFile | None) -> State:
 def _neighbours(config: str, remote: Remote) -> Iterator[Neighbour]:
     """Find the other probes of a repository."""
     for other in manifest_folders(remote.files):
-        layout = None if other == config else _manifest_at(prefix_of(other), remote)
-        if layout is not None:
-            yield Neighbour(other, layout, _record_at(prefix_of(other), remote).card.front)
+        manifest = None if other == config else _manifest_at(prefix_of(other), remote)
+        if manifest is not None:
+            yield Neighbour(other, manifest, _record_at(prefix_of(other), remote).card.front)
 
 
 def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
     """Refuse a probe with a config of the same name as another probe's in the repository."""
-    own = {published_name(name, package.config) for name in package.layout.configs}
+    own = {published_name(name, package.config) for name in package.manifest.configs}
     for other in neighbours:
-        names = {published_name(name, other.config) for name in other.layout.configs}
+        names = {published_name(name, other.config) for name in other.manifest.configs}
         if both := sorted(own & names):
             raise UsageError(
-                f"the repository holds {other.layout.probe} as {other.config}, with a config "
+                f"the repository holds {other.manifest.probe} as {other.config}, with a config "
                 f"{both[0]!r}; this probe has one of the same name. Choose another --config-name."
             )
 
@@ -165,16 +164,16 @@ def _record_at(prefix: str, remote: Remote) -> Record:
     return read_record(remote.content(prefix + RECORD)) or Record()
 
 
-def _manifest_at(prefix: str, remote: Remote) -> Layout | None:
+def _manifest_at(prefix: str, remote: Remote) -> Manifest | None:
     try:
-        return read_layout(json.loads(remote.content(prefix + MANIFEST) or b""))
-    except (ValueError, LayoutError):
+        return parse_manifest(remote.content(prefix + MANIFEST) or b"")
+    except ManifestError:
         return None
 
 
 def _outdated(
     package: Package,
-    before: Layout | None,
+    before: Manifest | None,
     held: Mapping[str, RemoteFile],
     neighbours: Sequence[Neighbour],
 ) -> list[str]:
@@ -183,7 +182,9 @@ def _outdated(
     A file that differs from that release's manifest is not the one that was published, and stays.
     """
     used = {one.path for one in package.files}
-    used |= {prefix_of(one.config) + entry.path for one in neighbours for entry in one.layout.files}
+    used |= {
+        prefix_of(one.config) + entry.path for one in neighbours for entry in one.manifest.files
+    }
     earlier = before.files if before else ()
     recorded = {prefix_of(package.config) + entry.path: entry for entry in earlier}
     return [
@@ -246,8 +247,8 @@ def _with_licence(
     front: Mapping[str, Any], package: Package, neighbours: Sequence[Neighbour]
 ) -> dict[str, Any]:
     """Give a repository the licence that is compatible with all of its probes."""
-    layouts = [package.layout, *(one.layout for one in neighbours)]
-    terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in layouts)))
+    manifests = [package.manifest, *(one.manifest for one in neighbours)]
+    terms = terms_of(" AND ".join(dict.fromkeys(one.knowledge_base.licence for one in manifests)))
     if terms.problem:
         names = ", ".join(one.config for one in neighbours)
         raise UsageError(

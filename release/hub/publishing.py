@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options
 from release.canary_column import add_canary_column
 from release.checks.checking import check
@@ -321,7 +321,9 @@ class _Publishing:
 
     def _message(self) -> str:
         version = f" {self.options.tag}" if self.options.tag else ""
-        return self.options.message or f"Publish {self.package.layout.probe}{version} with kbprobe"
+        return (
+            self.options.message or f"Publish {self.package.manifest.probe}{version} with kbprobe"
+        )
 
     def _result(self, plan: Plan, commit: str, changed: bool, page: str = "") -> Publication:
         tag, dry_run = self.options.tag, self.options.dry_run

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kbprobe.errors import UsageError
-from kbprobe.format.dataset import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import join_card, parse_header, sections, split_header
 from release.hub.merge import Merge, Prefer
 

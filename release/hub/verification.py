@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import MANIFEST, read_manifest
+from kbprobe.format.manifest import (
+    MANIFEST,
+    ForeignManifest,
+    Manifest,
+    ManifestError,
+    parse_manifest,
+    read_manifest,
+)
 from release.cards import by_config, data_paths
 from release.checks.files import DATA_SUFFIXES, RECORD
 from release.checks.findings import Finding, Findings, failure, judged, some
-from release.checks.manifest import Layout, LayoutError, read_layout
 from release.hub.client import MAIN, Hub, Remote
 from release.hub.package import prefix_of, published_name, read_record
 from release.hub.plan import manifest_folders
@@ -84,26 +89,25 @@ class _Verifier:
                 f"{self.remote.hub.repo_id} at {self.remote.commit[:8]} holds no {MANIFEST} of "
                 "kbprobe: there is nothing to verify it against. Check the name and --revision."
             )
-        layouts = {}
+        found = {}
         for config, content in manifests.items():
             try:
-                if layout := _layout(content):
-                    layouts[config] = layout
-            except LayoutError as error:
+                found[config] = parse_manifest(content)
+            except ForeignManifest:
+                continue
+            except ManifestError as error:
                 yield failure("manifest", error.problem, prefix_of(config) + MANIFEST, AGAIN)
-        for config, layout in layouts.items():
-            what = f"{layout.probe} as {config}, schema {layout.schema_version}"
+        for config, manifest in found.items():
+            what = f"{manifest.probe} as {config}, schema {manifest.schema_version}"
             yield Finding("manifest", "ok", what)
-            yield from self._data(config, layout)
+            yield from self._data(config, manifest)
             yield from self._record(config)
-        recorded = {
-            prefix_of(name) + one.path for name, layout in layouts.items() for one in layout.files
-        }
+        recorded = {prefix_of(name) + one.path for name, own in found.items() for one in own.files}
         data = [path for path in sorted(self.remote.files) if path.endswith(DATA_SUFFIXES)]
         if extra := [path for path in data if path not in recorded]:
             yield Finding("other files", "warning", "data that is in no manifest", some(extra))
-        if layouts:
-            yield from self._card(layouts)
+        if found:
+            yield from self._card(found)
         if local is not None:
             yield _compared(local, manifests)
 
@@ -116,10 +120,10 @@ class _Verifier:
             )
         return self.remote.content(path) or b""
 
-    def _data(self, config: str, layout: Layout) -> Iterator[Finding]:
+    def _data(self, config: str, manifest: Manifest) -> Iterator[Finding]:
         """Compare the data files with the manifest."""
         missing, changed, known, fetched = [], [], 0, 0
-        for entry in layout.files:
+        for entry in manifest.files:
             path = prefix_of(config) + entry.path
             there = self.remote.files.get(path)
             if there is None:
@@ -135,7 +139,7 @@ class _Verifier:
         yield from judged("files", "files are missing", missing, remedy=AGAIN)
         what = f"the content is not that of {prefix_of(config)}{MANIFEST}"
         same = (
-            f"all {len(layout.files)} data files match the manifest ({known:,} bytes by the "
+            f"all {len(manifest.files)} data files match the manifest ({known:,} bytes by the "
             f"Hub's own checksums, {fetched:,} bytes fetched)"
         )
         yield from judged("checksums", what, changed, "" if missing else same, AGAIN)
@@ -161,7 +165,7 @@ class _Verifier:
             same = f"{len(record.files)} files match {path}"
             yield from judged("record", "changed since it was published", changed, same, AGAIN)
 
-    def _card(self, layouts: Mapping[str, Layout]) -> Iterator[Finding]:
+    def _card(self, found: Mapping[str, Manifest]) -> Iterator[Finding]:
         """Check that ``load_dataset`` loads the files in the manifests."""
         if CARD not in self.remote.files:
             yield failure("card", "there is none", CARD, AGAIN)
@@ -176,24 +180,13 @@ class _Verifier:
             published_name(name, config): {
                 (entry.split, prefix_of(config) + entry.path) for entry in entries
             }
-            for config, layout in layouts.items()
-            for name, entries in layout.configs.items()
+            for config, manifest in found.items()
+            for name, entries in manifest.configs.items()
         }
         wrong = [name for name in expected if data_paths(configs.get(name, {})) != expected[name]]
         what = "its configs do not list the files of the manifest"
         same = "load_dataset finds the files of every manifest"
         yield from judged("card", what, wrong, same, AGAIN)
-
-
-def _layout(content: bytes) -> Layout | None:
-    """Read a manifest; None if it is not one of kbprobe."""
-    try:
-        manifest = json.loads(content)
-    except ValueError:
-        raise LayoutError("it is not JSON") from None
-    if not isinstance(manifest, dict) or "probe" not in manifest:
-        return None
-    return read_layout(manifest)
 
 
 def _compared(local: bytes, manifests: Mapping[str, bytes]) -> Finding:

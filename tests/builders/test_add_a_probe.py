@@ -47,8 +47,9 @@ def test_the_tutorials_probe_is_built_and_sound(tutorial: Path) -> None:
         concept, gold = wordnet.synset_id(row["concept"]), ids[row["answer"]]
         assert [other for other in ids if (concept, other) in known] == [gold], row
     manifest = read_manifest(folder)
-    assert manifest["probe"] == NAME
-    assert manifest["audit"]["flags"] == []
+    assert manifest.probe == NAME
+    assert manifest.audit is not None
+    assert manifest.audit.flags == ()
 
 
 def test_what_is_no_probe_in_a_file_is_refused(tutorial: Path) -> None:

@@ -35,6 +35,7 @@ from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files
 from kbprobe.format.items import Coded
+from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import CONTROLS, MASK
 from kbprobe.rng import RandomGenerator
 from tests.builders.toy_cloze import ANSWERS, NAME, TOY, registered, request, written
@@ -310,10 +311,9 @@ def test_building_from_python_gives_the_config_asked_for(
 
 def test_damage_to_a_control_is_found(tmp_path: Path) -> None:
     folder = written(tmp_path / NAME, pairs=40)
-    manifest = json.loads((folder / "manifest.json").read_text())
     damaged = folder / "perturbed" / "data" / "test-00000-of-00001.parquet"
     damaged.write_bytes(b"")
-    assert len(damaged_files(folder, manifest)) == 1
+    assert len(damaged_files(folder, read_manifest(folder).files)) == 1
     with pytest.raises(KbprobeError, match="perturbed/data/test"):
         kbprobe.load(folder, "perturbed")
     assert kbprobe.load(folder)["test"].num_rows  # what is asked for is whole

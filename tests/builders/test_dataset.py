@@ -23,7 +23,8 @@ import kbprobe
 from builders import cli
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import check_target
-from kbprobe.format.items import COLUMNS, LABELS, SCHEMA_VERSION, arrow_schema, features
+from kbprobe.format.items import COLUMNS, LABELS, arrow_schema, features
+from kbprobe.format.manifest import SCHEMA_VERSION
 
 Built = Callable[[str, str], Path]
 ManifestOf = Callable[[str, str], dict[str, Any]]

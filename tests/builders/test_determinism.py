@@ -27,11 +27,11 @@ from pathlib import Path
 
 from builders.engine.draw import families
 from builders.engine.pipeline import build, request_of, write
+from kbprobe.format.manifest import read_manifest
 
 families.WORKERS = workers = int(sys.argv[1])
 for name, manifest in zip(sys.argv[3::2], sys.argv[4::2]):
-    recorded = json.loads(Path(manifest).read_text(encoding="utf-8"))
-    request = replace(request_of(recorded), audit=False)
+    request = replace(request_of(read_manifest(Path(manifest))), audit=False)
     write(build(request), Path(sys.argv[2]) / name, workers=workers)
 """
 

@@ -20,7 +20,8 @@ from builders.engine.render.template_file import Template
 from builders.engine.request import Request
 from kbprobe.errors import MissingDependencyError, SnapshotError, UsageError
 from kbprobe.format.dataset import data_folder
-from kbprobe.format.items import COLUMNS, LABELS, SCHEMA_VERSION, UNKNOWN, arrow_schema
+from kbprobe.format.items import COLUMNS, LABELS, UNKNOWN, arrow_schema
+from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, SETUPS
 from tests.real_data import BESIDE, MINIATURE, SAMPLE
 

@@ -22,6 +22,7 @@ from builders.engine.audit.report import Estimate
 from builders.engine.pipeline import build
 from evaluation.results.metrics import baselines_of
 from kbprobe.arrays import Floats
+from kbprobe.format.manifest import read_manifest
 from tests.builders.toy_cloze import request, words, written
 
 Report = dict[str, Any]
@@ -106,10 +107,8 @@ def test_card_summary_and_evaluation_read_the_report(tmp_path: Path) -> None:
     assert "| second alone | a linear model" in card
     assert "- second alone is high on all: 100.0%" in card
     assert "5 points (10 for what sees arguments)" in card
-    import json
-
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert baselines_of(manifest)["second alone"] == 1.0
+    manifest = read_manifest(folder)
+    assert baselines_of(manifest.audit)["second alone"] == 1.0
 
     from builders.engine import summary
 

@@ -19,6 +19,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
+from kbprobe.format.manifest import Audit
 from release.checks.audits import _findings
 
 NINE_EDGES = """
@@ -87,7 +88,7 @@ def test_a_build_in_one_split_has_a_card_that_says_so(
     assert reason in text
     assert "No baseline is off chance" not in text
 
-    (finding,) = _findings("default", manifest["audit"])
+    (finding,) = _findings("default", Audit.model_validate(manifest["audit"]))
     assert finding.verdict == "failed"
     assert "no baseline" in finding.what
 

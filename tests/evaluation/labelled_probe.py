@@ -9,6 +9,7 @@ from kbprobe.format.dataset import write_configs
 from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
+from tests.manifests import toy_manifest
 from tests.release.annotation_toy import make_row, rows_items
 
 NOUNS = ["dog", "cat", "mouse", "car", "bus", "truck", "bicycle", "house", "piano", "toy"]
@@ -54,12 +55,6 @@ def write(folder: Path, setup: str, pairs: int = PAIRS) -> Path:
     questions = rows_items([make_row("test", at, "mc_qa", labelled=True) for at in range(10)])
     folder.mkdir(parents=True)
     configs = {"default": splits, "minimal_pairs": {"test": questions}}
-    manifest = {
-        "probe": folder.name,
-        "schema_version": "1.0",
-        "kbprobe_version": "0",
-        "request": {"probe": folder.name, "options": {}, "seed": 0},
-        "files": write_configs(folder, configs, "parquet"),
-    }
-    write_manifest(folder, manifest)
+    files = write_configs(folder, configs, "parquet")
+    write_manifest(folder, toy_manifest(folder.name, files))
     return folder

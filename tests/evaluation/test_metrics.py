@@ -19,6 +19,7 @@ from evaluation.results.metrics import baselines_of, measure, predictions_table,
 from evaluation.results.scores import Scores
 from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.manifest import Audit
 
 NORMALIZATIONS: tuple[Normalization, ...] = ("sum", "char", "byte", "token")
 
@@ -407,15 +408,19 @@ def test_nothing_scored_is_an_error_that_says_why() -> None:
 
 def test_baselines_come_from_the_audit() -> None:
     cell = {"accuracy": 0.25, "low": 0.2, "high": 0.3, "rows": 800, "verdict": "ok"}
-    audit = {
+    value = {
         "baselines": {
             "longest choice": {"all": cell, "random": {**cell, "accuracy": 0.9}},
             "majority answer": {"all": {**cell, "rows": 0, "accuracy": 0.0}},
-        }
+        },
+        "flags": [],
+        "chance": 0.2,
+        "scored_rows": 800,
     }
-    assert baselines_of({"audit": audit}) == {"longest choice": 0.25}
-    assert baselines_of({"audit": None}) == baselines_of({}) == baselines_of(None) == {}
+    audit = Audit.model_validate(value)
+    assert baselines_of(audit) == {"longest choice": 0.25}
+    assert baselines_of(None) == {}
     split, scores = right_rows([True, False])
-    assert judged(split, scores, baselines=baselines_of({"audit": audit}))[1].baselines == {
+    assert judged(split, scores, baselines=baselines_of(audit))[1].baselines == {
         "longest choice": 0.25
     }

@@ -26,6 +26,7 @@ from evaluation.items.sources import open_probe
 from evaluation.items.tables import own_questions, read_parquet, table_questions
 from evaluation.items.types import Item, arguments_type, fingerprint
 from kbprobe.errors import KbprobeError, UsageError
+from tests.manifests import toy_manifest
 
 DATA = Path(__file__).parent / "data"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -102,7 +103,7 @@ def test_a_built_probe_is_read_alike_from_parquet_and_json_lines(
     assert parquet.split == split
     assert parquet.clustered
     assert parquet.manifest is not None
-    assert parquet.manifest["probe"] == "wordnet_hypernymy"
+    assert parquet.manifest.probe == "wordnet_hypernymy"
     for opened in (parquet, jsonl):
         assert {f.name: str(f.type) for f in opened.about.schema} == ABOUT
 
@@ -183,9 +184,9 @@ def test_configs_of_a_built_probe(built: Mapping[str, Path], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("files", [[{"path": "x"}], ["data/test.jsonl"], [{}]])
 def test_a_manifest_that_lists_nonsense_is_refused(tmp_path: Path, files: list[Any]) -> None:
-    manifest = {"probe": "p", "request": {}, "files": files}
+    manifest = toy_manifest("p", files)
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    assert "without path, split or sha256" in refusal(tmp_path)
+    assert "it is damaged: files.0" in refusal(tmp_path)
 
 
 def test_a_dataset_in_memory_reads_as_its_folder(built: Mapping[str, Path]) -> None:
@@ -693,6 +694,8 @@ ASK_HUB = """
 import json, sys
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError
+from tests.manifests import toy_manifest
+from tests.manifests import toy_manifest
 for source, asked in json.loads(sys.argv[1]):
     try:
         opened = open_probe(source, **asked)

@@ -17,6 +17,7 @@ from kbprobe.format.items import LABELS, Items, arrow_schema
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.sheet_key import read_key
 from release.annotation.gold import items_of
+from tests.manifests import toy_manifest
 from tests.rows import empty_row
 
 CARD = """---
@@ -89,19 +90,8 @@ def make_probe(
     }
     folder.mkdir(parents=True)
     configs = dict.fromkeys(("default", *controls), splits)
-    manifest = {
-        "probe": "toy",
-        "about": "What is <it> & why?",
-        "schema_version": "1.0",
-        "kbprobe_version": "0",
-        "request": {"probe": "toy", "options": {}, "seed": 0},
-        "knowledge_base": {"name": "toy", "licence": "CC0-1.0", "version": "1", "digest": "d"},
-        "counts": {},
-        "audit": None,
-        "sub_questions": {},
-        "files": write_configs(folder, configs, "parquet"),
-    }
-    write_manifest(folder, manifest)
+    files = write_configs(folder, configs, "parquet")
+    write_manifest(folder, toy_manifest("toy", files, about="What is <it> & why?"))
     (folder / "README.md").write_text(CARD, encoding="utf-8")
     return folder
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbprobe.format.items import LABELS, arrow_schema
+from tests.manifests import toy_manifest
 
 ODD = [
     ('It says "{{ 7 * 7 }}" and {% if x %} here', ["{{ question }}", "{%", 'it\'s "both"', "#}"]),
@@ -79,16 +80,11 @@ def write_probe(folder: Path, configs: Mapping[str, Mapping[str, list[dict[str, 
                     "config": config,
                     "split": split,
                     "rows": len(some),
+                    "bytes": path.stat().st_size,
                     "sha256": digest,
                     "rows_sha256": digest,
                 }
             )
-    manifest = {
-        "probe": "toy's probe",
-        "about": 'Is it "odd"?',
-        "request": {},
-        "kbprobe_version": "0",
-        "files": files,
-    }
+    manifest = toy_manifest("toy's probe", files, about='Is it "odd"?')
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder

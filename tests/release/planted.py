@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbprobe.format.items import LABELS, arrow_schema
+from tests.manifests import toy_manifest
 from tests.rows import empty_row
 
 Row = dict[str, Any]
@@ -48,17 +49,7 @@ def plant(folder: Path, leak: Callable[[Row, int, random.Random], None] | None =
         )
     base = {"name": "wordnet-3.0", "version": "3.0", "digest": "0", "licence": "CC0-1.0"}
     counts = {"rows": sum(ROWS.values()), "splits": ROWS, "concepts": 1, "clusters": 1}
-    manifest = {
-        "probe": "planted",
-        "about": "",
-        "schema_version": "1.0",
-        "kbprobe_version": "0",
-        "request": {"options": {}, "seed": 0, "format": "parquet"},
-        "knowledge_base": base,
-        "counts": counts,
-        "audit": None,
-        "files": files,
-    }
+    manifest = toy_manifest("planted", files, knowledge_base=base, counts=counts)
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder
 

@@ -17,15 +17,15 @@ import builders
 import release
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.load import load_wordnet
-from kbprobe.format.dataset import CARD, DEFAULT_CONFIG
+from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.auditing import DeepAudit, audit, write_outcomes
 from release.adversaries.encoder import tuned
 from release.adversaries.meaning import meaning
 from release.adversaries.reading import read
 from release.adversaries.types import clustered_mean, outcome
 from release.checks.checking import check
-from release.checks.manifest import read_layout
 from release.cli import main
 from tests.evaluation.real_models import minilm
 from tests.release.planted import Row, plant, word
@@ -182,7 +182,7 @@ def test_an_encoder_finds_topics(tmp_path: Path) -> None:
         row["position"] = generator.randrange(4)
 
     probe = plant(tmp_path, animal_golds)
-    rows = read(probe, read_layout(read_manifest(probe), probe), DEFAULT_CONFIG, seed=0)
+    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
     assert rows is not None
     rows = replace(rows, train=rows.train[:160], scored=rows.scored[:160])
     for guesses in (meaning(rows, str(folder)), tuned(rows, str(folder))):
@@ -286,8 +286,9 @@ def test_figures_are_written_into_card_and_manifest(
         main(["check", str(folder), "--deep", "--json", "--into-card"])
     found = json.loads(capsys.readouterr().out)["deep"]["outcomes"]
     new, card = read_manifest(folder), (folder / CARD).read_text(encoding="utf-8")
-    recorded = new.pop("adversaries")
-    assert new == old
+    assert new.adversaries is not None
+    assert new.model_copy(update={"adversaries": None}) == old
+    recorded = new.content["adversaries"]
     assert recorded["outcomes"] == found
     section = card[card.index("## Adversaries") : card.index("## Screen")]
     assert card.replace(section, "") == before
@@ -301,8 +302,8 @@ def test_figures_are_written_into_card_and_manifest(
     assert f"adversaries on record {recorded['summary']}" in shown
     assert stopped.value.code == 0, shown
     # Of other rows they say nothing.
-    files = [{**entry, "rows_sha256": "0" * 64} for entry in old["files"]]
-    write_manifest(folder, {**old, "files": files, "adversaries": recorded})
+    files = [{**entry, "rows_sha256": "0" * 64} for entry in old.content["files"]]
+    write_manifest(folder, {**old.content, "files": files, "adversaries": recorded})
     with pytest.raises(SystemExit) as stopped:
         main(["check", str(folder)])
     assert stopped.value.code == 1

@@ -432,13 +432,13 @@ class TestGold:
         assert done.write(gold)
         kept = {label["id"] for label in done.labels if label["kept"]}
         manifest = read_manifest(gold)
-        assert damaged_files(gold, manifest) == []
+        assert damaged_files(gold, manifest.files) == []
         built = {row["id"]: row for row in load(probe)["test"]}
         rows = {row["id"]: row for row in load(gold)["test"]}
         assert rows == {row: built[row] for row in kept}
         assert {row["id"] for row in load(gold, "no_language")["test"]} == kept
         assert read_labels(gold / "annotations.jsonl") == done.labels
-        assert manifest["annotation"]["kept"] == len(kept) == manifest["counts"]["rows"]
+        assert manifest.content["annotation"]["kept"] == len(kept) == manifest.counts.rows
         card = (gold / "README.md").read_text(encoding="utf-8")
         assert "Public domain." in card
         assert "kbprobe canary GUID 0" in card
@@ -522,7 +522,7 @@ class TestGold:
         with pytest.raises(UsageError, match="--overwrite"):
             other.write(tmp_path / "gold")
         other.write(tmp_path / "gold", overwrite=True)
-        assert read_manifest(tmp_path / "gold")["annotation"]["rule"] == "unanimous"
+        assert read_manifest(tmp_path / "gold").content["annotation"]["rule"] == "unanimous"
 
 
 def naive_alpha(units: list[list[Any]]) -> float:

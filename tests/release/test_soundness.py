@@ -134,7 +134,7 @@ class TestSheet:
 
     def test_texts_are_escaped_in_the_page(self, tmp_path: Path) -> None:
         probe = make_probe(tmp_path / "toy")
-        manifest = read_manifest(probe)
+        manifest = read_manifest(probe).content
         (probe / MANIFEST).write_text(
             json.dumps({**manifest, "probe": "<script>alert(1)</script>"}), encoding="utf-8"
         )
@@ -316,7 +316,7 @@ class TestIntoCard:
         assert "## Read by people\n\nRead by two readers, 40 rows, 92% sound (" in card
         assert "| all | 80 | 92.5% |" in card
         assert "ann" not in re.sub(r"[a-z]*ann[a-z]+", "", card)
-        old, new = read_manifest(probe), read_manifest(read)
+        old, new = read_manifest(probe).content, read_manifest(read).content
         reading = new.pop("reading")
         assert old == new
         assert reading["summary"].startswith("read by two readers, 40 rows")
@@ -330,7 +330,7 @@ class TestIntoCard:
             (found,) = [one for one in check(read).findings if one.name == "reading on record"]
             return found
 
-        manifest = read_manifest(read)
+        manifest = read_manifest(read).content
         manifest["counts"] = {"rows": 120, "splits": {}, "concepts": 1, "clusters": 1}
         manifest["request"]["format"] = "parquet"
 
@@ -430,11 +430,11 @@ def test_the_commands_of_the_docs(tmp_path: Path) -> None:
     assert "read by two readers, 60 rows, 98% sound (" in " ".join(done.stdout.split())
     # The same request leaves the reading alone; another build has none.
     run(*words_of(build.replace(" --sample 60 --blind", "")), cwd=tmp_path)
-    assert "reading" in read_manifest(probe)
+    assert read_manifest(probe).reading
     again = build.replace(" --sample 60 --blind", " --seed 1 --overwrite")
     done = run(*words_of(again), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "reading" not in read_manifest(probe)
+    assert read_manifest(probe).reading is None
     assert "Read by people" not in (probe / CARD).read_text(encoding="utf-8")
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2

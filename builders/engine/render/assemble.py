@@ -27,7 +27,8 @@ from builders.engine.render.template_file import Template
 from kbprobe.arrays import Bools, Ints, UInts, ragged_ranges
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
-from kbprobe.format.items import LABELS, SCHEMA_VERSION, UNKNOWN, Coded, Items, Ragged
+from kbprobe.format.items import LABELS, UNKNOWN, Coded, Items, Ragged
+from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import CLOZE
 from kbprobe.rng import RandomGenerator
 

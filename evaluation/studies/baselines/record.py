@@ -14,8 +14,8 @@ from kbprobe.format.baselines import (
     record_baselines,
     rows_digests,
 )
-from kbprobe.format.dataset import DEFAULT_CONFIG
 from kbprobe.format.manifest import read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import option_name
 
 _TRAIN = "train"

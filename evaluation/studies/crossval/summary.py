@@ -128,10 +128,11 @@ def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
     config = request.defaults.run.config
     for split in SPLITS:
         with suppress(UnknownSplit):
-            manifest = open_probe(probe, split=split, config=config).manifest or {}
-            found = (manifest.get("annotation") or {}).get("vote_accuracy")
-            if found:
-                own = {name: found[name] for name in ("value", "low", "high", "n")}
+            manifest = open_probe(probe, split=split, config=config).manifest
+            if manifest is None or manifest.annotation is None:
+                continue
+            if (found := manifest.annotation.vote_accuracy) is not None:
+                own = found.model_dump(include={"value", "low", "high", "n"})
                 return Estimate(**own, method="cluster bootstrap")
     return None
 

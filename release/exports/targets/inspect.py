@@ -47,7 +47,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
     ]
     registration = {
         "name": source.probe,
-        "description": str(source.manifest.get("about", "")),
+        "description": source.manifest.about,
         "evaluation_framework": "inspect-ai",
         "tasks": registered,
     }

@@ -22,7 +22,7 @@ def write(source: ProbeSource, folder: Path, repo_id: str | None) -> Written:
             "name": task.name,
             "config": task.config,
             "split": task.split,
-            "examples": None if task.examples is None else task.examples["split"],
+            "examples": None if task.examples is None else task.examples.split,
             "by_length": task.setups == {QUESTION},
         }
         for task in source.tasks

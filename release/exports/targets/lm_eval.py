@@ -74,7 +74,7 @@ def _config(task: Task, source: ProbeSource, data: dict[str, Any]) -> dict[str, 
         "task": task.name,
         **data,
         "test_split": task.split,
-        **({"fewshot_split": task.examples["split"]} if task.examples else {}),
+        **({"fewshot_split": task.examples.split} if task.examples else {}),
         "output_type": "multiple_choice",
         **wording,
         "doc_to_target": "answer",
@@ -85,7 +85,7 @@ def _config(task: Task, source: ProbeSource, data: dict[str, Any]) -> dict[str, 
             "version": VERSION,
             "probe": source.probe,
             "config": task.config,
-            "rows_sha256": task.entry["rows_sha256"],
+            "rows_sha256": task.entry.rows_digest,
             "kbprobe_version": kbprobe_version(),
         },
     }
@@ -122,7 +122,7 @@ def _notes(tasks: tuple[Task, ...]) -> tuple[str, ...]:
             "control shows what can be scored without knowing: compare, do not average."
         )
     if all(task.examples for task in tasks):
-        split = tasks[0].examples["split"] if tasks[0].examples else ""
+        split = tasks[0].examples.split if tasks[0].examples else ""
         notes.append(
             f"`--num_fewshot` draws its examples from the split `{split}`. Without it, figures "
             "are equal to those of `evaluate-probe`; with it the two draw different examples."

@@ -322,7 +322,7 @@ def parse_manifest(content: bytes, place: str = "") -> Manifest:
         value = json_value(content, "it")
     except UsageError as error:
         raise ManifestError(str(error), where) from None
-    if not isinstance(value, dict) or "probe" not in value or "request" not in value:
+    if not isinstance(value, dict) or "probe" not in value:
         raise ForeignManifest("it is not a manifest of kbprobe", where)
     try:
         return validated(_renamed(value), Manifest, "it is damaged")

@@ -116,7 +116,7 @@ def test_card_summary_and_evaluation_read_the_report(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         console = rich.console.Console(file=output, width=200)
         patch.setattr(summary, "Console", lambda **_: console)
-        summary.show(manifest, build(request(leak="prefix")), folder)
+        summary.show(manifest.content, build(request(leak="prefix")), folder)
     assert "second alone is high on all: 100.0%" in output.getvalue()
 
 

@@ -627,6 +627,11 @@ def test_missing_paths_say_what_to_do(tmp_path: Path, monkeypatch: pytest.Monkey
 
 # The Hub.
 
+LIGHTS = toy_manifest(
+    "lights",
+    [{"path": "data/train.jsonl", "split": "train", "rows": 1, "bytes": 9, "sha256": "0" * 64}],
+)
+
 REVISION = "1" * 40
 HUB_FILES = {
     "README.md": b"""---
@@ -637,7 +642,7 @@ configs:
 """,
     "data/train.jsonl": json.dumps(row("q1")).encode() + b"\n",
     "data/dev.jsonl": json.dumps(row("q2")).encode() + b"\n",
-    "manifest.json": json.dumps({"probe": "lights", "request": {}, "audit": {"rows": 1}}).encode(),
+    "manifest.json": json.dumps(LIGHTS).encode(),
 }
 
 
@@ -694,13 +699,12 @@ ASK_HUB = """
 import json, sys
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError
-from tests.manifests import toy_manifest
-from tests.manifests import toy_manifest
 for source, asked in json.loads(sys.argv[1]):
     try:
         opened = open_probe(source, **asked)
         items = [[item.id, item.answer] for item in opened.items]
-        print(json.dumps([opened.name, opened.split, items, opened.manifest]))
+        manifest = opened.manifest and opened.manifest.content
+        print(json.dumps([opened.name, opened.split, items, manifest]))
     except KbprobeError as error:
         print(json.dumps(f"{type(error).__name__}: {error}"))
 """
@@ -727,8 +731,7 @@ def test_a_probe_on_the_hub(hub: str, tmp_path: Path) -> None:
         ("org/suns", {"split": "dev", "config": "hard"}),
         ("org/moons", {}),
     )
-    manifest = {"probe": "lights", "request": {}, "audit": {"rows": 1}}
-    assert good == ["lights", "validation", [["q2", 1]], manifest]
+    assert good == ["lights", "validation", [["q2", 1]], LIGHTS]
     assert split == "UnknownSplit: org/suns has no split 'test'. It has: train, validation."
     assert config == "UsageError: org/suns has no config 'hard'. It has: default."
     assert missing.startswith("UsageError: There is no file or folder 'org/moons'.")

@@ -78,12 +78,16 @@ _COMMON: list[click.Parameter] = [
     click.Option(
         ["-o", "--output"],
         type=_PATH,
+        metavar="DIR",
         help="The probe's folder [probes/NAME]; of several probes, the parent of all [probes].",
     ),
-    click.Option(["--seed"], type=int, default=0, show_default=True, help="Seed of all draws."),
+    click.Option(
+        ["--seed"], type=int, metavar="N", default=0, show_default=True, help="Random seed."
+    ),
     click.Option(
         ["--template"],
         type=_PATH,
+        metavar="FILE",
         help="A YAML file that extends or replaces the built-in wordings.",
     ),
     click.Option(
@@ -93,7 +97,9 @@ _COMMON: list[click.Parameter] = [
         show_default=True,
         help="How to write the data.",
     ),
-    click.Option(["--audit/--no-audit"], default=True, help="Run the audit at the end."),
+    click.Option(
+        ["--audit/--no-audit"], default=True, show_default=True, help="Run the audit at the end."
+    ),
     click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
     click.Option(
         ["--sample"],
@@ -106,11 +112,22 @@ _COMMON: list[click.Parameter] = [
         is_flag=True,
         help="Leave the answers out of the sheet; release-probe annotate score reads it back.",
     ),
-    click.Option(["--sheet"], type=_PATH, help="The sheet's folder [the probe's, with -reading]."),
-    click.Option(["--recipe"], type=_PATH, help="Build the set of probes declared in a YAML file."),
+    click.Option(
+        ["--sheet"],
+        type=_PATH,
+        metavar="DIR",
+        help="The sheet's folder [the probe's, with -reading].",
+    ),
+    click.Option(
+        ["--recipe"],
+        type=_PATH,
+        metavar="FILE",
+        help="Build the set of probes declared in a YAML file.",
+    ),
     click.Option(
         ["--from-manifest"],
         type=_PATH,
+        metavar="FILE",
         help="Build what a manifest.json records, and compare checksums.",
     ),
     click.Option(
@@ -192,7 +209,7 @@ def _build(
     if sample is None and (blind or sheet is not None):
         raise UsageError("--blind and --sheet need --sample N: how many rows to write.")
     if sample is not None and from_manifest is not None:
-        raise UsageError("--sample does not go with --from-manifest: name the probe.")
+        raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
     from builders.engine.recipe import read_recipe
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def snapshot_names(kind: str, embedded: str = "") -> list[str]:
         return [embedded]
     names = {entry.name for entry in entries() if entry.name.startswith(prefix)}
     return sorted(name.removeprefix(prefix) for name in names)
+
+
+def full_name(name: str, known: Iterable[str]) -> str:
+    """Complete a name that lacks "KIND-", where it is the end of one known name only.
+
+    >>> full_name("mine", ["conceptnet-mine", "wordnet-3.0"])
+    'conceptnet-mine'
+    >>> full_name("mine", ["conceptnet-mine", "wikidata-mine"])
+    'mine'
+    """
+    names = list(known)
+    ends = [one for one in names if one.partition("-")[2] == name]
+    return ends[0] if name not in names and len(ends) == 1 else name
 
 
 def downloads_dir() -> Path:

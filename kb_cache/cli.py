@@ -18,17 +18,17 @@ from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
 @click.group(context_settings=HELP)
 @debug_option
 def cli() -> None:
-    """Knowledge bases: compiled once, checked, and kept as tables that load at once.
+    """Fetch, list, verify and clear knowledge bases, compiled into tables that load fast.
 
-    WordNet 3.0 and an extract of MASC come with kbprobe. Others live in a cache folder, which
-    the environment variable KBPROBE_CACHE moves elsewhere.
+    WordNet 3.0 and an extract of MASC come with kbprobe. Others are kept in a cache folder; set
+    the environment variable KBPROBE_CACHE to choose another one.
     """
 
 
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
-    """List the knowledge bases that are there, and the cached answers of endpoints."""
+    """List the knowledge bases in the cache, and the cached answers of SPARQL endpoints."""
     from kb_cache.listing import holdings, table
 
     rows = [holding.row() for holding in holdings().values()]
@@ -54,6 +54,7 @@ class _Fetch(click.Group):
         output = click.Option(
             ["-o", "--output"],
             type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
             help="Write the snapshot to this folder instead of the cache, without recording the "
             "source's path. An existing snapshot there is replaced.",
         )
@@ -117,7 +118,7 @@ cli.add_command(
 @click.option(
     "--repair",
     is_flag=True,
-    help="Rebuild what is damaged from its recorded source; remove damaged answers.",
+    help="Rebuild what is damaged from its recorded source, and remove damaged answers.",
 )
 @click.pass_context
 def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None:
@@ -125,11 +126,12 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 
     The exit code is 1 if any is damaged and was not repaired.
     """
-    from kb_cache.catalogue import find
+    from kb_cache.catalogue import find, full_name
     from kb_cache.listing import holdings
 
     known = holdings()
     failed = False
+    names = tuple(full_name(name, known) for name in names)
     for name in names:
         if name not in known:
             find(name)  # says that there is none, and what there is
@@ -155,15 +157,15 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 @cli.command()
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Remove everything that is cached.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def clear(context: click.Context, name: str | None, everything: bool, yes: bool) -> None:
-    """Remove a knowledge base or an endpoint's answers from the cache, or all.
+    """Remove a knowledge base or an endpoint's answers from the cache, or everything.
 
-    Files of writes that were broken off are removed as well.
+    What interrupted writes left behind is removed as well.
     """
     from kb_cache import store
-    from kb_cache.catalogue import downloads_dir, find
+    from kb_cache.catalogue import downloads_dir, find, full_name
     from kb_cache.listing import holdings
     from kbprobe.files import remove_tree
 
@@ -176,6 +178,7 @@ def clear(context: click.Context, name: str | None, everything: bool, yes: bool)
     if name is None:
         doomed = sorted({*known, *remains} - embedded)
     else:
+        name = full_name(name, {*known, *remains})
         if name not in known and name not in remains:
             find(name)  # says that there is none, and what there is
         elif name in embedded:

@@ -87,7 +87,7 @@ def download(
         OSError: the file cannot be written.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise UsageError(f"cannot download {url}: only http and https addresses are understood")
+        raise UsageError(f"cannot download {url}: only http and https addresses are supported")
     with locked(target.with_name(f".{target.name}.lock"), f"downloading {target}"):
         complete = target.is_file() and size in (None, target.stat().st_size)
         if not complete or (sha256 is not None and file_sha256(target) != sha256.lower()):

@@ -66,6 +66,9 @@ def fetch(
     """
     declared = find_kind(kind)
     chosen = declared.options.parse(options, f"kb-cache fetch {kind}")
+    # Whatever can be wrong before hundreds of megabytes are downloaded is told before.
+    _require_packages(declared)
+    _check_target(declared, chosen.name, output)
     path = declared.locate(chosen)
     if path is None:
         wanted = declared.download_for(chosen)
@@ -78,20 +81,38 @@ def fetch(
         raise UsageError(f"{source.path} does not say which version it is; give it a --name")
     name = declared.entry_name(stated)
     compiling = partial(_write, declared, source, chosen, name, progress=progress)
+    _check_target(declared, stated, output)
+    if output is not None:
+        compiling(output, record_path=False)
+        return Entry(name, output, embedded=False)
+    with store.entry_lock(name):
+        store.sweep(name)
+        compiling(store.entry_path(name))
+    return Entry(name, store.entry_path(name), embedded=False)
+
+
+def _require_packages(kind: AnyKind) -> None:
+    for package in kind.packages:
+        require(package, kind.extra, f"Compiling {kind.title}")
+
+
+def _check_target(kind: AnyKind, stated: str, output: Path | None) -> None:
+    """Refuse a folder that holds something else, and a name that cannot be an entry's.
+
+    ``stated`` is the name; empty where it is not known yet.
+    """
     if output is not None:
         if output.exists() and any(output.iterdir()) and not (output / INFO_FILE).is_file():
             raise UsageError(f"{output} is not empty and not a snapshot; give another folder")
-        compiling(output, record_path=False)
-        return Entry(name, output, embedded=False)
+        return
+    if not stated:
+        return
+    name = store.entry_path(kind.entry_name(stated)).name
     if (EMBEDDED_DIR / name).is_dir():
         raise UsageError(
             f"{name} comes with kbprobe; to keep another copy beside it, give it a name of its "
             "own with --name"
         )
-    with store.entry_lock(name):
-        store.sweep(name)
-        compiling(store.entry_path(name))
-    return Entry(name, store.entry_path(name), embedded=False)
 
 
 def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None) -> Path:
@@ -120,8 +141,7 @@ def _write(
     record_path: bool = True,
 ) -> None:
     """Compile into a folder, which is replaced as a whole."""
-    for package in kind.packages:
-        require(package, kind.extra, f"Compiling {kind.title}")
+    _require_packages(kind)
     with store.usable(target.parent, PermissionError), replacing_folder(target) as folder:
         compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
         write_snapshot(

@@ -284,7 +284,7 @@ def read_info(folder: Path) -> SnapshotInfo:
         raise SnapshotError(f"{error}; it is incomplete or has unknown fields") from error
     for name in info.files:
         if "\0" in name or PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise SnapshotError(f"{path}: files: {name!r} is no path within the snapshot")
+            raise SnapshotError(f"{path}: files: {name!r} is not a path within the snapshot")
     return info
 
 

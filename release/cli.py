@@ -59,6 +59,7 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--token-file",
             type=_PATH,
+            metavar="FILE",
             help="A file that holds the token [HF_TOKEN, or that of `hf auth login`].",
         ),
         click.option("--endpoint", metavar="URL", help="The Hub [HF_ENDPOINT]."),
@@ -70,31 +71,42 @@ def hub_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(
     PROGRAM,
     help="Publish a built probe on the Hub: data, card, manifest and Croissant, in one commit. "
-    "What others wrote there is kept. Publishing the same probe twice changes nothing.",
+    "What others have written there is kept. Publishing the same probe twice changes nothing.",
     epilog=f"{PROGRAM} check DIR | verify REPO | export DIR | annotate ...",
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
 @click.option("--repo-id", required=True, metavar="USER/NAME", help="The dataset on the Hub.")
-@click.option("--private", is_flag=True, help="Make it private, if it is created.")
+@click.option("--private", is_flag=True, help="Create the dataset as a private one.")
 @click.option(
-    "--revision", default="main", show_default=True, help="The branch; created if missing."
+    "--revision",
+    default="main",
+    show_default=True,
+    metavar="NAME",
+    help="The branch; created if missing.",
 )
-@click.option("--tag", default="", metavar="VERSION", help="Tag the commit, e.g. v1.0. Not moved.")
+@click.option(
+    "--tag",
+    default="",
+    metavar="VERSION",
+    help="Tag the commit, e.g. v1.0; an existing tag is not moved.",
+)
 @click.option("--create-pr", is_flag=True, help="Open a pull request instead of committing.")
 @click.option(
     "--config-name",
     default="default",
     show_default=True,
     metavar="NAME",
-    help="Its name in a repository of several probes.",
+    help="The probe's name in a repository of several probes.",
 )
-@click.option("--message", default="", help="The commit message.")
-@click.option("--canary-column", is_flag=True, help="Repeat the canary in a column of each row.")
+@click.option("--message", default="", metavar="TEXT", help="The commit message.")
+@click.option(
+    "--canary-column", is_flag=True, help="Also write the canary into a column of each row."
+)
 @click.option("--force", is_flag=True, help="Publish even if the check fails; the card says so.")
 @click.option(
     "--prefer",
     type=click.Choice(["hub", "generated"]),
-    help="Which to take where both have changed: what is on the Hub, or what is generated here.",
+    help="Which version to keep where both have changed: the one on the Hub, or the new one.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Only show what would change; needs no token, and no network."
@@ -125,7 +137,9 @@ def publish(
     "differs.",
 )
 @click.argument("repo_id", metavar="USER/NAME")
-@click.option("--revision", default="main", show_default=True, help="Branch, tag or commit.")
+@click.option(
+    "--revision", default="main", show_default=True, metavar="NAME", help="Branch, tag or commit."
+)
 @click.option("--download", is_flag=True, help="Fetch and hash large files too.")
 @click.option("--against", type=_PATH, metavar="DIR", help="Compare with a local build as well.")
 @hub_options
@@ -148,12 +162,14 @@ def verify(repo_id: str, token_file: Path | None, as_json: bool, **options: Any)
 @click.argument("folder", type=_PATH, metavar="DIR")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
-@click.option("--deep", is_flag=True, help="Set adversaries on it: models without the question.")
+@click.option(
+    "--deep", is_flag=True, help="Also train adversaries: models that do not see the question."
+)
 @click.option(
     "--encoder",
     default="",
     metavar="MODEL",
-    help="With --deep: a transformers model, folder or id, that tells what choices mean.",
+    help="With --deep: a transformers model, a folder or Hub id, that encodes the choices.",
 )
 @click.option(
     "--into-card",
@@ -169,7 +185,7 @@ def check(
 
     if (encoder or into_card) and not deep:
         option = "--encoder" if encoder else "--into-card"
-        raise UsageError(f"{option} is of no use without --deep.")
+        raise UsageError(f"{option} needs --deep.")
     report = run_check(folder)
     if deep:
         from release.adversaries.auditing import DeepReport, deepened, write_outcomes
@@ -191,13 +207,20 @@ def check(
     "anyone can run, with the command printed at the end.",
 )
 @click.argument("folder", type=_PATH, metavar="DIR")
-@click.option("--to", required=True, metavar="TARGET", help=f"One of: {', '.join(TARGETS)}.")
-@click.option("-o", "--output", type=_PATH, help="The folder to write [exports/PROBE-TARGET].")
-@click.option("--split", default="test", show_default=True, help="The split to evaluate.")
+@click.option(
+    "--to", required=True, metavar=f"[{'|'.join(TARGETS)}]", help="The harness to export to."
+)
+@click.option(
+    "-o", "--output", type=_PATH, metavar="DIR", help="The folder to write [exports/PROBE-TARGET]."
+)
+@click.option(
+    "--split", default="test", show_default=True, metavar="NAME", help="The split to evaluate."
+)
 @click.option(
     "--config",
     "configs",
     multiple=True,
+    metavar="NAME",
     help="A config to export; may be given several times. [all]",
 )
 @click.option(

@@ -35,15 +35,15 @@ class AlwaysNeverOptions(ProbeOptions):
     families: tuple[str, ...] = Field(
         FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
     )
-    per_family: int = Field(230, ge=1, description="Candidates of each family.")
-    min_zipf: float = Field(2.8, ge=0, le=8, description="Least frequency of words (Zipf scale).")
+    per_family: int = Field(230, ge=1, description="Number of candidates of each family.")
+    min_zipf: float = Field(2.8, ge=0, le=8, description="Minimum frequency of words (Zipf scale).")
     proposer: str = Field(
         "",
         description="A masked LM (folder or Hub id) that proposes the objects, as the paper's did; "
         "by default all words of the slot's kind are candidates.",
     )
     proposer_top_k: int = Field(
-        20, ge=1, description="Completions of the masked LM that are looked at, for each subject."
+        20, ge=1, description="Completions of the masked LM to consider for each subject."
     )
     labels: tuple[str, ...] = Field(
         (),
@@ -52,13 +52,13 @@ class AlwaysNeverOptions(ProbeOptions):
     )
     min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Least share of a row's votes that are for its answer."
+        0.5, ge=0, le=1, description="Minimum share of a row's votes that are for its answer."
     )
     max_majority: float = Field(
         0.23,
         gt=0,
         le=1,
-        description="Largest share of an answer among the labelled rows of a family and split; "
+        description="Maximum share of an answer among the labelled rows of a family and split; "
         "others are left out (1: none).",
     )
     silver: bool = Field(

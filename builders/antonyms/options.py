@@ -37,7 +37,7 @@ class AntonymOptions(ProbeOptions):
         description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
     )
     min_zipf: float = Field(
-        2.4, ge=0, le=8, description="Least frequency of either word (Zipf scale)."
+        2.4, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
     )
     indirect: bool = Field(
         True,
@@ -49,12 +49,12 @@ class AntonymOptions(ProbeOptions):
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
     pairs_per_word: int = Field(
-        12, ge=1, description="Most antonym pairs, and most synonym pairs, of one word."
+        12, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
     )
     tokenizer: str = Field(
         "",
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
-        "by default the frequencies vouch for that.",
+        "by default word frequency decides.",
     )
 
     @property

@@ -46,7 +46,7 @@ def drawn_sets(low: int, high: int, size: int, count: int, rng: RandomGenerator)
     if total <= ENUMERATED:
         rank = np.argsort(rng.uniform(np.arange(total)), kind="stable")[: count or None]
     elif count == 0 or 4 * count > total:
-        raise UsageError(f"there are {total:,} sets of {size} numbers; ask for fewer rows")
+        raise UsageError(f"there are {total:,} sets of {size} numbers; choose fewer rows")
     else:
         drawn = rng.below(total, np.arange(2 * count))
         rank = drawn[np.sort(np.unique(drawn, return_index=True)[1])][:count]

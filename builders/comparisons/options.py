@@ -64,10 +64,12 @@ class AgeOptions(AgesOptions):
 
     choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
     train_rows: int = Field(
-        4032, ge=0, description="Most rows of the train split, drawn from all pairs (0: all pairs)."
+        4032,
+        ge=0,
+        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
     )
     evaluation_rows: int = Field(
-        0, ge=0, description="Most rows of validation and test together (0: all pairs)."
+        0, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
     )
     wording: Wording = Field(
         "plain",
@@ -95,10 +97,12 @@ class MultihopOptions(AgesOptions):
 
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
     train_rows: int = Field(
-        5000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+        5000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
     )
     evaluation_rows: int = Field(
-        1000, ge=0, description="Most rows of validation and test together (0: all sets of ages)."
+        1000,
+        ge=0,
+        description="Maximum rows of validation and test together (0: all sets of ages).",
     )
     wording: Literal["plain", "tacl"] = Field(
         "plain",
@@ -117,10 +121,12 @@ class ObjectOptions(ComparisonOptions):
     choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
     dimension: Dimension = Field("size", description="What to compare: size, weight or speed.")
     train_rows: int = Field(
-        5000, ge=0, description="Most rows of the train split, drawn from all pairs (0: all pairs)."
+        5000,
+        ge=0,
+        description="Maximum rows of the train split, drawn from all pairs (0: all pairs).",
     )
     evaluation_rows: int = Field(
-        1000, ge=0, description="Most rows of validation and test together (0: all pairs)."
+        1000, ge=0, description="Maximum rows of validation and test together (0: all pairs)."
     )
     train_domains: tuple[str, ...] = Field(
         ("animal",), min_length=1, description="Domains or kinds of things in train."
@@ -131,7 +137,7 @@ class ObjectOptions(ComparisonOptions):
     min_ratio: float = Field(
         0.0,
         ge=0,
-        description="Least ratio of two things' estimates, beside different buckets (0: 4 for "
+        description="Minimum ratio of two things' estimates, besides different buckets (0: 4 for "
         "size, 10 for weight, 3 for speed).",
     )
     min_ratio_uneven: float = Field(

@@ -22,19 +22,19 @@ class CompositionOptions(ProbeOptions):
     )
     endpoint: str = Field(
         WIKIDATA_SERVICE,
-        description="The SPARQL endpoint to ask; its answers are kept in the cache.",
+        description="The SPARQL endpoint to query; its answers are kept in the cache.",
     )
     dump: WikidataName = Field(
         "",
         description="A dump to ask instead, in process: the name of what kb-cache fetch wikidata "
         "--from loaded.",
     )
-    offline: bool = Field(False, description="Use the answers in the cache alone.")
-    refresh: bool = Field(False, description="Ask the endpoint anew for what is in the cache.")
+    offline: bool = Field(False, description="Use only the answers in the cache.")
+    refresh: bool = Field(False, description="Query the endpoint again for what is in the cache.")
     max_requests: int = Field(
         2000,
         ge=1,
-        description="Requests to the endpoint after which a build stops; the next one goes on.",
+        description="Maximum requests to the endpoint; a further build continues from the cache.",
     )
     language: str = Field(
         "en", pattern="^[a-z]{2,3}(-[a-z0-9]+)*$", description="Language of labels and questions."
@@ -47,30 +47,31 @@ class CompositionOptions(ProbeOptions):
     min_sitelinks: int = Field(
         20,
         ge=0,
-        description="Begin only with entities of so many sitelinks, where the source states them.",
+        description="Start paths only at entities with at least this many sitelinks, where the "
+        "source states them.",
     )
     max_listed: int = Field(
         500,
         ge=0,
-        description="Begin a path with so many entities, those with most sitelinks, where the "
+        description="Maximum entities at which a path starts, those with most sitelinks where the "
         "source states them (0: all, which is too much for the public service).",
     )
     max_per_entity: int = Field(
-        4, ge=0, description="Most rows of a path that ask about one entity (0: all)."
+        4, ge=0, description="Maximum rows of a path that ask about one entity (0: all)."
     )
     max_per_bearer: int = Field(
         8,
         ge=0,
-        description="Most rows of a path whose answer one entity bears: an actor, a band (0: all).",
+        description="Maximum rows of a path that rest on one entity: an actor, a band (0: all).",
     )
     max_per_gold: int = Field(
-        40, ge=0, description="Most rows of a path that have one gold (0: all)."
+        40, ge=0, description="Maximum rows of a path that have one gold (0: all)."
     )
     further_share: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="Most rows on paths that are not the paper's, as a share of the rows of the "
+        description="Maximum rows on paths that are not the paper's, as a share of the rows of the "
         "clean tier (1: no limit; full has none).",
     )
     published_wordings: bool = Field(

@@ -342,7 +342,7 @@ def load_paths(
                 )
             hop = used.setdefault(name, hops[name][0])
             if hop.value == "year" and at < len(path.hops) - 1:
-                raise UsageError(f"{where}: {name!r} leads to a year, from where no hop goes on")
+                raise UsageError(f"{where}: {name!r} leads to a year, from which no hop continues")
         if len(set(path.hops)) < len(path.hops):
             raise UsageError(f"{source}: path {path.id!r}: hops: one is given twice")
         if not used[path.hops[0]].start_classes:

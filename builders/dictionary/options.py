@@ -40,8 +40,10 @@ class WordSenseOptions(ProbeOptions):
         description="balanced: each definition is a distractor as often, for each time that it is "
         "gold, as a row has distractors; uniform: every candidate alike, as published.",
     )
-    max_definition: int = Field(240, ge=1, description="Longest definition, in characters.")
-    max_context: int = Field(240, ge=1, description="Longest context, in characters.")
+    max_definition: int = Field(
+        240, ge=1, description="Maximum length of a definition, in characters."
+    )
+    max_context: int = Field(240, ge=1, description="Maximum length of a context, in characters.")
     stem_overlap: Literal["drop", "keep"] = Field(
         "drop",
         description="What to do with questions whose gold is given away by a word that it shares "

@@ -125,7 +125,7 @@ def read_verdicts(
     if problems:
         raise UsageError(_refusal(names, problems, len(lines)))
     if not lines:
-        raise UsageError(f"{names}: no vote and no label is in there")
+        raise UsageError(f"{names}: there are neither votes nor labels in it")
     by_row: dict[str, list[Vote]] = {}
     for vote in votes:
         by_row.setdefault(vote.id, []).append(vote)

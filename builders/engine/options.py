@@ -21,31 +21,32 @@ class ProbeOptions(Options):
 
     tier: Literal["clean", "full"] = Field(
         "clean",
-        description="clean: what a careful person answers; full: also what the column flags names "
-        "as doubtful.",
+        description="clean: questions that a careful person can answer; full: also those that the "
+        "column flags marks as doubtful.",
     )
     screen: bool = Field(
         True,
-        description="Leave out slurs and obscenities, in questions, golds and distractors.",
+        description="Leave out slurs and obscenities in questions, golds and distractors.",
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: int = Field(
-        4000, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+        4000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
     )
     split_shares: tuple[float, float, float] = Field(
         (0.25, 0.25, 0.5),
         description="Shares of the clusters in train, validation and test, before --train-rows.",
     )
     limit: int | None = Field(
-        None, ge=1, description="Most rows in all, whole clusters at a time, seeded."
+        None, ge=1, description="Maximum rows in total, in whole clusters, drawn with the seed."
     )
     controls: bool = Field(
         True,
-        description="Write the probe's control renderings as further configs, where it has any.",
+        description="Write the probe's control renderings, if it has any, as further configs.",
     )
     variants: bool = Field(
         True,
-        description="Write the probe's variants, which ask its rows otherwise, as further configs.",
+        description="Write the probe's variants, which ask its rows in other ways, as further "
+        "configs.",
     )
 
     @field_validator("split_shares")
@@ -82,18 +83,18 @@ class DrawOptions(ProbeOptions):
         "balanced, all but one when uniform).",
     )
     cap_per_gold: int = Field(
-        40, ge=0, description="Most questions with the same gold in a split (0: no cap)."
+        40, ge=0, description="Maximum questions with the same gold in a split (0: no cap)."
     )
 
     @model_validator(mode="after")
     def _repeats_only_in_full(self) -> Self:
         if self.every_family and self.tier != "full":
             raise ValueError(
-                "--every-family asks questions again, which tells their answer to whoever sees "
-                "several rows; add --tier full"
+                "--every-family repeats questions, so that their answers can be guessed from "
+                "other rows; add --tier full"
             )
         if self.perturbations > 1 and not self.every_family:
-            raise ValueError("--perturbations asks questions again; add --every-family --tier full")
+            raise ValueError("--perturbations repeats questions; add --every-family --tier full")
         return self
 
     @property

@@ -244,7 +244,7 @@ def _from_file(path: Path, function: str) -> Probe:
     """
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{path} is no Python file; name a probe, or FILE.py:function")
+        raise UsageError(f"{path} is not a Python file; name a probe, or FILE.py:function")
     module = sys.modules.get(path.stem)
     if module is None or module.__file__ != str(path):
         module = importlib.util.module_from_spec(spec)

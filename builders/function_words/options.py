@@ -29,7 +29,7 @@ class FunctionWordOptions(ProbeOptions):
     )
     min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Least share of a row's votes that are for its answer."
+        0.5, ge=0, le=1, description="Minimum share of a row's votes that are for its answer."
     )
 
 
@@ -37,10 +37,10 @@ class AcceptabilityOptions(FunctionWordOptions):
     """Options of the probes of acceptability."""
 
     choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
-    min_tokens: int = Field(5, ge=1, description="Fewest tokens of a sentence.")
-    max_tokens: int = Field(40, ge=1, description="Most tokens of a sentence.")
+    min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
+    max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
     max_pairs: int = Field(
-        2000, ge=0, description="Most pairs of an original and a changed sentence (0: all)."
+        2000, ge=0, description="Maximum pairs of an original and a changed sentence (0: all)."
     )
     balanced: bool = Field(
         True,

@@ -58,7 +58,7 @@ class PropertyOptions(ProbeOptions):
         ASKED, min_length=1, description="Relations to ask about, and their negations."
     )
     min_weight: float = Field(
-        2.0, ge=0, description="Least weight of an edge that makes a gold true (CN-100K: 1)."
+        2.0, ge=0, description="Minimum weight of an edge that makes a gold true (CN-100K: 1)."
     )
     min_weight_loose: float = Field(
         3.0,
@@ -69,7 +69,7 @@ class PropertyOptions(ProbeOptions):
     min_weight_firm: float = Field(
         4.0,
         ge=0,
-        description="Least weight of edges that stand alone: that of a gold of "
+        description="Minimum weight of edges without further support: that of a gold of "
         "property_conjunction_but_not, and of IsA where WordNet does not agree.",
     )
     contrast: Literal["kind", "none"] = Field(
@@ -80,8 +80,8 @@ class PropertyOptions(ProbeOptions):
     max_holders: int = Field(
         400,
         ge=1,
-        description="Properties of more concepts are never denied: what is so common may be "
-        "anyone's.",
+        description="Properties of more concepts than this are never denied: what is so common "
+        "may be true of any.",
     )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
@@ -89,26 +89,29 @@ class PropertyOptions(ProbeOptions):
         "gold; uniform: every candidate alike.",
     )
     max_share: float = Field(
-        0.45, gt=0, le=1, description="Most of the properties asked about that one relation may be."
+        0.45,
+        gt=0,
+        le=1,
+        description="Maximum share of one relation among the properties asked about.",
     )
     cap_per_question: int = Field(
-        5, ge=1, description="Most rows of a split with the same question; no choice is in two."
+        5, ge=1, description="Maximum rows of a split with the same question; they share no choice."
     )
     perturbations: int = Field(
         1,
         ge=1,
         le=50,
-        description="Most rows of a question and gold, with other distractors (above 1 needs "
+        description="Maximum rows of a question and gold, with other distractors (above 1 needs "
         "--tier full).",
     )
-    cap_per_gold: int = Field(30, ge=0, description="Most rows with the same gold (0: no cap).")
+    cap_per_gold: int = Field(30, ge=0, description="Maximum rows with the same gold (0: no cap).")
 
     @model_validator(mode="after")
     def _repeats_only_in_full(self) -> Self:
         if self.perturbations > 1 and self.tier != "full":
             raise ValueError(
-                "--perturbations asks questions again, which tells their answer to whoever sees "
-                "several rows; add --tier full"
+                "--perturbations repeats questions, so that their answers can be guessed from "
+                "other rows; add --tier full"
             )
         return self
 

@@ -84,7 +84,7 @@ class TaxonomyOptions(ProbeOptions):
 
     choices: int = Field(3, ge=3, le=3, description="Choices of a question: always 3.")
     train_rows: int = Field(
-        0, ge=0, description="Most rows of the train split, whole clusters at a time (0: all)."
+        0, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
     )
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
@@ -118,7 +118,7 @@ class TaxonomyOptions(ProbeOptions):
     tokenizer: str = Field(
         "",
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
-        "by default the frequencies vouch for that.",
+        "by default word frequency decides.",
     )
     max_hops: int = Field(4, ge=1, le=20, description="Maximum hops from a word to a choice.")
     max_reach: int = Field(

@@ -52,14 +52,16 @@ class WordNetOptions(DrawOptions):
         description="Distractor families, or the sets 'level' (at the gold's level) and 'paper' "
         "(those of the published probes).",
     )
-    sister_depth: int = Field(2, ge=1, le=6, description="Deepest sisters (1: siblings).")
+    sister_depth: int = Field(
+        2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
+    )
     max_distance: int = Field(
-        4, ge=1, le=20, description="Farthest hyponym and hypernym distractors, in hops."
+        4, ge=1, le=20, description="Maximum distance of hyponym and hypernym distractors, in hops."
     )
     max_contexts: int = Field(0, ge=0, description="Example sentences for a concept (0: all).")
-    min_depth: int = Field(0, ge=0, description="Least depth of a gold below its root, in hops.")
+    min_depth: int = Field(0, ge=0, description="Minimum depth of a gold below its root, in hops.")
     min_zipf: float = Field(
-        0.0, ge=0, le=8, description="Least word frequency of a gold's first lemma (Zipf scale)."
+        0.0, ge=0, le=8, description="Minimum word frequency of a gold's first lemma (Zipf scale)."
     )
     stem_overlap: Literal["drop", "keep"] = Field(
         "drop",
@@ -106,7 +108,9 @@ class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
-    min_lemmas: int = Field(2, ge=1, description="Fewest lemmas of a concept asked about.")
+    min_lemmas: int = Field(
+        2, ge=1, description="Minimum number of lemmas of a concept asked about."
+    )
     require_example: bool = Field(
         False, description="Ask only about concepts with an example sentence, as published."
     )
@@ -121,9 +125,10 @@ class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
 
     pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
-    max_hops: int = Field(2, ge=1, le=20, description="Farthest gold, in hops.")
+    max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
     stop_golds: tuple[str, ...] = Field(
-        ABSTRACTIONS, description="Synsets never asked for, being true of too much."
+        ABSTRACTIONS,
+        description="Synsets that are never the gold, because they are true of too much.",
     )
 
 
@@ -167,10 +172,12 @@ class MeronymyOptions(WordNetOptions):
         description="Synsets never asked about: they have many more parts than WordNet lists.",
     )
     min_zipf: float = Field(
-        2.0, ge=0, le=8, description="Least word frequency of both words (Zipf scale)."
+        2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )
     golds_per_concept: int = Field(
-        6, ge=0, description="Most parts, members or substances of a concept asked for (0: all)."
+        6,
+        ge=0,
+        description="Maximum parts, members or substances asked about for a concept (0: all).",
     )
 
 
@@ -182,5 +189,5 @@ class AntonymyOptions(WordNetOptions):
         (RANDOM,), min_length=1, description="Distractor families (see wordnet_hypernymy)."
     )
     min_zipf: float = Field(
-        2.0, ge=0, le=8, description="Least word frequency of both words (Zipf scale)."
+        2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )

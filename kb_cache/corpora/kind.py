@@ -37,7 +37,7 @@ class CorpusOptions(OwnDataOptions):
         "tokens; blank:en goes by rules alone and gives no tags.",
     )
     genre: tuple[str, ...] = Field(
-        (), description="Keep documents of these genres, where they are stated; none: all."
+        (), description="Keep only documents of these genres, where genres are stated; none: all."
     )
     columns: tuple[str, ...] = Field(
         (),

@@ -112,7 +112,7 @@ def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
             if entry.isfile() and _wanted(entry.name):
                 yield entry.name, entry.size, lambda e=entry: _extracted(tar, e)  # type: ignore[misc]
     elif path.suffix.lower() in (".zip", ".tar", ".tgz"):
-        raise SourceError(f"{path} is damaged or truncated: it is no archive. Get it again")
+        raise SourceError(f"{path} is damaged or truncated: it is not an archive. Get it again")
     else:
         yield path.name, path.stat().st_size, path.read_bytes
 

@@ -29,11 +29,11 @@ class WikidataOptions(OwnDataOptions):
         "plain, gzip or bzip2.",
     )
     language: str = Field("mul", description="Language of the labels; mul: of many languages.")
-    lenient: bool = Field(False, description="Leave malformed lines out, and say how many.")
+    lenient: bool = Field(False, description="Skip malformed lines, and report how many.")
 
 
 class WikidataKind(Kind[Source, WikidataOptions]):
-    """Load a dump of Wikidata, or a part of one, to be asked without a server.
+    """Load a dump of Wikidata, or a part of one, to query it without a server.
 
     It becomes an Oxigraph store in the cache.
     """

@@ -23,7 +23,7 @@ def load_wikidata(name: str) -> Wikidata:
         store = Store.read_only(str(folder))
     except OSError as error:
         raise SnapshotError(
-            f"{folder} cannot be opened: {error}. Mend it with: "
+            f"{folder} cannot be opened: {error}. Repair it with: "
             f"kb-cache verify --repair {info.name}"
         ) from error
     return Wikidata(**info.identity, folder=folder, store=store, triples=info.counts["triples"])

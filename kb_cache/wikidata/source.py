@@ -145,7 +145,7 @@ class RdfFile:
             )
 
     def _malformed(self, line: int, error: SyntaxError) -> SourceError:
-        remedy = "Get it again, or mend that line"
+        remedy = "Get it again, or correct that line"
         if self.format != "ttl":
             remedy += ", or leave all such lines out with --lenient"
         return SourceError(

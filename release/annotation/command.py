@@ -56,9 +56,9 @@ def annotate() -> None:
     "-o",
     "--output",
     required=True,
-    metavar="SHEETS",
+    metavar="DIR",
     type=_PATH,
-    help="Folder to write: sheets/ for annotators, key.json for nobody else.",
+    help="Folder to write: sheets/ for annotators, key.json for you alone.",
 )
 def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values: Any) -> None:
     from release.annotation.round_trip import export_sheets
@@ -97,9 +97,9 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
     help="The sheets, one of each reader; several files may follow.",
 )
 @click.option(
-    "--key", required=True, type=_PATH, metavar="KEY", help="key.json, written with the sheet."
+    "--key", required=True, type=_PATH, metavar="FILE", help="key.json, written with the sheet."
 )
-@click.option("--skip-bad", is_flag=True, help="Leave out bad votes and go on.")
+@click.option("--skip-bad", is_flag=True, help="Leave out bad votes and continue.")
 @click.option("--into-card", is_flag=True, help="Write the figures into the probe's card.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @debug_option
@@ -135,12 +135,12 @@ def _score(
     type=_PATH,
     help="Votes: CSV, long or wide, or a Label Studio export; several files may follow.",
 )
-@click.option("--key", type=_PATH, metavar="KEY", help="key.json of the export [the probe's ids].")
+@click.option("--key", type=_PATH, metavar="FILE", help="key.json of the export [the probe's ids].")
 @click.option(
     "-o",
     "--output",
     type=_PATH,
-    metavar="OUT",
+    metavar="DIR",
     help="Folder of the gold standard to write: a probe again.",
 )
 @click.option(

@@ -26,7 +26,7 @@ class SheetOptions(Options):
         description="Sample evenly, as far as there are rows, over the values of these columns "
         f"({', '.join(STRATA)}); cluster takes one row of each cluster before a second.",
     )
-    batch: int = Field(50, ge=1, description="Items per sheet at most, checks included.")
+    batch: int = Field(50, ge=1, description="Maximum items per sheet, including checks.")
     gold_checks: float = Field(
         0.0, ge=0, lt=1, description="Share of a sheet's items with a known answer, as checks."
     )
@@ -47,7 +47,7 @@ class SheetOptions(Options):
         "csv", description="csv, label-studio or both."
     )
     bom: bool = Field(
-        False, description="Begin CSV files with the mark by which Excel recognises UTF-8."
+        False, description="Write a byte order mark, by which Excel recognises UTF-8."
     )
 
     @field_validator("stratify")
@@ -68,7 +68,7 @@ class VoteOptions(Options):
     max_nonsense: int | None = Field(
         None,
         ge=0,
-        description="Drop rows that more annotators than this find senseless [pairs of sentences: "
+        description="Drop rows that more annotators than this call nonsense [pairs of sentences: "
         "0; else: keep them].",
     )
     keep: Literal["auto", "agreed", "voted"] = Field(
@@ -84,7 +84,7 @@ class VoteOptions(Options):
         False, description="Leave out the votes of annotators who fail the checks."
     )
     skip_bad: bool = Field(
-        False, description="Leave out bad votes and go on; they are listed all the same."
+        False, description="Leave out bad votes and continue; they are listed anyway."
     )
     show_annotators: bool = Field(
         False, description="Write annotators' own names into files [annotator-1, ...]."

@@ -67,7 +67,9 @@ def export_sheets(
                 return files, True
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         if not (output / KEY).is_file():
-            raise UsageError(f"{output} holds no sheets; it is left alone. Choose another with -o.")
+            raise UsageError(
+                f"{output} holds no sheets and is not changed. Choose another with -o."
+            )
         if not overwrite:
             raise UsageError(
                 f"{output} holds other sheets, or filled-in ones. Choose another folder with -o, "

@@ -35,7 +35,9 @@ class Rule:
         """Read a rule; UsageError if there is none of that name."""
         if name in ("majority", "unanimous") or re.fullmatch(r"at-least-[1-9]\d*", name):
             return cls(name)
-        raise UsageError(f"--rule {name}: not majority, unanimous or at-least-N (at-least-3).")
+        raise UsageError(
+            f"--rule {name}: must be majority, unanimous or at-least-N (such as at-least-3)."
+        )
 
     def label(self, answers: Iterable[int]) -> int:
         """Return the answer that the votes make the label, -1 for none.

@@ -266,7 +266,7 @@ def _read_json(path: Path, text: str) -> Iterator[RawVote | str]:
             if answers is None:
                 yield f"{where}: no result"
             elif len(answers) > 1:
-                yield f"{where}: {len(answers)} answers, but one is asked for"
+                yield f"{where}: {len(answers)} answers, but one is expected"
             elif annotator is None:
                 yield f"{where}: names no annotator"
             else:

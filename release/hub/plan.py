@@ -79,7 +79,7 @@ def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) ->
     before = _manifest_at(prefix, remote)
     if prefix and before is None and any(path.startswith(prefix) for path in held):
         raise UsageError(
-            f"{prefix} on the Hub holds files, but no {MANIFEST} of kbprobe: it is left alone. "
+            f"{prefix} on the Hub holds files, but no {MANIFEST} of kbprobe, and is not changed. "
             "Choose another --config-name."
         )
     neighbours = list(_neighbours(package.config, remote))

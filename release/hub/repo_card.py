@@ -99,7 +99,8 @@ def hub_front(card: str) -> dict[str, Any]:
         return parse_header(split_header(card.replace("\r\n", "\n"))[0])
     except UsageError as error:
         raise UsageError(
-            f"README.md on the Hub: {error}. Mend the lines between --- there, then publish again."
+            f"README.md on the Hub: {error}. Correct the lines between --- there, and publish "
+            "again."
         ) from None
 
 

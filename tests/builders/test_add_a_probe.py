@@ -55,7 +55,7 @@ def test_the_tutorials_probe_is_built_and_sound(tutorial: Path) -> None:
 def test_what_is_no_probe_in_a_file_is_refused(tutorial: Path) -> None:
     with pytest.raises(UsageError, match="no function 'entailment' that is decorated"):
         registry.find_probe(f"{tutorial / 'entailment.py'}:entailment")
-    with pytest.raises(UsageError, match="is no Python file"):
+    with pytest.raises(UsageError, match="is not a Python file"):
         registry.find_probe(f"{tutorial / 'missing.py'}:{NAME}")
     (tutorial / "broken.py").write_text("import no_such_module\n")
     with pytest.raises(KbprobeError, match="no_such_module"):

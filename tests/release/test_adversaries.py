@@ -327,4 +327,4 @@ def test_nothing_is_written_without_the_deep_check(
     with pytest.raises(SystemExit) as stopped:
         main(["check", str(tmp_path), "--into-card"])
     assert stopped.value.code == 2
-    assert "--into-card is of no use without --deep" in capsys.readouterr().err
+    assert "--into-card needs --deep" in capsys.readouterr().err

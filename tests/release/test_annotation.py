@@ -130,7 +130,7 @@ class TestExport:
     def test_what_is_no_export_is_never_replaced(self, probe: Path, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("all my work")
-        with pytest.raises(UsageError, match="left alone"):
+        with pytest.raises(UsageError, match="not changed"):
             export_sheets(probe, tmp_path / "mine", n=3, overwrite=True)
         assert files_of(tmp_path / "mine") == {"thesis.txt": b"all my work"}
 

@@ -15,9 +15,15 @@ class NliOptions(FunctionWordOptions):
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet tells kinds of words and antonyms."
     )
-    min_tokens: int = Field(6, ge=1, description="Fewest tokens of a premise, full stop included.")
-    max_tokens: int = Field(26, ge=1, description="Most tokens of a premise.")
-    per_sentence: int = Field(2, ge=1, description="Most rows made of a sentence, or of a pair.")
+    min_tokens: int = Field(
+        6, ge=1, description="Minimum tokens of a premise, including the full stop."
+    )
+    max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
+    per_sentence: int = Field(
+        2, ge=1, description="Maximum rows made from a sentence, or from a pair."
+    )
     cap_per_word: int = Field(
-        60, ge=0, description="Most rows in which the same word is changed, or put (0: no cap)."
+        60,
+        ge=0,
+        description="Maximum rows in which the same word is replaced or inserted (0: no cap).",
     )

@@ -161,8 +161,8 @@ class Endpoint:
             raise UsageError(f"only SELECT queries can be asked, not: {shown}")
         if self._failures >= self.limits.failures:
             raise EndpointError(
-                f"{self._failures} queries in a row failed at {self.url}; it is asked no more in "
-                "this session. Find out what is wrong there, then start again: what has been "
+                f"{self._failures} queries in a row failed at {self.url}; it is not queried again "
+                "in this session. Find out what is wrong there, then start again: what has been "
                 "answered is kept."
             )
         try:

@@ -58,9 +58,11 @@ def checked_url(url: str) -> str:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise UsageError(f"{url!r} is no address: {error}") from error
+        raise UsageError(f"{url!r} is not an address: {error}") from error
     if parts.scheme not in ("http", "https") or not host or re.search(r"[^\x21-\x7e]", url):
-        raise UsageError(f"{url!r} is no address of an endpoint: give http://... or https://...")
+        raise UsageError(
+            f"{url!r} is not the address of an endpoint: give http://... or https://..."
+        )
     if "?" in url or "#" in url:
         raise UsageError(f"{url!r} holds '?' or '#'; give the endpoint's plain address")
     if "@" in parts.netloc:

@@ -43,7 +43,8 @@ def main(args: Sequence[str] | None = None) -> None:
 def _publish_of(words: Sequence[str]) -> click.Command:
     """Return the command that publishes, unless its first word is neither option nor folder."""
     word = words[0]
-    if not word.startswith("-") and not Path(word).exists():
+    asks_for_help = {"-h", "--help"} & set(words)
+    if not word.startswith("-") and not asks_for_help and not Path(word).exists():
         raise UsageError(
             f"{word!r} is neither a subcommand nor a folder to publish."
             f"{did_you_mean(word, SUBCOMMANDS)} Subcommands: {', '.join(SUBCOMMANDS)}. Build a "

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import replace
 
 from evaluation.items.types import ProbeSplit, fingerprint
+from kbprobe.errors import UsageError
 
 
 def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
@@ -28,11 +29,22 @@ def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
 
 
 def control_keys(split: ProbeSplit) -> list[str]:
-    """Return what decides each row's random answer: its first argument, or its question."""
+    """Return what decides each row's random answer: its first argument, or its question.
+
+    Raises:
+        UsageError: rows have neither, since only their choices are shown.
+    """
     questions = [item.question for item in split.items]
-    if split.arguments is None:
-        return questions
-    return [
-        arguments[0]["value"] if arguments else question
-        for arguments, question in zip(split.arguments.to_pylist(), questions, strict=True)
-    ]
+    keys = questions
+    if split.arguments is not None:
+        keys = [
+            arguments[0]["value"] if arguments else question
+            for arguments, question in zip(split.arguments.to_pylist(), questions, strict=True)
+        ]
+    if len(keys) > 1 and not any(keys):
+        raise UsageError(
+            f"--labels random: the rows of {split.name} have neither arguments nor, with --inputs "
+            "choices, a question to decide their answers, which would all be the same. Leave one "
+            "of the two options out."
+        )
+    return keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,7 +141,7 @@ class StudyRequest:
         own = {name: value for name, value in values.items() if name in fields}
         return cls(
             study,
-            [str(probe) if isinstance(probe, Path) else probe for probe in probes],
+            _distinct(str(probe) if isinstance(probe, Path) else probe for probe in probes),
             list(dict.fromkeys(map(str, models))) or [NO_MODEL] * study.modelless,
             study.options.parse(own, owner),
             {name: value for name, value in values.items() if name not in own},
@@ -211,6 +211,12 @@ class StudyRequest:
             return "in-memory"
         named = [one for one in self.probes if isinstance(one, str)]
         return folder_names([*named, probe])[probe]
+
+
+def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:
+    """Leave out what was named before; a dataset in memory is known by its identity."""
+    found = {probe if isinstance(probe, str) else id(probe): probe for probe in probes}
+    return list(found.values())
 
 
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:

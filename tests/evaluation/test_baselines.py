@@ -107,6 +107,12 @@ def test_finished_runs_are_found_again(done, probe, monkeypatch):
     assert evaluation.study("baselines", probe, output=folder, **QUICK) == summary
 
 
+def test_a_probe_that_is_named_twice_counts_once(probe):
+    summary = evaluation.study("baselines", [probe, probe], baselines=("random",), seeds=2)
+    [[one]] = [measured.baselines for measured in summary.probes]
+    assert len(one.draws) == 2
+
+
 def test_names_cannot_leave_their_place(done):
     _, summary = done
     [one] = summary.probes

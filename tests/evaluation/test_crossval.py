@@ -1,7 +1,9 @@
 """The study of cross-validation: its runs, its numbers, its page."""
 
+from pathlib import Path
 from statistics import mean, stdev
 
+import datasets
 import pytest
 import torch
 
@@ -149,6 +151,16 @@ def test_majority_is_of_the_rows_fitted_on(tmp_path):
     (row,) = summary.probes[0].results
     assert row.kind == "majority"
     assert row.accuracy.value == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_dataset_in_memory_is_divided_as_its_files_are(tmp_path):
+    probe = folded_probe.write(tmp_path / "probe")
+    files = {path.stem: str(path) for path in sorted(Path(probe).iterdir())}
+    held = datasets.load_dataset("json", data_files=files, cache_dir=str(tmp_path / "datasets"))
+    (one,) = run_study(request([held, held], [])).probes
+    (other,) = run_study(request([probe, probe], [])).probes
+    assert one.folds == other.folds
+    assert one.results[0].accuracy == other.results[0].accuracy
 
 
 def test_clusters_in_several_folds_are_said(tmp_path):

@@ -177,6 +177,7 @@ def test_choices_alone_are_shown(probes, model):
         ({"train_on": "nowhere/at/all"}, "no file or folder"),
         ({"mix_in": "{one}", "mix_rows": 2, "split": "train", "train_on": "{other}"}, "20 rows"),
         ({"train_on": "{one}", "split": "train"}, "tested on training rows"),
+        ({"labels": "random", "inputs": "choices"}, "have neither arguments nor, with --inputs"),
     ],
 )
 def test_impossible_rows_are_refused(probes, model, options, message, trainings):

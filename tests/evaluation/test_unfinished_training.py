@@ -136,11 +136,16 @@ def test_what_cannot_be_read_is_trained_again(world, tmp_path, damage):
     assert len(steps) == STEPS
 
 
-def test_another_environment_starts_anew(tmp_path):
-    path = tmp_path / "state.pt"
-    Unfinished(path, {"device": "cpu", "threads": 1}).after_step(lambda: Course([0.5], {}, {}))
-    assert Unfinished(path, {"device": "cpu", "threads": 1}).read().losses == [0.5]
-    assert Unfinished(path, {"device": "cpu", "threads": 2}).read() is None
+def test_another_environment_starts_anew(world, tmp_path):
+    kept = tmp_path / "kept"
+    with pytest.raises(KeyboardInterrupt):
+        run(world, kept, stop_after=5)
+    torch.set_num_threads(2)
+    try:
+        steps, _ = run(world, kept)
+    finally:
+        torch.set_num_threads(1)
+    assert len(steps) == STEPS, "sums of another number of threads are others"
 
 
 def test_saving_takes_a_twentieth_of_the_time(tmp_path, monkeypatch):
@@ -155,7 +160,7 @@ def test_saving_takes_a_twentieth_of_the_time(tmp_path, monkeypatch):
 
     monkeypatch.setattr(unfinished.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(unfinished.torch, "save", lambda content, path: (path.touch(), save()))
-    state = Unfinished(tmp_path / "state.pt", {})
+    state = Unfinished(tmp_path / "state.pt")
     for _ in range(5000):
         now[0] += 1
         state.after_step(lambda: Course(weights={"w": torch.zeros(10)}))

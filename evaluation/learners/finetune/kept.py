@@ -62,8 +62,11 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
     }
-    own = course_folder(identity, training.options)
-    unfinished = Unfinished(own.with_name(f"{own.name}-unfinished.pt"), _environment(training))
+    # Where the environment is another one, so are the weights.
+    own = course_folder(
+        {**identity, "environment": _environment(training.model.device)}, training.options
+    )
+    unfinished = Unfinished(own.with_name(f"{own.name}-unfinished.pt"))
 
     def load(folder: Path) -> ReadyScorer:
         written = open_checkpoint(str(folder))
@@ -208,9 +211,8 @@ def _course(folder: Path) -> Course:
     return Course(record["losses"], optimizer, continued_after=epochs)
 
 
-def _environment(training: Training) -> dict[str, Any]:
-    """Return what decides a training's weights besides its identity: where it is resumed."""
-    device = training.model.device
+def _environment(device: torch.device) -> dict[str, Any]:
+    """Return what decides a training's weights besides its identity."""
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "threads": torch.get_num_threads(),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pickle
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -27,12 +26,11 @@ class Unfinished:
     """The file in which a training's state is saved between two of its steps.
 
     Resumed in the same environment (device, libraries, threads), it ends with the weights that it
-    would have had without the interruption. A state of another environment is not resumed.
+    would have had without the interruption: the environment is part of the path.
     """
 
-    def __init__(self, path: Path, environment: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._environment = dict(environment)
         self._saved = time.monotonic()
         self._cost: float | None = None
 
@@ -43,10 +41,7 @@ class Unfinished:
             with zipfile.ZipFile(self.path) as members:
                 if members.testzip() is not None:
                     return None
-            held = torch.load(self.path, weights_only=True, map_location="cpu")
-            if held.pop("environment") != self._environment:
-                return None
-            return Course(**held)
+            return Course(**torch.load(self.path, weights_only=True, map_location="cpu"))
         except (
             OSError,
             RuntimeError,
@@ -72,7 +67,7 @@ class Unfinished:
         began = time.monotonic()
         # A disk that is full costs the resumption and not the training.
         with suppress(OSError, RuntimeError), replacing_file(self.path) as aside:
-            torch.save({"environment": self._environment, **vars(course)}, aside)
+            torch.save(vars(course), aside)
         self._saved = time.monotonic()
         self._cost = self._saved - began
 

@@ -78,7 +78,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
             a learner needs.
     """
     request = _divided(request)
-    probes = list(dict.fromkeys(request.probes))
+    probes = request.probes
     folds = [open_folds(request, probe) for probe in probes]
     options: CrossvalOptions = request.options
     learners = [LEARNERS.get(name) for name in options.learners]

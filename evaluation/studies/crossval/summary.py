@@ -32,8 +32,7 @@ Row = tuple[Kind, str, str | None]
 
 def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
     """Summarise the runs of all folds."""
-    probes = list(dict.fromkeys(request.probes))
-    return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in probes])
+    return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in request.probes])
 
 
 def _probe(

@@ -12,6 +12,7 @@ import pytest
 import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
+from evaluation.results.words import last_name
 from evaluation.studies.baselines.page import render
 from evaluation.studies.baselines.types import BaselinesSummary
 from kb_cache.fetching import fetch
@@ -138,7 +139,10 @@ def test_a_model_is_fitted_on_choices_alone_and_results_are_put_beside(probe, tm
         beside=(str(tmp_path / "guesses"),),
     )
     [one] = summary.probes
-    assert [held.name for held in one.baselines] == ["random", "model, choices alone"]
+    assert [held.name for held in one.baselines] == [
+        "random",
+        f"{last_name(str(model))}, choices alone",
+    ]
     alone = one.baselines[1]
     assert (alone.train_rows, len(alone.draws), alone.reads) == (12, 2, "each choice alone")
     [beside] = one.beside

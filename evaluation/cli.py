@@ -39,6 +39,22 @@ if TYPE_CHECKING:
 PROGRAM = "evaluate-probe"
 DEFAULT_STUDY = "zero_shot"
 DEFAULT_PARENT = Path("results")
+UNITS = {
+    "tokenizing": "rows",
+    "scoring": "rows",
+    "reading vectors": "texts",
+    "fine-tuning": "steps",
+    "training heads": "heads",
+}
+"""What progress counts, by what is done."""
+_OUTPUT = (
+    "Folder of the results of one probe and one model; of several, the parent of all. [default: "
+    "results/PROBE/MODEL, with the options given: results/PROBE/MODEL+limit-200]"
+)
+_STUDY_OUTPUT = (
+    "Folder of the summary and of all results. [default: results/{0}, with the options given: "
+    "results/{0}+limit-200]"
+)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -80,6 +96,7 @@ def study_command(study: Study) -> click.Command:
             click.Option(
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
+                metavar="DIR",
                 help="Folder to write the summary to as well.",
             ),
         ]
@@ -97,8 +114,8 @@ def study_command(study: Study) -> click.Command:
             click.Option(
                 ["-o", "--output"],
                 type=click.Path(path_type=Path),
-                help="Folder of the results of one probe and one model [results/PROBE/MODEL]; of "
-                "several, the parent of all [results].",
+                metavar="DIR",
+                help=_OUTPUT if study.independent else _STUDY_OUTPUT.format(study.name),
             ),
             click.Option(
                 ["--tag"],
@@ -181,10 +198,15 @@ def _run_study(
         elif workers.leads and study.page is None:
             _report(outcome, as_json and study.independent)
 
-    with shown_progress(workers.leads) as progress:
-        summary = run_study(
-            request, overwrite=overwrite, workers=workers, progress=progress, report=report
-        )
+    try:
+        with shown_progress(workers.leads, UNITS) as progress:
+            summary = run_study(
+                request, overwrite=overwrite, workers=workers, progress=progress, report=report
+            )
+    except KeyboardInterrupt:
+        if workers.leads and request.defaults.run.cache:
+            click.echo("What is done is kept: the same command goes on where it stopped.", err=True)
+        raise
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:

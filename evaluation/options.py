@@ -7,12 +7,12 @@ brings a model of its own. A caller sees all of them as one flat set of names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.options import Options, option_name
+from kbprobe.options import Metavar, Options, option_name
 from kbprobe.parsing import json_value
 
 
@@ -22,8 +22,14 @@ class ModelOptions(Options):
     batch_tokens: int | None = Field(
         None, ge=1, description="Padded tokens in a batch; none: 1024 on a CPU, 16384 on a GPU."
     )
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps.")
-    dtype: str = Field("auto", description="auto (bfloat16 on a GPU), float32, bfloat16, float16.")
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|[a-z]+(:\d+)?)$",
+        description="auto (a GPU where there is one), cpu, cuda, cuda:1, mps.",
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Type of the weights; auto: bfloat16 on a GPU, else float32."
+    )
     revision: str | None = Field(
         None, description="Branch, tag or commit of a checkpoint on the Hub."
     )
@@ -98,13 +104,13 @@ class RunOptions(ModelOptions):
         ge=0,
         description="Seed of a learner's randomness, including its training rows; none: --seed.",
     )
-    train_on: str | None = Field(
+    train_on: Annotated[str | None, Metavar("PROBE")] = Field(
         None,
         min_length=1,
         description="Fit on the train split of this probe (its default config) instead of that of "
         "the evaluated one.",
     )
-    mix_in: str | None = Field(
+    mix_in: Annotated[str | None, Metavar("PROBE")] = Field(
         None,
         min_length=1,
         description="Also fit on rows of the train split of this probe or dataset.",

@@ -29,14 +29,15 @@ def shown_progress(
 
     Args:
         shown: whether to show anything.
-        units: what is counted, where it is no number of things: what is done -> the unit.
+        units: what is counted: what is done -> the unit, ``rows``, :data:`BYTES`. What is done
+            may say before a colon of what it is a part: ``run 3 of 60: scoring``.
         log: whether to write lines where stderr is no terminal.
     """
     if not shown or not (log or sys.stderr.isatty()):
         yield silent
         return
     if not sys.stderr.isatty():
-        yield _log_lines()
+        yield _log_lines(units or {})
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -54,7 +55,7 @@ def shown_progress(
         task = bar.add_task("", rate="", amount="")
 
         def show(what: str, done: int, total: int) -> None:
-            unit = (units or {}).get(what, "")
+            unit = _unit(what, units or {})
             if bar.tasks[0].description != what:
                 bar.reset(task, description=what, total=total or None)
             speed = bar.tasks[0].speed
@@ -72,16 +73,22 @@ def amount_done(done: int, total: int, unit: str = "") -> str:
     ('3/4,000', '12.3/498.0 MB')
     >>> amount_done(1, 4, PERCENT), amount_done(5, 0)
     ('25%', '5')
+    >>> amount_done(3, 4000, "rows")
+    '3/4,000 rows'
     """
     if unit == PERCENT:
         return f"{done / total:.0%}" if total else ""
     if not total:
         return _amount(done, unit)
-    return f"{_amount(done, unit).removesuffix(' MB')}/{_amount(total, unit)}"
+    return f"{_amount(done, unit).partition(' ')[0]}/{_amount(total, unit)}"
 
 
 def _amount(number: float, unit: str) -> str:
-    return f"{number / 1e6:,.1f} MB" if unit == BYTES else f"{number:,.0f}"
+    return f"{number / 1e6:,.1f} MB" if unit == BYTES else f"{number:,.0f} {unit}".rstrip()
+
+
+def _unit(what: str, units: Mapping[str, str]) -> str:
+    return units.get(what.rpartition(": ")[2], "")
 
 
 @contextmanager
@@ -108,7 +115,7 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
         yield show
 
 
-def _log_lines() -> Progress:
+def _log_lines(units: Mapping[str, str]) -> Progress:
     began = last = time.monotonic()
 
     def log(what: str, done: int, total: int) -> None:
@@ -119,6 +126,7 @@ def _log_lines() -> Progress:
         if now - last >= LOG_SECONDS and done and total:
             last = now
             left = (now - began) / done * (total - done)
-            click.echo(f"{what}: {done:,} of {total:,}, about {left:,.0f} s left", err=True)
+            amount = f"{done:,} of {total:,} {_unit(what, units)}".rstrip()
+            click.echo(f"{what}: {amount}, about {left:,.0f} s left", err=True)
 
     return log

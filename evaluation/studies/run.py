@@ -51,7 +51,14 @@ def run_study(
     failed: list[KbprobeError] = []
 
     def run_all(specs: Sequence[RunSpec], lone: bool) -> None:
-        for outcome in execute(specs, overwrite, workers, progress, study.page is None):
+        done = 0
+
+        def numbered(what: str, finished: int, total: int) -> None:
+            run = f"run {done + 1} of {len(specs)}: " if len(specs) > 1 else ""
+            progress(f"{run}{what}", finished, total)
+
+        for outcome in execute(specs, overwrite, workers, numbered, study.page is None):
+            done += 1
             if isinstance(outcome.result, KbprobeError):
                 if lone:
                     raise outcome.result

@@ -178,7 +178,7 @@ def test_compare_and_report_by_command(tmp_path, capsys):
         (["--model", "tiny-bert"], "PROBE"),
         (["sizes.jsonl", "--model", "tiny-bert", "--dtype", "float23"], "float32"),
         (["sizes.jsonl", "--model", "tiny-bert", "--limit", "0"], "--limit"),
-        (["sizes.jsonl", "--model", "tiny-bert", "--shots", "3"], "causal LM"),
+        (["sizes.jsonl", "--model", "tiny-bert", "--letters"], "causal LM"),
         (["sizes.jsonl", "--model", "tiny-bert", "--train", "3"], "no split 'train'"),
         (["sizes.jsonl", "--model", "tiny-bert", "--keep-checkpoint", "x"], "--train"),
         (["sizes.jsonl", "--model", "tiny-bert", "--model-args", "x"], "key=value"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,6 +22,7 @@ from evaluation.scorers.classifier import CLASSIFIER, ClassifierOptions
 from evaluation.scorers.masked import CANDIDATES as MASKED_CANDIDATES
 from evaluation.scorers.multiple_choice import MULTIPLE_CHOICE
 from kbprobe.format.setups import CLOZE
+from kbprobe.options import Metavar
 
 RECORD = "finetuning.json"
 """The file in a kept checkpoint that says how it was trained."""
@@ -33,7 +35,7 @@ LEARNING_RATE = 2e-5
 class FinetuneOptions(TrainingOptions):
     """How to fine-tune a whole network."""
 
-    keep_checkpoint: str | None = Field(
+    keep_checkpoint: Annotated[str | None, Metavar("DIR")] = Field(
         None, exclude=True, description="Folder in which to keep the trained checkpoint."
     )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from kbprobe.options import Options
+from kbprobe.options import Metavar, Options
 
 
 class CausalOptions(Options):
@@ -13,7 +15,7 @@ class CausalOptions(Options):
     shots: int = Field(
         0, ge=0, le=64, description="Solved examples from train before each question."
     )
-    prompt: str | None = Field(
+    prompt: Annotated[str | None, Metavar("TEXT")] = Field(
         None,
         description="What stands before the choice, with {question} in it (and {choices} with "
         "--letters); none: the question.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from kbprobe.options import Options, option_name
+from kbprobe.options import Metavar, Options, option_name
 
 TIMES = {"none": 0, "x1": 1, "x2": 2}
 """Rows of the original task for each row of the probe, by the value of ``--add-original``."""
@@ -15,7 +15,7 @@ TIMES = {"none": 0, "x1": 1, "x2": 2}
 class InoculateOptions(Options):
     """Which training sets and settings to try, and the original task."""
 
-    original: str | None = Field(
+    original: Annotated[str | None, Metavar("TASK")] = Field(
         None,
         min_length=1,
         description="The task that the models were trained for: a dataset of questions with "

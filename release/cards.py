@@ -65,13 +65,9 @@ def parse_header(header: str) -> dict[str, Any]:
     Raises:
         UsageError: it is not a YAML mapping.
     """
-    import yaml
+    from kbprobe.parsing import yaml_value
 
-    try:
-        front = yaml.safe_load(header)
-    except yaml.YAMLError as error:
-        message = " ".join(str(error).split())
-        raise UsageError(f"the card's front matter is not YAML: {message}") from None
+    front = yaml_value(header, "the card's front matter")
     if front is None:
         return {}
     if not isinstance(front, dict):

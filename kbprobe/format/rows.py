@@ -38,8 +38,11 @@ def read_rows(folder: Path, entry: DataFile) -> pa.Table:
                 table = table.append_column(field, pa.array([[]] * len(table), field.type))
             return table.select(list(COLUMNS)).cast(schema)
         with path.open(encoding="utf-8") as lines:
-            return pa.Table.from_pylist([json.loads(line) for line in lines], schema)
-    except (pa.ArrowException, ValueError, KeyError) as error:
+            rows = [json.loads(line) for line in lines]
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError("a line is not an object")
+        return pa.Table.from_pylist(rows, schema)
+    except (pa.ArrowException, ValueError, KeyError, TypeError, RecursionError) as error:
         raise KbprobeError(f"{path} cannot be read as rows of a probe: {error}") from None
 
 

@@ -7,15 +7,17 @@ that is, whether the item is a check, and what the right answer of a check is.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import Scheme
 from kbprobe.format.manifest import DataFile, Manifest
+from kbprobe.parsing import read_json, validated
 
 KEY = "key.json"
 KEY_FORMAT = 1
@@ -45,6 +47,13 @@ class Shown:
     kind: Kind
     order: tuple[int, ...]
     answer: int = -1
+
+    def __post_init__(self) -> None:
+        """Check that ``order`` names each choice once, and ``answer`` one of them or none."""
+        if sorted(self.order) != list(range(len(self.order))):
+            raise ValueError(f"'order' must name each choice once, from 0; got {self.order}")
+        if not -1 <= self.answer < len(self.order):
+            raise ValueError(f"'answer' must be a choice, or -1; got {self.answer}")
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,23 @@ class Key:
                 "are not those in this folder. Name the folder that was exported."
             )
 
+    def check_rows(self, rows: Mapping[str, Mapping[str, Any]], folder: Path, path: Path) -> None:
+        """Refuse, with a UsageError, a key that shows rows which a probe does not have, or others.
+
+        ``rows`` are those of the probe in ``folder``, by id.
+        """
+        for item in self.items:
+            row = rows.get(item.id)
+            if row is None:
+                raise UsageError(
+                    f"{path} shows rows that {folder} does not have, such as {item.id}."
+                )
+            if len(item.order) != len(row["choices"]["text"]):
+                raise UsageError(
+                    f"{path} shows {len(item.order)} choices of the row {item.id}, which has "
+                    f"{len(row['choices']['text'])}. Export the sheets again."
+                )
+
 
 def read_key(path: Path) -> Key:
     """Read a key.
@@ -90,16 +116,16 @@ def read_key(path: Path) -> Key:
     Raises:
         UsageError: there is none, or it is damaged.
     """
+    remedy = "Export the sheets again."
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(about, dict) or about.get("format") != KEY_FORMAT:
-            raise ValueError("annotate export did not write it, or another version did")
-        return TypeAdapter(Key).validate_python(about)
+        about = read_json(path, remedy)
     except FileNotFoundError:
         raise UsageError(
             f"There is no key {path}. It is the {KEY} that annotate export wrote beside the sheets."
         ) from None
-    except (OSError, ValueError) as error:
+    if not isinstance(about, dict) or about.get("format") != KEY_FORMAT:
         raise UsageError(
-            f"{path} cannot be read as a key: {error}. Export the sheets again."
-        ) from None
+            f"{path} is not a key: annotate export did not write it, or another version did. "
+            f"{remedy}"
+        )
+    return validated(about, TypeAdapter(Key), str(path), remedy)

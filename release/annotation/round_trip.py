@@ -190,8 +190,8 @@ def _rows_voted_on(
         )
         of = (manifest.probe, config, split, entry.rows_digest)
         key = Key(*of, seed=0, scheme=scheme or "choices", items=items)
-    elif lost := [item.id for item in key.items if item.id not in rows]:
-        raise UsageError(f"{path} shows rows that {folder} does not have, such as {lost[0]}.")
+    elif path is not None:
+        key.check_rows(rows, folder, path)
     return key, rows
 
 

@@ -108,8 +108,7 @@ def score(
     shown.check_fits(manifest, entry, path)
     items = {item.item_id: item for item in shown.items if item.kind == "item"}
     rows = _rows_shown(folder, manifest, shown)
-    if lost := [item.id for item in shown.items if item.id not in rows]:
-        raise UsageError(f"{path} shows rows that {folder} does not have, such as {lost[0]}.")
+    shown.check_rows(rows, folder, path)
     if unlabelled := [item.id for item in items.values() if rows[item.id]["answer"] < 0]:
         raise UsageError(
             f"{unlabelled[0]} has no answer to compare with: rows that wait for labels are "

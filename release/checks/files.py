@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, Field
+
+from kbprobe.errors import UsageError
 from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN
 from kbprobe.format.dataset import ANNOTATIONS, CARD
 from kbprobe.format.items import arrow_schema
 from kbprobe.format.manifest import MANIFEST
+from kbprobe.parsing import read_record
 from release.checks.findings import Finding, failure, judged, some
 
 if TYPE_CHECKING:
@@ -61,6 +65,19 @@ def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         yield Finding("other files", "warning", what, some(rest), "Move them elsewhere.")
 
 
+class _FileObject(BaseModel):
+    """A data file, as Croissant describes it."""
+
+    id: str = Field(alias="@id")
+    sha256: str
+
+
+class _Croissant(BaseModel):
+    """The files of a Croissant description."""
+
+    distribution: list[_FileObject]
+
+
 def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Compare ``croissant.json``, where there is one, with the manifest."""
     path = folder / CROISSANT
@@ -68,10 +85,10 @@ def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         return
     problem = "files and checksums are not those of the manifest"
     try:
-        distribution = json.loads(path.read_text(encoding="utf-8"))["distribution"]
-        described = {one["@id"]: one["sha256"] for one in distribution}
-    except (ValueError, KeyError, TypeError) as error:
-        described, problem = None, f"it cannot be read: {error!r}"
+        held = read_record(path, _Croissant)
+        described = {one.id: one.sha256 for one in held.distribution}
+    except UsageError as error:
+        described, problem = {}, f"it cannot be read: {error}"
     if described == {entry.path: entry.sha256 for entry in manifest.files}:
         yield Finding("croissant", "ok", "files and checksums are those of the manifest")
     else:

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import already_there, file_sha256, replacing_folder
+from kbprobe.parsing import read_record
 from release.exports.page import write_readme
 from release.exports.source import TEST, open_source
 from release.exports.targets import find_target
@@ -39,6 +42,12 @@ class Export:
     rows: dict[str, int]
     commands: tuple[str, ...]
     found: bool
+
+
+class _Record(BaseModel):
+    """What an export's record must tell of it."""
+
+    commands: tuple[str, ...]
 
 
 def export(
@@ -85,7 +94,8 @@ def export(
     }
     found = already_there(output, RECORD, request, kind="an export", overwrite=overwrite)
     if found:
-        commands = json.loads((output / RECORD).read_text(encoding="utf-8"))["commands"]
+        held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
+        commands = held.commands
     else:
         with replacing_folder(output) as aside:
             written = target.write(source, aside, repo_id)

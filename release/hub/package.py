@@ -16,6 +16,7 @@ from kbprobe.format.baselines import BASELINES
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.parsing import json_value
 from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
 from release.checks.findings import Finding, Report
@@ -238,8 +239,8 @@ class Record:
 def read_record(content: bytes | None) -> Record | None:
     """Read the record of the last publication; None if it is missing or damaged."""
     try:
-        record = json.loads(content or b"")
+        record = json_value(content or b"", RECORD)
         card = GeneratedCard(dict(record["card"]["front"]), dict(record["card"]["sections"]))
-        return Record(card, {one["path"]: one["sha256"] for one in record["files"]})
-    except (ValueError, KeyError, TypeError):
+        return Record(card, {str(one["path"]): str(one["sha256"]) for one in record["files"]})
+    except (UsageError, ValueError, KeyError, TypeError):
         return None

@@ -360,7 +360,7 @@ class TestImport:
         assert few.report.label_accuracy is None
         both = import_votes(probe, [path], key=key, min_votes=2, rule="unanimous")
         assert 0 < both.report.kept < 40
-        with pytest.raises(UsageError, match="not majority, unanimous or at-least-N"):
+        with pytest.raises(UsageError, match="must be majority, unanimous or at-least-N"):
             import_votes(probe, [path], key=key, rule="most")
 
     def test_pairs_of_sentences_are_judged_on_a_scale(self, tmp_path: Path) -> None:

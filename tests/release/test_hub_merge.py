@@ -206,7 +206,7 @@ def test_several_probes_have_a_part_each() -> None:
 
 
 def test_front_matter_that_is_no_yaml_is_not_overwritten() -> None:
-    with pytest.raises(UsageError, match=r"not YAML.*Mend the lines"):
+    with pytest.raises(UsageError, match=r"not YAML.*Correct the lines"):
         merge_card("default", FRONT, TEXT, "---\na: [\n---\n# x\n", GeneratedCard())
     with pytest.raises(UsageError, match="not a mapping"):
         merge_card("default", FRONT, TEXT, "---\n- a\n---\n# x\n", GeneratedCard())

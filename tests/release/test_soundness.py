@@ -448,7 +448,7 @@ def test_the_commands_of_the_docs(tmp_path: Path) -> None:
         (["wordnet_synonymy", "--sheet", "x"], "need --sample"),
         (["wordnet_synonymy", "--sample", "0"], "--sample"),
         (["wordnet_synonymy", "wordnet_hyponymy", "--sample", "9", "--sheet", "x"], "one probe"),
-        (["--from-manifest", "m", "--sample", "9"], "does not go with"),
+        (["--from-manifest", "m", "--sample", "9"], "cannot be combined with"),
     ],
 )
 def test_options_that_make_no_sense(words: list[str], message: str, tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HUB_DISABLE_PR
 settings.register_profile("kbprobe", deadline=None, derandomize=True)
 settings.load_profile("kbprobe")
 
+# Its workers are forked, and limited as POSIX systems can.
+collect_ignore = [] if os.name == "posix" else ["reliability"]
+
 WIKIDATA_LICENCE = "CC-BY-4.0 AND MIT AND BSD-3-Clause"
 
 

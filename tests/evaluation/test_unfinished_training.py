@@ -99,6 +99,7 @@ def test_it_ends_with_the_same_weights(world, tmp_path, schedule, monkeypatch):
     assert resumed.predictions.equals(whole.predictions)
 
 
+@pytest.mark.posix
 def test_it_is_killed_while_it_saves(world, tmp_path):
     code = """
         import sys, torch

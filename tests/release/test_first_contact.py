@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -137,13 +138,35 @@ def test_votes_that_agree_on_nothing_are_reported_all_the_same(
     assert not (tmp_path / "gold").exists()
 
 
-@pytest.mark.parametrize("name", ["release", "evaluation", "builders", "kb_cache"])
-@pytest.mark.parametrize("words", [["-h"], ["SUB", "-h"]])
-def test_h_asks_for_help(name: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    subs = {"release": "check", "evaluation": "report", "builders": "list", "kb_cache": "fetch"}
+SUBCOMMANDS = {
+    "builders": ["list", "show", "wordnet_hypernymy", "always_never antonym_negation"],
+    "evaluation": ["report", "curve", "cache", "silver"],
+    "kb_cache": ["list", "fetch", "fetch conceptnet", "fetch corpus", "verify", "clear"],
+    "release": [
+        "check", "verify", "export", "annotate", "annotate export", "annotate import",
+        "annotate score",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [(package, words) for package, subs in SUBCOMMANDS.items() for words in ["", *subs]],
+)
+def test_h_asks_for_help_everywhere(
+    package: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     try:
-        code = import_module(f"{name}.cli").main([subs[name] if w == "SUB" else w for w in words])
+        code = import_module(f"{package}.cli").main([*words.split(), "-h"])
     except SystemExit as ended:
         code = ended.code
-    assert not code
-    assert "-h, --help" in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert not code, shown.err
+    assert "-h, --help" in shown.out
+    # Values are called by their type, not by click's or by the option's name.
+    assert not re.search(r"--[\w-]+ (TEXT|INTEGER|FLOAT|PATH|DIRECTORY)\b", without(shown.out))
+
+
+def without(text: str) -> str:
+    """The help without the options whose value really is a text, or any path."""
+    return re.sub(r"--(message|attribution|citation) TEXT|--from PATH", "", text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,10 @@ class VectorReader(ABC):
     """
 
     parameters: int
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return the items that are too long for this kind of vector, and why; others are cut."""
+        return {}
 
     @abstractmethod
     def encode(self, texts: Sequence[Text]) -> Any:

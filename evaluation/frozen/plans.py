@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _AT_ONCE = 4096
+_TOKENS_AROUND = 16
+"""More tokens than any tokenizer puts around the two texts of a pair, or positions left unused."""
 
 
 def row_table(
@@ -162,6 +164,27 @@ class CandidatePlan(ModelPlan, CandidateHeads):
 
 class UnitPlan(ModelPlan):
     """Heads of one linear layer on the vector of each question-choice pair."""
+
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return the rows that the model does not read, those with too long a choice included.
+
+        Only for choices that may be too long the model is loaded.
+        """
+        checkpoint = self._training.model.checkpoint
+        limit = load_tokenizer(checkpoint).model_max_length
+        limit = min(limit, getattr(checkpoint.config, "max_position_embeddings", None) or limit)
+        # No tokenizer makes more tokens than bytes, but for those that it puts around a text.
+        rows = [
+            row
+            for row, item in enumerate(items)
+            if max(len(text.encode("utf-8", "surrogatepass")) for text in item.choices)
+            > limit - _TOKENS_AROUND
+        ]
+        reasons = dict(super().set_aside(items))
+        if rows:
+            found = self._reader().set_aside([items[row] for row in rows])
+            reasons |= {rows[at]: reason for at, reason in found.items()}
+        return reasons
 
     def _rows(self, items: Sequence[Item], places: Ints) -> Rows:
         counts = np.array([len(item.choices) for item in items])

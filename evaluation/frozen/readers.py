@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,6 @@ from evaluation.frozen.kinds import Text, VectorKind, VectorReader, Vectors
 from evaluation.items.types import Item
 from evaluation.models.capabilities import Capability
 from evaluation.models.loading import longest_input
-from evaluation.results.words import clip
 from evaluation.scorers.base import Tokens
 from evaluation.scorers.causal.pair_tokens import PairTokenizer
 from evaluation.scorers.causal.prompts import BLANK, Rendered
@@ -33,7 +32,6 @@ from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.masked.pieces import Filled, Gap, Placer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.arrays import Ints, run_starts
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -139,18 +137,14 @@ class MaskReader(_Reader):
 class PairReader(_Reader):
     """Reads the vector of a question with a choice."""
 
+    def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
+        """Return the items with a choice that leaves no room for its question."""
+        return MultipleChoiceScorer(self._model, self._tokenizer).encode(items).set_aside
+
     def encode(self, texts: Sequence[Text]) -> EncodedTexts:
         """Tokenize pairs as multiple-choice models read them."""
         items = [Item("", setup, question, (choice,), 0) for setup, question, choice in texts]
-        encoded = MultipleChoiceScorer(self._model, self._tokenizer).encode(items)
-        if encoded.set_aside:
-            number, reason = next(iter(encoded.set_aside.items()))
-            raise UsageError(
-                f"a head on a frozen model cannot read {clip(items[number].choices[0], 80)!r}: "
-                f"{reason}. Use a model that reads more, or --learner full, which leaves such rows "
-                "out."
-            )
-        return encoded
+        return MultipleChoiceScorer(self._model, self._tokenizer).encode(items)
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
         output = self._model(**inputs)

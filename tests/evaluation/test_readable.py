@@ -180,3 +180,21 @@ def test_heads_set_them_aside_and_count_them(tmp_path, monkeypatch, learner):
     assert done.results.scoring.notes["train_set_aside"] == 2
     predicted = done.predictions["prediction"].to_pylist()
     assert [answer is None for answer in predicted] == [False] * 6 + [True] * 2
+
+
+def test_a_choice_that_leaves_no_room_ends_no_run_of_heads(tmp_path, monkeypatch):
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    tiny_masked.write("bert-uncased", tmp_path / "bert")
+    long = " ".join(["a dog is an animal and"] * 20)
+    rows = [ask(f"A dog {n} is an", "animal", "rodent") for n in range(12)]
+    splits = {
+        "train": [*rows[:6], ask("A cat is", "an animal", long)],
+        "test": [*rows[6:], ask("A dog is", "an animal", long)],
+    }
+    probe = jsonl_probe.write(tmp_path / "probe", splits)
+    options = {"train": 6, "epochs": 1, "facts": False}
+    for learner in ("frozen", "full"):
+        model = str(tmp_path / "bert")
+        done = evaluation.evaluate(str(probe), model, learner=learner, **options).results
+        assert done.metrics.set_aside == {"a choice that leaves no room for its question": 1}
+        assert done.metrics.scored == 6

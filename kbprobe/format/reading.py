@@ -49,13 +49,24 @@ def neutral(text: str) -> str:
 
     An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
     their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. Votes are read by item id and letter, so that it does not matter there.
+    as text. `as_written` takes it off again.
 
     >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
     ("'=1+1", "'- a dash", '1 = 1')
     """
-    bare = text.lstrip(" \u00a0\u200b\ufeff")
+    # One before an apostrophe of the text's own as well, or that would be taken off instead.
+    bare = text.lstrip("'").lstrip(" \u00a0\u200b\ufeff")
     return f"'{text}" if bare.startswith(_FORMULA) else text
+
+
+def as_written(cell: str) -> str:
+    """Return the text that `neutral` made a cell of; other cells stay as they are.
+
+    >>> as_written("'=1+1"), as_written("'tis"), as_written("=1+1")
+    ('=1+1', "'tis", '=1+1')
+    """
+    text = cell.removeprefix("'")
+    return text if neutral(text) == cell else cell
 
 
 def texts_shown(row: Mapping[str, Any]) -> dict[str, str]:
@@ -162,7 +173,8 @@ def _csv(
         choices = row["choices"]["text"][:width]
         cells = [*texts_shown(row).values(), *choices, *[""] * (width - len(choices))]
         right = "" if blind else _right(row, scale)
-        writer.writerow([number, item.item_id, *map(neutral, cells), right, "", "", ""])
+        told = [item.item_id, *cells, right]
+        writer.writerow([number, *map(neutral, told), "", "", ""])
     return file.getvalue()
 
 

@@ -69,7 +69,7 @@ def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
     writer.writerow(["item_id", "batch", *columns, "answer", "annotator", "comment"])
     for item, own in zip(items, choices, strict=True):
         cells = [*texts_shown(sheets.rows[item.id]).values(), *own, *[""] * (width - len(own))]
-        writer.writerow([item.item_id, item.batch, *map(neutral, cells), "", "", ""])
+        writer.writerow([neutral(item.item_id), item.batch, *map(neutral, cells), "", "", ""])
     return file.getvalue()
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import allowed_answers, parse_answer
+from kbprobe.format.reading import as_written
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.parsing import json_value
 
@@ -164,7 +165,7 @@ def _read_csv(path: Path, text: str) -> Iterator[RawVote | str]:
     table: list[list[str]] = []
     try:
         for cells in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
-            table.append([cell.strip() for cell in cells])
+            table.append([as_written(cell.strip()) for cell in cells])
     except csv.Error as error:
         yield f"{path}, row {len(table) + 1}: not CSV ({error})"
         return

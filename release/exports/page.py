@@ -50,8 +50,18 @@ def rendered(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters["python"] = repr
+    environment.filters |= {"python": repr, "docstring": _docstring}
     return environment.get_template(template).render(mask=MASK, cloze=CLOZE, **values)
+
+
+def _docstring(text: str) -> str:
+    r"""Return a text as a docstring, which nothing in the text can end.
+
+    >>> print(_docstring('Rows of "x".').strip('"'))
+    Rows of \"x\".
+    """
+    inside = text.encode("unicode_escape").decode().replace('"', '\\"')
+    return f'"""{inside}"""'
 
 
 def viewer_configs(files: Mapping[Task, Mapping[str, str]]) -> list[dict[str, Any]]:

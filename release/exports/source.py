@@ -27,6 +27,9 @@ _EXAMPLES = ("validation", "train")
 
 _REQUIRED = ("id", "question", "choices", "answer", "setup")
 
+_PLAIN = re.compile(r"\w[\w.-]*")
+"""Names of configs and splits: parts of the paths that are written."""
+
 
 def task_name(*parts: str) -> str:
     """Join words to a name that every harness accepts: letters, digits and underscores.
@@ -161,6 +164,12 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) -> Task:
     from kbprobe.format.rows import read_rows
 
+    for word in (config, split):
+        if not _PLAIN.fullmatch(word):
+            raise UsageError(
+                f"{folder}: {word!r} cannot be the name of a folder or file: letters, digits, "
+                "'_', '-' and '.' can. Name the configs to export with --config."
+            )
     entry = manifest.split_file(config, split)
     table = read_rows(folder, entry)
     _check(table, f"{folder}, config {config}, split {split}")

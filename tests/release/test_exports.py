@@ -1,5 +1,6 @@
 """What is exported, and into which folder; the harnesses themselves have tests of their own."""
 
+import ast
 import json
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from release.cli import main
 from release.exports.exporting import RECORD, export
+from release.exports.page import rendered
 from release.exports.targets import TARGETS, find_target
 from release.exports.targets.inspect import BLANK
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
@@ -47,6 +49,25 @@ def test_the_same_request_gives_the_same_bytes(odd, tmp_path, to):
     again = export(odd, to, tmp_path / "one")
     assert again.found
     assert (again.tasks, again.commands) == (first.tasks, first.commands)
+
+
+@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize("name", ["../../out", "/tmp/out", "x/../../out", ".."])
+def test_a_config_cannot_lead_out_of_the_folder(odd, tmp_path, to, name):
+    text = (odd / "manifest.json").read_text(encoding="utf-8")
+    (odd / "manifest.json").write_text(text.replace('"clozes"', json.dumps(name)), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"cannot be the name of a folder|manifest.json"):
+        export(odd, to, tmp_path / "one" / "two" / "three")
+    assert {path.name for path in tmp_path.iterdir()} <= {"odd", "one"}
+
+
+def test_nothing_ends_a_docstring_of_a_task_file():
+    text = 'x."""\nimport os\n\\'
+    module = rendered("targets/inspect.py.j2", tasks=[{"name": "t", "path": text}], metadata=())
+    body = ast.parse(module).body
+    assert not any(isinstance(one, ast.Import) for one in body)
+    (task,) = (one for one in body if isinstance(one, ast.FunctionDef) and one.name == "t")
+    assert ast.get_docstring(task, clean=False) == f"Rows of {text}."
 
 
 @pytest.mark.parametrize("to", ["lighteval", "inspect"])

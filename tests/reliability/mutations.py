@@ -216,7 +216,8 @@ def _yaml(content: bytes, random: Random) -> bytes:
         value = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         changed = _change_value(value, random)
         if random.random() < 0.7:
-            return str(yaml.safe_dump(changed, sort_keys=False, allow_unicode=True)).encode()
+            dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+            return str(yaml.dump(changed, Dumper=dumper, sort_keys=False)).encode()
     except (yaml.YAMLError, ValueError, AttributeError, RecursionError):
         return _bytes(content, random)
     bomb = "a0: &a0 [x, x]\n" + "".join(

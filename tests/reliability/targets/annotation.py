@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 from tests.reliability.target import Refused, Target
@@ -75,7 +76,7 @@ def _expected_sheet(path: Path) -> Votes:
         votes = []
         for row in rows:
             values = {(key or "").strip().lower(): (v or "") for key, v in row.items() if key}
-            values = {key: value.strip() for key, value in values.items()}
+            values = {key: _unmarked(value.strip()) for key, value in values.items()}
             item = next(values[name] for name in ("item_id", "item", "id") if name in values)
             if not item:
                 continue
@@ -93,6 +94,11 @@ def _expected_sheet(path: Path) -> Votes:
         return sorted(votes)
     except Exception as error:
         raise Refused(f"{type(error).__name__}: {error}") from error
+
+
+def _unmarked(cell: str) -> str:
+    """A cell without the apostrophe that keeps spreadsheets from running it."""
+    return cell[1:] if re.match(r"'\s*[=+\-@|%＝＋－＠]", cell) else cell
 
 
 def _read_sheet(path: Path) -> Votes:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tests.real_data import MINIATURES
 from tests.reliability.compiling import compiled
 from tests.reliability.target import Refused, Target
+
+if TYPE_CHECKING:
+    from kb_cache.corpora.annotate import Annotator
 
 _CORPORA = MINIATURES / "corpora"
 _GLOVE = Path(__file__).parents[2] / "data" / "glove.sample.50d.txt"
@@ -30,16 +35,22 @@ def _conllu(folder: Path) -> list[Path]:
     return [_head(_CORPORA / "ewt-miniature.conllu", folder / "ewt.conllu")]
 
 
+@cache
+def _annotator() -> Annotator:
+    """One for all cases: to make it takes ten times as long as to read a file."""
+    from kb_cache.corpora.annotate import Annotator
+
+    return Annotator("blank:en")
+
+
 def _read_corpus(path: Path) -> dict[str, int]:
-    tables = compiled("corpus", path, path.parent / "compiled", pipeline="blank:en").tables
+    from kb_cache.corpora.compile import compile_corpus
+    from kb_cache.corpora.source import read_source
+
+    tables, _ = compile_corpus(
+        read_source(path), "x", _annotator(), columns={}, genres=(), progress=lambda *_: None
+    )
     return {name: table.num_rows for name, table in tables.items()}
-
-
-def _read_forms(path: Path) -> list[str]:
-    """Return the text of every sentence of a treebank."""
-    tables = compiled("corpus", path, path.parent / "compiled", pipeline="blank:en").tables
-    texts: list[str] = tables["sentences"]["text"].to_pylist()
-    return texts
 
 
 def _pairs(folder: Path) -> list[Path]:
@@ -64,9 +75,7 @@ def _tagged(folder: Path) -> list[Path]:
 
 
 def _read_tagged(path: Path) -> dict[str, int]:
-    home = next(parent for parent in path.parents if parent.name == "masc")
-    tables = compiled("corpus", home, home.parent / "compiled", pipeline="blank:en").tables
-    return {name: table.num_rows for name, table in tables.items()}
+    return _read_corpus(next(parent for parent in path.parents if parent.name == "masc"))
 
 
 def _glove(folder: Path) -> list[Path]:

@@ -57,7 +57,7 @@ def _render_plainly(path: Path) -> list[str]:
     environment.filters |= {name: given.function for name, given in FILTERS.items()}
     of_question, of_choice = _fields()
     try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        said = yaml.load(path.read_text("utf-8-sig"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         texts = [(wording["text"], of_question) for wording in said["question"]]
         texts += [(said["choice"], of_choice)] * bool(of_choice)
         found = []
@@ -85,7 +85,11 @@ def _paths(folder: Path) -> list[Path]:
     home = Path(str(resources.files("templates")))
     built_in = yaml.safe_load((home / "encyclopedic_composition.yaml").read_text("utf-8"))
     file = folder / "paths.yaml"
-    declared = {key: built_in[key] for key in ("hops", "paths")}
+    path = next(path for path in built_in["paths"] if len(path["hops"]) > 1)
+    declared = {
+        "hops": [hop for hop in built_in["hops"] if hop["id"] in path["hops"]],
+        "paths": [path],
+    }
     file.write_text(yaml.safe_dump(declared, sort_keys=False), "utf-8")
     return [file]
 

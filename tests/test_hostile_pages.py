@@ -1,0 +1,210 @@
+"""Pages and sheets made of hostile texts: nothing of the data becomes an element or a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.report.page import render
+from kbprobe.format.manifest import read_manifest, write_manifest
+from kbprobe.format.reading import as_written, neutral, write_reading
+from release.annotation.round_trip import export_sheets
+from release.annotation.votes import read_votes
+from tests.evaluation.test_report import probe, run
+from tests.release import annotation_toy
+
+ROOT = Path(__file__).resolve().parents[1]
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+SCRIPT = "<script>document.title='ran'</script>"
+HOSTILE = (
+    SCRIPT,
+    f"</title></style></script>{SCRIPT}",
+    "<img src=x onerror=\"document.title='ran'\">",
+    "' onmouseover='document.title=1' x='",
+    '"><svg/onload=document.title="ran">',
+    "<!--",
+    "]]><iframe src='javascript:1'>",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:document.title='ran'",
+    "&lt;script&gt;\u2028\u202e",
+)
+TEMPLATES = sorted(
+    path
+    for folder in ("builders", "evaluation", "kbprobe", "release")
+    for path in (ROOT / folder).rglob("*.html.j2")
+    if "<html" in path.read_text("utf-8").lower()
+)
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page, each with the names of its attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, ...]] = []
+        self.metas: list[dict[str, str | None]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "wbr":  # where a long name may break
+            self.found.append((tag, *sorted(name for name, _ in attrs)))
+        if tag == "meta":
+            self.metas.append(dict(attrs))
+
+
+def report_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The report of a run in which all names and texts of the probe begin with a text."""
+    split = probe(
+        64,
+        cluster=[f"{text}c{row // 8}" for row in range(64)],
+        distractor_family=[f"{text}{row // 3 % 3}" for row in range(64)],
+        pos=[f"{text}p{row % 2}" for row in range(64)],
+        template=[f"{text}t{row % 4}" for row in range(64)],
+    )
+    items = tuple(
+        replace(
+            item,
+            question=text + item.question,
+            choices=tuple(text + choice for choice in item.choices),
+        )
+        for item in split.items
+    )
+    split = replace(split, name=f"{text}probe", source=f"{text}source", items=items)
+    results, predictions = run(split, baselines={f"{text}majority": 0.3, f"{text}other": 0.2})
+    model = results.model.model_copy(
+        update={"id": f"{text}/{text}", "architecture": text, "finetuning": {text: text}}
+    )
+    return render(results.model_copy(update={"model": model}), predictions)
+
+
+def hostile_probe(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built probe whose texts begin with a text, and whose name and description are one."""
+    plain = annotation_toy.make_row
+
+    def make_row(*args: Any) -> dict[str, Any]:
+        row = plain(*args)
+        row["question"] = text + row["question"]
+        row["choices"]["text"] = [text + choice for choice in row["choices"]["text"]]
+        return row
+
+    with monkeypatch.context() as patch:
+        patch.setattr(annotation_toy, "make_row", make_row)
+        made = annotation_toy.make_probe(folder / "probe")
+    manifest = read_manifest(made)
+    write_manifest(made, {**manifest, "probe": f"{text}toy", "about": text})
+    return made
+
+
+def reading_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    write_reading(hostile_probe(text, folder, monkeypatch), folder / "out", 5, blind=True)
+    return (folder / "out" / "sheets" / "reading.html").read_text("utf-8")
+
+
+def instructions_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    export_sheets(hostile_probe(text, folder, monkeypatch), folder / "out", n=5)
+    return (folder / "out" / "sheets" / "instructions.html").read_text("utf-8")
+
+
+PAGES = (report_page, reading_page, instructions_page)
+
+
+@pytest.mark.parametrize("made", PAGES)
+def test_no_element_and_no_attribute_comes_from_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[..., str]
+) -> None:
+    """Hostile texts give no kind of element or attribute that harmless ones do not give."""
+    harmless = Elements(made("harmless ", tmp_path / "harmless", monkeypatch))
+    assert len(harmless.found) > 20
+    for number, text in enumerate(("".join(HOSTILE), *HOSTILE[1:5])):
+        page = Elements(made(text, tmp_path / str(number), monkeypatch))
+        # Not all in the same order: which questions are samples depends on their texts.
+        assert set(page.found) <= set(harmless.found), text
+        assert sum(tag in ("title", "style", "html") for tag, *_ in page.found) == 3
+        assert not any(name.startswith("on") for _, *names in page.found for name in names)
+        assert not {"script", "img", "iframe", "object", "link", "form"} & {
+            tag for tag, *_ in page.found
+        }
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_page_has_a_policy_before_anything_else(template: Path) -> None:
+    """No script at all, no request; styles are in the page, also in attributes."""
+    metas = Elements(template.read_text("utf-8")).metas
+    assert metas[0] == {"charset": "utf-8"}
+    assert metas[1] == {"http-equiv": "Content-Security-Policy", "content": POLICY}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
+@pytest.mark.parametrize("made", PAGES)
+def test_a_browser_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[..., str]
+) -> None:
+    """Not what is in the data; nor, by the policy, what would get past the escaping."""
+    page = made("".join(HOSTILE), tmp_path / "made", monkeypatch)
+    assert title(page, tmp_path) != "ran"
+    unescaped = page.replace("</body>", f"{''.join(HOSTILE[:5])}</body>")
+    assert title(unescaped, tmp_path) != "ran"
+    without = unescaped.replace(f'content="{POLICY}"', "")
+    assert title(without, tmp_path) == "ran"  # else this test would show nothing
+
+
+def title(page: str, folder: Path) -> str:
+    """The title of a page after a browser has loaded it, and run what it runs."""
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    command = [
+        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+        "--virtual-time-budget=2000", f"--user-data-dir={folder / 'chromium'}", file.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    found = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
+    assert found, done.stderr
+    return found[1]
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/C calc'!A0", "＝1", " =1")
+
+
+def test_cells_of_sheets_are_no_formulas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, text in enumerate(FORMULAS):
+        made = hostile_probe(text, tmp_path / str(number), monkeypatch)
+        export_sheets(made, tmp_path / str(number) / "sheets", n=5)
+        write_reading(made, tmp_path / str(number) / "reading", 5, blind=False)
+        files = list((tmp_path / str(number)).rglob("*.csv"))
+        assert len(files) == 2
+        for file in files:
+            content = file.read_text("utf-8-sig")
+            for row in csv.reader(io.StringIO(content, newline="")):
+                assert not any(cell.strip().startswith(tuple("=+-@＝")) for cell in row)
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, "'=1", "''=1", "'tis", "A", "", "'"])
+def test_a_neutral_cell_is_read_as_it_was(text: str) -> None:
+    assert as_written(neutral(text)) == text
+
+
+def test_votes_on_ids_and_by_names_that_are_formulas_match(tmp_path: Path) -> None:
+    """As our sheets write them, as a spreadsheet saves them, and as they are."""
+    votes = [("=1+1", "-ann"), ("@x", "-ann"), ("plain", "-ann")]
+    for number, written in enumerate((neutral, str)):
+        path = tmp_path / f"{number}.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["item_id", "annotator", "answer"])
+            writer.writerows([written(item), written(who), "A"] for item, who in votes)
+        found = read_votes([path])
+        assert not found.problems
+        assert [(vote.item_id, vote.annotator) for vote in found.votes] == votes

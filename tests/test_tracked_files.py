@@ -16,7 +16,9 @@ FORBIDDEN = {
     "a token of GitHub": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{30,})",
     "a token of PyPI": r"\bpypi-[A-Za-z0-9_-]{30,}",
     "a key of AWS": r"\bAKIA[0-9A-Z]{16}\b",
-    "a home folder": r"(?<![\w.~])/(?:home|Users|root|work)/[\w.-]+/|[A-Z]:\\+Users\\+\w",
+    # Examples are at home with me, you or user.
+    "a home folder": r"(?<![\w.~])/(?:home|Users|root|work)/(?!(?:me|user|you)/)[\w.-]+/",
+    "a home folder of Windows": r"[A-Z]:\\+Users\\+(?!(?:me|user|you)\b)\w",
 }
 
 

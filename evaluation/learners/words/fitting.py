@@ -18,7 +18,7 @@ from evaluation.learners.words.networks import Network
 from evaluation.learners.words.scorer import WordsScorer, single_thread
 from evaluation.scorers.base import ReadyScorer
 from evaluation.vectors.options import word_vectors
-from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.files import file_sha256, replacing_folder, write_file
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
@@ -57,7 +57,7 @@ def fitted(
         trained = train(training, vectors, kind)
         with replacing_folder(folder) as aside:
             save_file(trained.state_dict(), aside / _FILE)
-            (aside / _CHECKSUM).write_text(file_sha256(aside / _FILE), encoding="ascii")
+            write_file(aside / _CHECKSUM, file_sha256(aside / _FILE))
 
     def load(folder: Path) -> ReadyScorer:
         model = kind(vectors.dimensions, options.hidden_units, options.dropout)

@@ -20,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,7 @@ from kbprobe.errors import KbprobeError, SourceError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
 from kbprobe.format.attribution import SourceRecord
 from kbprobe.format.licences import LICENCES, parts_of
-from kbprobe.options import Options
+from kbprobe.options import Metavar, Options
 from kbprobe.plugins import left_out
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class FetchOptions(Options):
     """Options of ``kb-cache fetch KIND``; a kind adds its own. ``source`` is ``--from`` there."""
 
     source: Path | None = Field(None, description="The file, folder or archive to compile.")
-    name: str = Field(
+    name: Annotated[str, Metavar("NAME")] = Field(
         "", description="Name of the entry; by default made of the version or the file's name."
     )
 
@@ -158,14 +158,16 @@ class FetchOptions(Options):
 class OwnDataOptions(FetchOptions):
     """Options of kinds that people may have in editions of their own, under other terms."""
 
-    licence: str = Field(
+    licence: Annotated[str, Metavar("SPDX")] = Field(
         "", description="Licence of the data (SPDX), where it is not the usual one of this kind."
     )
-    attribution: str = Field(
+    attribution: Annotated[str, Metavar("TEXT")] = Field(
         "", description="Text that credits the data's authors; needed with --licence."
     )
-    citation: str = Field("", description="BibTeX entry of the work to cite.")
-    language: str = Field(
+    citation: Annotated[str, Metavar("BIBTEX")] = Field(
+        "", description="BibTeX entry of the work to cite."
+    )
+    language: Annotated[str, Metavar("CODE")] = Field(
         "en", pattern="^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$", description="Language of the data."
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import ConceptNetName, WordNetName
 from kbprobe.errors import did_you_mean
+from kbprobe.options import Metavar
 
 SCALE = ("never", "rarely", "sometimes", "often", "always")
 """The answers, in the order in which every row shows them."""
@@ -37,7 +38,7 @@ class AlwaysNeverOptions(ProbeOptions):
     )
     per_family: int = Field(230, ge=1, description="Number of candidates of each family.")
     min_zipf: float = Field(2.8, ge=0, le=8, description="Minimum frequency of words (Zipf scale).")
-    proposer: str = Field(
+    proposer: Annotated[str, Metavar("MODEL")] = Field(
         "",
         description="A masked LM (folder or Hub id) that proposes the objects, as the paper's did; "
         "by default all words of the slot's kind are candidates.",
@@ -45,7 +46,7 @@ class AlwaysNeverOptions(ProbeOptions):
     proposer_top_k: int = Field(
         20, ge=1, description="Completions of the masked LM to consider for each subject."
     )
-    labels: tuple[str, ...] = Field(
+    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
         (),
         description="Files of votes, or of labels: make the labelled probe from the candidates "
         "of the same options and seed.",

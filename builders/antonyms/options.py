@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import ConceptNetName, WordNetName
+from kbprobe.options import Metavar
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
 
@@ -51,7 +52,7 @@ class AntonymOptions(ProbeOptions):
     pairs_per_word: int = Field(
         12, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
     )
-    tokenizer: str = Field(
+    tokenizer: Annotated[str, Metavar("MODEL")] = Field(
         "",
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
         "by default word frequency decides.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, field_validator, model_validator
 
 from builders.compositions.paths import PathSet, load_paths
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import WikidataName
+from kbprobe.options import Metavar
 
 WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
 
@@ -20,7 +23,7 @@ class CompositionOptions(ProbeOptions):
         description="Shares in train, validation and test of the entities that bear answers, "
         "before --train-rows.",
     )
-    endpoint: str = Field(
+    endpoint: Annotated[str, Metavar("URL")] = Field(
         WIKIDATA_SERVICE,
         description="The SPARQL endpoint to query; its answers are kept in the cache.",
     )
@@ -36,10 +39,12 @@ class CompositionOptions(ProbeOptions):
         ge=1,
         description="Maximum requests to the endpoint; a further build continues from the cache.",
     )
-    language: str = Field(
+    language: Annotated[str, Metavar("CODE")] = Field(
         "en", pattern="^[a-z]{2,3}(-[a-z0-9]+)*$", description="Language of labels and questions."
     )
-    paths: str = Field("", description="A YAML file of further paths, or of other ones by a name.")
+    paths: Annotated[str, Metavar("FILE")] = Field(
+        "", description="A YAML file of further paths, or of other ones by a name."
+    )
     only_paths: tuple[str, ...] = Field((), description="Paths to ask about; all if empty.")
     unambiguous: bool = Field(
         False, description="Leave out questions that have several valid answers."

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import CorpusNames
+from kbprobe.options import Metavar
 
 
 class FunctionWordOptions(ProbeOptions):
@@ -22,7 +23,7 @@ class FunctionWordOptions(ProbeOptions):
         (0.4, 0.1, 0.5),
         description="Shares of the documents in train, validation and test, before --train-rows.",
     )
-    labels: tuple[str, ...] = Field(
+    labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
         (),
         description="Files of votes, or of labels: make the labelled probe from the candidates "
         "of the same options and seed.",

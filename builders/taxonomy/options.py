@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from builders.engine.options import ProbeOptions
 from builders.engine.sources import ConceptNetName, WordNetName
 from builders.english.word_lists import word_list
 from kbprobe.errors import did_you_mean
+from kbprobe.options import Metavar
 
 LEVEL: Literal["level"] = "level"
 PAPER: Literal["paper"] = "paper"
@@ -115,7 +116,7 @@ class TaxonomyOptions(ProbeOptions):
     min_answer_zipf: float = Field(
         3.2, ge=0, le=8, description="Minimum frequency of a choice (Zipf scale)."
     )
-    tokenizer: str = Field(
+    tokenizer: Annotated[str, Metavar("MODEL")] = Field(
         "",
         description="A transformers tokenizer (folder or Hub id) that must keep every word whole; "
         "by default word frequency decides.",

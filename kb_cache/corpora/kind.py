@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from kb_cache.corpora.known import KNOWN, Known, in_nltk_data, known
 from kb_cache.corpora.source import CorpusSource, read_source
 from kb_cache.corpora.types import KIND
 from kbprobe.errors import UsageError
+from kbprobe.options import Metavar
 
 #: What the options call the columns of a table, and which there are.
 _COLUMNS = ("text", "premise", "hypothesis", "label", "id")
@@ -30,7 +31,7 @@ class CorpusOptions(OwnDataOptions):
         "MNLI's or SNLI's tables, or RTE's XML; or hub:ID[:CONFIG[:SPLIT]], a dataset of the "
         "Hugging Face Hub. masc and rte are taken from NLTK's data, or downloaded.",
     )
-    pipeline: str = Field(
+    pipeline: Annotated[str, Metavar("NAME")] = Field(
         "en_core_web_sm",
         min_length=1,
         description="The spaCy pipeline that splits and tags what comes without sentences or "

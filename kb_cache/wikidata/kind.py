@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,6 +17,7 @@ from kb_cache.wikidata.source import RdfFile
 from kb_cache.wikidata.sparql.answers import endpoints_answers
 from kb_cache.wikidata.sparql.types import CONTACT_VARIABLE
 from kb_cache.wikidata.types import KIND
+from kbprobe.options import Metavar
 
 _PREFIX = re.compile(rf"^{KIND}[-_]")
 
@@ -28,7 +30,9 @@ class WikidataOptions(OwnDataOptions):
         description="A dump, or a part of one: N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), "
         "plain, gzip or bzip2.",
     )
-    language: str = Field("mul", description="Language of the labels; mul: of many languages.")
+    language: Annotated[str, Metavar("CODE")] = Field(
+        "mul", description="Language of the labels; mul: of many languages."
+    )
     lenient: bool = Field(False, description="Skip malformed lines, and report how many.")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.options import Options
+from kbprobe.options import Metavar, Options
 
 STRATA = ("cluster", "distractor_family", "distractor_hops", "hops", "relation", "pos", "template")
 """The columns by which a sample can be stratified."""
@@ -19,8 +19,10 @@ class SheetOptions(Options):
 
     n: int = Field(500, ge=0, description="Items to annotate (0: all rows of the split).")
     seed: int = Field(0, description="Random seed.")
-    split: str = Field("test", description="The split to annotate.")
-    config: str = Field(DEFAULT_CONFIG, description="The config to annotate.")
+    split: Annotated[str, Metavar("NAME")] = Field("test", description="The split to annotate.")
+    config: Annotated[str, Metavar("NAME")] = Field(
+        DEFAULT_CONFIG, description="The config to annotate."
+    )
     stratify: tuple[str, ...] = Field(
         (),
         description="Sample evenly, as far as there are rows, over the values of these columns "
@@ -61,7 +63,7 @@ class SheetOptions(Options):
 class VoteOptions(Options):
     """How votes become labels, and labels a gold standard."""
 
-    rule: str = Field(
+    rule: Annotated[str, Metavar("majority|unanimous|at-least-N")] = Field(
         "majority", description="Votes that make a label: majority, unanimous or at-least-N."
     )
     min_votes: int = Field(3, ge=1, description="Votes that a row needs.")
@@ -89,5 +91,9 @@ class VoteOptions(Options):
     show_annotators: bool = Field(
         False, description="Write annotators' own names into files [annotator-1, ...]."
     )
-    split: str = Field("test", description="Without a key: the split voted on.")
-    config: str = Field(DEFAULT_CONFIG, description="Without a key: the config voted on.")
+    split: Annotated[str, Metavar("NAME")] = Field(
+        "test", description="Without a key: the split voted on."
+    )
+    config: Annotated[str, Metavar("NAME")] = Field(
+        DEFAULT_CONFIG, description="Without a key: the config voted on."
+    )

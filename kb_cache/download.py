@@ -283,7 +283,7 @@ class _Download:
         try:
             note = json.loads(self.note.read_text(encoding="utf-8"))
             validator = note["validator"] if note["url"] == self.url else None
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
         return validator if isinstance(validator, str) else None
 

@@ -90,7 +90,7 @@ def already_there(
         if not isinstance(files, dict):
             files = {entry["path"]: entry["sha256"] for entry in files}
         same = held["request"] == json.loads(json.dumps(request))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(
             f"{folder} holds files that are not {kind} of kbprobe (no {record} of its own); it is "
             "left alone. Choose another folder with -o."

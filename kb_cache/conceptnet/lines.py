@@ -245,8 +245,13 @@ def _parse_one(text: str) -> dict[str, Any]:
             value.encode()  # JSON can spell characters that UTF-8 cannot
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return {}
-    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-    return {**strings, "weight": float(weight)} if number and math.isfinite(weight) else {}
+    if not isinstance(weight, (int, float)) or isinstance(weight, bool):
+        return {}
+    try:
+        number = float(weight)
+    except OverflowError:  # an integer of hundreds of digits
+        return {}
+    return {**strings, "weight": number} if math.isfinite(number) else {}
 
 
 def _is_utf8(column: pa.Array) -> pa.Array:

@@ -176,6 +176,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
         (LINE.replace("2.0", '"2.0"'), "not a JSON object with a weight"),
         (LINE.replace("2.0", "NaN"), "not a JSON object with a weight"),
         (LINE.replace("2.0", "1e999"), "not a JSON object with a weight"),
+        (LINE.replace("2.0", "9" * 400), "not a JSON object with a weight"),
         (LINE.replace("2.0", "true"), "not a JSON object with a weight"),
         (LINE.replace(', "weight": 2.0', ""), "not a JSON object with a weight"),
         (LINE.replace("/d/x", "\\ud800"), "not a JSON object with a weight"),

@@ -59,6 +59,7 @@ def refuse(error: Exception) -> NoReturn:
         (lambda path: refuse(UsageError("it is damaged")), "unnamed"),
         (lambda path: dict[str, int]()["x"], "traceback"),
         (lambda path: time.sleep(60), "hang"),
+        (lambda path: sum(range(10**12)), "hang"),
         (lambda path: bytearray(os.urandom(1 << 20) * 160), "memory"),
         (lambda path: os._exit(3), "died"),
     ],
@@ -67,6 +68,7 @@ def test_every_way_of_failing_is_noticed(
     monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], outcome: str
 ) -> None:
     monkeypatch.setattr(workers, "TIME_LIMIT", 1.0)
+    monkeypatch.setattr(workers, "CLOCK_LIMIT", 3.0)
     monkeypatch.setattr(workers, "MEMORY_LIMIT", 64 << 20)
     found = workers.run_target(Target("toy", seeds, reader(damage)), range(2), seed=0)
     assert found.counts == {outcome: 2}

@@ -27,7 +27,8 @@ class SpecialTexts:
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         added = tokenizer.added_tokens_decoder.values()
         texts = {str(token) for token in added if token.special} | {*tokenizer.all_special_tokens}
-        longest_first = sorted(texts - {""}, key=lambda text: (-len(text), text))
+        # White space that is a special token of some models is text all the same.
+        longest_first = sorted(filter(str.strip, texts), key=lambda text: (-len(text), text))
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
     def obstacle(self, item: Item) -> str | None:

@@ -158,6 +158,13 @@ def test_a_gap_is_the_model_s_own_mask_once(loaded):
     assert special.obstacle(cloze("A [MASK] is.", "a", "b [MASK]")) is not None
 
 
+def test_white_space_is_text_whatever_a_tokenizer_makes_of_it():
+    tokenizer = SimpleNamespace(added_tokens_decoder={}, all_special_tokens=["\n", "", "<eod>"])
+    special = SpecialTexts(tokenizer)
+    assert special.obstacle(ask("One.\nTwo.", "a", "b")) is None
+    assert special.obstacle(ask("One.<eod>Two.", "a", "b")) is not None
+
+
 @pytest.mark.parametrize("learner", ["frozen", "linear"])
 def test_heads_set_them_aside_and_count_them(tmp_path, monkeypatch, learner):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))

@@ -1,7 +1,6 @@
 """A training that is interrupted goes on from its last saved step, to exactly the same weights."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -116,7 +115,7 @@ def test_it_is_killed_while_it_saves(world, tmp_path):
     while not list((cache_dir() / FINETUNED).glob("*/*-unfinished.pt")):
         assert running.poll() is None
         time.sleep(0.01)
-    os.kill(running.pid, signal.SIGKILL)
+    running.kill()
     running.wait()
     steps, _ = run(world, kept)
     assert 0 < len(steps) < STEPS

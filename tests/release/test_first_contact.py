@@ -99,7 +99,7 @@ def test_candidates_are_counted_and_said_to_lack_answers(
             row.update(answer=-1, answerKey="")
 
     folder = probe_copy("antonym_negation")
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder).content
     for entry in manifest["files"]:
         edit_rows(folder, unlabel, entry["split"], entry["config"])
     rows = manifest["counts"]["rows"]

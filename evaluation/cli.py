@@ -172,7 +172,7 @@ def _run_study(
     from evaluation.workers import find_workers
 
     if odd := [name for name in (*probes, *models) if name.startswith("-")]:
-        raise UsageError(f"{odd[0]} stands where the value of --model or a probe is expected")
+        raise UsageError(f"{odd[0]} is given where the value of --model or a probe is expected")
     if not sys.stderr.isatty():
         # Read once, when transformers imports tqdm: no bars in logs.
         os.environ.setdefault("TQDM_DISABLE", "1")
@@ -260,8 +260,8 @@ def _report(outcome: Outcome, as_json: bool) -> None:
         if result.facts is not None:
             asked = result.facts.results.metrics.items
             click.echo(
-                f"Its questions rest on {asked:,} single facts, which were asked as well: "
-                f"{spec.folder}/facts (--no-facts leaves them out)",
+                f"Its questions combine {asked:,} single facts, which were evaluated as well: "
+                f"{spec.folder}/facts (--no-facts skips them)",
                 err=True,
             )
 

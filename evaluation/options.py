@@ -118,7 +118,7 @@ class RunOptions(ModelOptions):
     mix_rows: int | None = Field(None, ge=1, description="Number of rows from --mix-in.")
     inputs: Literal["all", "choices"] = Field(
         "all",
-        description="What the model sees of a question with choices: all, or the choices alone.",
+        description="What the model sees of a question with choices: all, or only the choices.",
     )
     labels: Literal["gold", "random"] = Field(
         "gold",

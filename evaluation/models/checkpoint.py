@@ -107,7 +107,7 @@ def open_checkpoint(
         # transformers would make up an empty one, to which every word is unknown.
         raise KbprobeError(
             f"{model} holds no tokenizer (no tokenizer.json or vocabulary in {folder}). Put the "
-            "tokenizer that it was trained with beside it, with tokenizer.save_pretrained."
+            "tokenizer that it was trained with next to it, with tokenizer.save_pretrained."
         )
     # Code that comes along decides about scores as much as weights do.
     code = sorted(folder.rglob("*.py")) if trust_remote_code else []

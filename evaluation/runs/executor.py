@@ -176,6 +176,6 @@ class _Executor:
             alone = evaluate_run(facts, ready, workers, facts_progress, scores)
         except UsageError as error:
             raise UsageError(
-                f"{facts.rows.name}: {error} (--no-facts evaluates {run.rows.name} alone)"
+                f"{facts.rows.name}: {error} (--no-facts evaluates only {run.rows.name})"
             ) from error
         return relate_sub_questions(run, done, alone)

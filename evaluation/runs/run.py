@@ -274,7 +274,7 @@ def _other_setup(
     """Word the refusal of rows of a setup that a scorer or learner does not take."""
     said = (
         f"{rows.source} has rows of the setup {setup}, and {entry.name} takes "
-        f"{', '.join(entry.setups)} alone."
+        f"only {', '.join(entry.setups)}."
     )
     if setup not in LABELLED_SETUPS:
         return f"{said} Name another --model or --scorer, or another --config."

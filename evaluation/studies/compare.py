@@ -198,7 +198,7 @@ def _show_pair(pair: Pair, console: Console) -> None:
         f"(McNemar, as if rows were independent: {p_value(pair.mcnemar_p)})"
     )
     console.print(
-        f"right in A alone {pair.only_first_right:,}, in B alone {pair.only_second_right:,}"
+        f"right only in A {pair.only_first_right:,}, only in B {pair.only_second_right:,}"
     )
     overlap = f"same prediction {pair.prediction_overlap:.1%}"
     if pair.error_overlap is not None:

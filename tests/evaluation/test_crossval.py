@@ -175,7 +175,7 @@ def test_clusters_in_several_folds_are_said(tmp_path):
     ("values", "message"),
     [
         ({"train": 91}, r"--train 91 asks for more rows .* Use --train 90 or less"),
-        ({"learners": ("full",)}, "setup acceptability, and full is fitted on mc_mlm, mc_qa"),
+        ({"learners": ("full",)}, "setup acceptability, and full is fitted only on mc_mlm, mc_qa"),
         (
             {"learners": ("majority",), "random_init": 2},
             "--random-init is for learners",

@@ -224,7 +224,7 @@ def test_what_is_printed_says_how_few_draws_there_are(capsys: pytest.CaptureFixt
     summary = summary_of(curve_runs(lambda *_: 0.7, sizes=(62,), draws=1))
     show(summary)
     shown = capsys.readouterr().out
-    assert "one draw of rows alone" in shown
+    assert "a single draw of rows" in shown
     assert "70.0" in shown
 
 

@@ -587,7 +587,7 @@ def test_what_does_not_go_together_is_refused(options, message, bert, probe):
 def test_questions_are_not_clozes(bert, tmp_path):
     rows = tuple(Item(str(n), "mc_qa", f"What {n}?", ("a dog", "a cat"), 0) for n in range(8))
     write_jsonl(tmp_path, {"train": rows[:4], "test": rows[4:]})
-    with pytest.raises(UsageError, match="setup mc_qa, and linear takes mc_mlm alone"):
+    with pytest.raises(UsageError, match="setup mc_qa, and linear takes only mc_mlm"):
         evaluation.evaluate(str(tmp_path), bert, learner="linear", train=4)
 
 

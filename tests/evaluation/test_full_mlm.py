@@ -321,7 +321,7 @@ def test_random_weights_can_be_trained_and_are_named(bert, probe, tmp_path):
 def test_rows_of_questions_and_other_models_are_refused(bert, probe, tmp_path):
     rows = [Item("q", "mc_qa", "What is a dog?", ("an animal", "a house"), 0)]
     asked = jsonl_probe.write(tmp_path / "asked", {"train": rows, "test": rows})
-    with pytest.raises(UsageError, match="full_mlm takes mc_mlm alone"):
+    with pytest.raises(UsageError, match="full_mlm takes only mc_mlm"):
         evaluation.evaluate(asked, bert, learner="full_mlm", train=1)
     encoder = tmp_path / "encoder"
     model, tokenizer = load(bert)

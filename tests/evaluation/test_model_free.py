@@ -161,7 +161,7 @@ def test_labels_are_guessed_and_counted(setup, classes, tmp_path):
     assert majority.results.metrics.accuracy.value == pytest.approx(1 / classes)
     guessed = run(probe, scorer="random")
     assert set(guessed.predictions["prediction"].to_pylist()) == set(range(classes))
-    with pytest.raises(UsageError, match="vec_similarity takes mc_mlm, mc_qa alone"):
+    with pytest.raises(UsageError, match="vec_similarity takes only mc_mlm, mc_qa"):
         run(probe, scorer="vec_similarity")
 
 

@@ -99,7 +99,7 @@ def test_its_options_are_the_command_s_and_its_limits_are_kept(pmi, tmp_path, ca
     run(*words, "--neutral", "It is", code=2)
     assert "--neutral is for PMI, and gpt2 is scored as a causal LM" in capsys.readouterr().err
     run("clozes", "--model", "gpt2", "--scorer", "pmi", code=2)
-    assert "setup mc_mlm, and pmi takes mc_qa alone" in capsys.readouterr().err
+    assert "setup mc_mlm, and pmi takes only mc_qa" in capsys.readouterr().err
     run(*words, "--scorer", "pmi", "--neutrl", "It is", code=2)
     assert "--neutral" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"no option --neutrl\. Did you mean 'neutral'"):

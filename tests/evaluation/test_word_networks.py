@@ -459,7 +459,7 @@ def test_what_it_cannot_do_is_said(probe, tmp_path, monkeypatch):
     }
     for split in ("train", "test"):
         (tmp_path / f"{split}.jsonl").write_text(json.dumps(row | {"id": split}) + "\n")
-    with pytest.raises(UsageError, match="esim takes mc_qa alone"):
+    with pytest.raises(UsageError, match="esim takes only mc_qa"):
         run(tmp_path, train=1)
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "empty"))
     monkeypatch.setattr("kb_cache.vectors.load.installed_package", fails)

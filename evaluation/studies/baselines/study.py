@@ -23,7 +23,7 @@ def _page(summary: BaselinesSummary) -> Mapping[str, str]:
 BASELINES = Study(
     name=NAME,
     help="Baselines without a language model: guessing, majority, word vectors, and models that "
-    "see the choices alone.",
+    "see only the choices.",
     expand=expand,
     summarise=summarise,
     show=show,

@@ -178,7 +178,7 @@ def _require_setups(own: Folds, entry: LearnerEntry) -> None:
     if others:
         raise UsageError(
             f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
-            f"fitted on {', '.join(entry.setups)} alone: name other --learners"
+            f"fitted only on {', '.join(entry.setups)}: name other --learners"
         )
 
 

@@ -214,12 +214,12 @@ def _notes(runs: ModelRuns) -> list[str]:
     draws = {len(of_size) for one in runs.fitted for of_size in one.sizes.values()}
     if min(draws) == 1:
         notes.append(
-            "Some sizes were trained on one draw of rows alone: their intervals know nothing of "
-            "how much another draw would change."
+            "Some sizes were trained on a single draw of rows: their intervals do not cover how "
+            "much another draw would change."
         )
     elif min(draws) < _FEW:
         notes.append(
-            f"Some sizes were trained on {min(draws)} draws of rows alone: their intervals are "
+            f"Some sizes were trained on {min(draws)} draws of rows only: their intervals are "
             "rough."
         )
     metrics = [run.evaluation.results.metrics for run in runs.finished]

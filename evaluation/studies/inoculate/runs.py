@@ -136,7 +136,7 @@ def _open(source: str, split: str) -> ProbeSplit:
     except UnknownSplit as error:
         raise UsageError(
             f"inoculate trains on train rows, chooses settings on {SELECTION} rows and tests them "
-            f"on {HELD_OUT} rows (of the original task: {SELECTION} alone). {error}"
+            f"on {HELD_OUT} rows (of the original task: only {SELECTION}). {error}"
         ) from error
     if odd := sorted({item.setup for item in opened.items} - set(SCORED_SETUPS)):
         raise UsageError(

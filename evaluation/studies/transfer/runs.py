@@ -121,7 +121,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
         if odd := sorted(setup for setup in one.setups if not learner.takes(setup)):
             raise UsageError(
                 f"{one.source} has rows of the setup {odd[0]}, and {learner.name} takes "
-                f"{', '.join(learner.setups)} alone: leave the probe out, or name another --learner"
+                f"only {', '.join(learner.setups)}: leave the probe out, or name another --learner"
             )
     specs = []
     scorer = _asks_untrained(checkpoint.capabilities, probes)

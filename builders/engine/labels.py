@@ -225,7 +225,10 @@ def _parsed(line: Mapping[str, Any], answers: Sequence[str]) -> Vote | Verdict:
     reason = str(line.get("reason") or "") or ("" if line.get("kept", True) else "not kept")
     if answer < 0:
         reason = reason or NO_ANSWER
-    votes = tuple(_counted(name, vote) for vote in line.get("votes") or ())
+    counted = line.get("votes") or []
+    if not isinstance(counted, list):
+        raise ValueError(f"votes are {counted!r:.60}, not a list")
+    votes = tuple(_counted(name, vote) for vote in counted)
     return Verdict(name, answer, share, reason, str(line.get("rule") or "given"), votes)
 
 

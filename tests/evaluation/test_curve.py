@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from evaluation.results.analyses.fitting import Fitting
+from evaluation.results.sealed import write_sealed
 from evaluation.studies.curve.code_length import code_length
 from evaluation.studies.curve.show import remarks, show
 from evaluation.studies.curve.steps import stem_of, step_of
@@ -229,7 +230,7 @@ def test_what_is_printed_says_how_few_draws_there_are(capsys: pytest.CaptureFixt
 
 
 def test_a_summary_is_read_again_as_written(whole: CurveSummary, tmp_path) -> None:
-    (tmp_path / "curve.json").write_text(whole.model_dump_json())
+    write_sealed(tmp_path / "curve.json", whole.model_dump_json(indent=2))
     assert read_curves(tmp_path) == read_curves(tmp_path / "curve.json") == whole
     with pytest.raises(UsageError, match=r"holds no learning curves.*evaluate-probe curve"):
         read_curves(tmp_path / "nowhere")
@@ -238,7 +239,7 @@ def test_a_summary_is_read_again_as_written(whole: CurveSummary, tmp_path) -> No
     with pytest.raises(UsageError, match=r"schema version 9\.0"):
         read_curves(tmp_path)
     (tmp_path / "curve.json").write_text('{"models": 1}')
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="lacks its checksums"):
         read_curves(tmp_path)
 
 

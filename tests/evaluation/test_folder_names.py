@@ -114,6 +114,17 @@ def test_other_options_go_to_other_folders_and_none_is_refused(capsys):
     assert "already holds exactly this" in capsys.readouterr().err
 
 
+def test_results_and_table_say_of_how_many_rows_and_clusters(capsys):
+    run("sizes", "--model", "tuned/model", "--limit", 6, "--limit-by", "rows")
+    shown = capsys.readouterr().out
+    assert "6 of 24" in shown
+    assert "6 of 24 rows (--limit 6" in shown
+    folder = evaluation.cli.DEFAULT_PARENT / "sizes" / "tuned-model+limit-6+limit-by-rows"
+    probe = read_results(folder).probe
+    assert (probe.rows, probe.clusters, probe.split_rows, probe.split_clusters) == (6, 6, 24, 24)
+    assert "6 of 24 rows" in (folder / "report.html").read_text()
+
+
 def test_results_under_the_former_name_are_found(capsys):
     run("sizes", "--model", "tuned/model", "--limit", 6)
     now = evaluation.cli.DEFAULT_PARENT / "sizes" / "tuned-model+limit-6"

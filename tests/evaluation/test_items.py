@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint, sample_clusters
+from evaluation.items.types import Item, ProbeSplit, fingerprint, sample_clusters, sample_rows
 
 
 def split_of(clusters: list[int]) -> ProbeSplit:
@@ -29,6 +29,31 @@ def test_whole_clusters_in_the_order_of_the_source(clusters, limit, seed):
         assert len(set(names)) == 1, "one cluster, too large for the limit"
     assert cut.fingerprint == fingerprint(cut.items)
     assert sample_clusters(whole, limit, seed).fingerprint == cut.fingerprint
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 45), st.integers(0, 3))
+def test_single_rows_are_exactly_as_many_in_the_order_of_the_source(clusters, limit, seed):
+    whole = split_of(clusters)
+    cut = sample_rows(whole, limit, seed)
+    kept = [int(item.id) for item in cut.items]
+    assert kept == sorted(set(kept))
+    assert len(kept) == min(limit, len(clusters))
+    assert cut.fingerprint == sample_rows(whole, limit, seed).fingerprint
+    if limit < len(clusters):
+        # Parts of clusters have no strict accuracy.
+        assert not cut.clustered
+        assert cut.drawn_from == (len(clusters), len(set(clusters)))
+    else:
+        assert cut is whole
+
+
+def test_single_rows_reach_more_clusters_than_whole_ones():
+    whole = split_of([row // 20 for row in range(2_000)])
+    for seed in range(5):
+        by_clusters, by_rows = (take(whole, 100, seed) for take in (sample_clusters, sample_rows))
+        assert by_clusters.clusters == 5
+        assert by_rows.clusters > 50
+        assert by_clusters.drawn_from == by_rows.drawn_from == (2_000, 100)
 
 
 def test_large_clusters_are_not_passed_over():

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,17 +55,23 @@ def build(
     from builders.engine.sources import with_snapshots
     from kbprobe.format.dataset import dataset_info, load
     from kbprobe.format.items import plain
+    from kbprobe.format.manifest import plain_json
+    from kbprobe.targets import taking
 
     probe = find_probe(name)
     file = None if template is None else Path(template)
     chosen = with_snapshots(probe.options.parse(options, name), name)
     request = Request(probe, chosen, seed, file, audit=audit)
     request.check_config(config)
-    if output is not None and request.is_in(Path(output), overwrite):
-        return load(Path(output), config)
-    built = pipeline.build(request)
-    if output is not None:
-        pipeline.write(built, Path(output))
+    with ExitStack() as held:
+        if output is not None:
+            asked = plain_json(request.description())
+            taken = taking(Path(output), f"building {name}", asked, overwrite)
+            if request.is_in(Path(output), held.enter_context(taken)):
+                return load(Path(output), config)
+        built = pipeline.build(request)
+        if output is not None:
+            pipeline.write(built, Path(output))
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
     return DatasetDict({split: Dataset(plain(items.table()), info) for split, items in splits})

@@ -131,6 +131,14 @@ _COMMON: list[click.Parameter] = [
         help="Build what a manifest.json records, and compare checksums.",
     ),
     click.Option(
+        ["--clean"],
+        type=_PATH,
+        is_flag=False,
+        flag_value=Path("probes"),
+        metavar="[DIR]",
+        help="Remove what interrupted commands left in a folder of outputs [probes].",
+    ),
+    click.Option(
         ["--json", "as_json"], is_flag=True, help="Print the manifests instead of a summary."
     ),
 ]
@@ -198,10 +206,16 @@ def _build(
     sheet: Path | None,
     recipe: Path | None,
     from_manifest: Path | None,
+    clean: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    if [bool(names), recipe is not None, from_manifest is not None].count(True) != 1:
+    if clean is not None and not (names or recipe or from_manifest):
+        from builders.engine.command import clean as run_clean
+
+        run_clean(clean, as_json)
+        return
+    if [bool(names), recipe is not None, from_manifest is not None].count(True) != 1 or clean:
         raise UsageError(
             "name the probes to build, or give --recipe, or --from-manifest (one of the three). "
             f"`{PROGRAM} list` shows the probes."

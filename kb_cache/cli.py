@@ -157,9 +157,16 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
 @cli.command()
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Remove everything that is cached.")
+@click.option(
+    "--stale",
+    is_flag=True,
+    help="Remove only what interrupted commands left: half-written files, unfinished downloads.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
-def clear(context: click.Context, name: str | None, everything: bool, yes: bool) -> None:
+def clear(
+    context: click.Context, name: str | None, everything: bool, stale: bool, yes: bool
+) -> None:
     """Remove a knowledge base or an endpoint's answers from the cache, or everything.
 
     What interrupted writes left behind is removed as well.
@@ -169,8 +176,15 @@ def clear(context: click.Context, name: str | None, everything: bool, yes: bool)
     from kb_cache.listing import holdings
     from kbprobe.files import remove_tree
 
-    if everything == (name is not None):
-        raise UsageError("give the NAME of what to remove, or --all")
+    if [everything, name is not None, stale].count(True) != 1:
+        raise UsageError("give the NAME of what to remove, or --all, or --stale")
+    if stale:
+        removed = store.sweep()
+        for path in removed:
+            click.echo(f"{path}: removed")
+        if not removed:
+            click.echo(f"Nothing was left in {store.cache_dir()} by interrupted commands.")
+        return
     known = holdings()
     # A name of which nothing but the remains of dead writers is left counts as well.
     remains = store.all_remains()

@@ -20,7 +20,8 @@ from urllib.parse import urljoin, urlsplit
 
 from kb_cache.deadline import within
 from kbprobe.errors import SourceError, UsageError
-from kbprobe.files import file_sha256, locked
+from kbprobe.files import file_sha256
+from kbprobe.locks import locked
 
 if TYPE_CHECKING:
     from requests import Response, Session

@@ -26,7 +26,8 @@ from kb_cache.snapshot import (
     write_snapshot,
 )
 from kbprobe.errors import KbprobeError, SnapshotError, UsageError, how_to_install, require
-from kbprobe.files import replacing_folder
+from kbprobe.files import replacing_folder, state_of
+from kbprobe.targets import taking
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,13 +83,18 @@ def fetch(
     name = declared.entry_name(stated)
     compiling = partial(_write, declared, source, chosen, name, progress=progress)
     _check_target(declared, stated, output)
+    asked = {"kind": kind, "options": chosen.recorded(), "files": dict(source.sha256)}
     if output is not None:
-        compiling(output, record_path=False)
+        with taking(output, f"fetching {name}", asked, overwrite=True):
+            compiling(output, record_path=False)
         return Entry(name, output, embedded=False)
-    with store.entry_lock(name):
-        store.sweep(name)
-        compiling(store.entry_path(name))
-    return Entry(name, store.entry_path(name), embedded=False)
+    entry = Entry(name, store.entry_path(name), embedded=False)
+    before = state_of(entry.folder)
+    with store.entry_lock(name, f"fetching {name}", asked):
+        # Another process that was waited for has fetched the same.
+        if before == state_of(entry.folder) or verify(entry):
+            compiling(entry.folder)
+    return entry
 
 
 def _require_packages(kind: AnyKind) -> None:
@@ -126,7 +132,7 @@ def download_source(wanted: Download, progress: PhaseProgress = lambda *_: None)
 
     target = downloads_dir() / wanted.url.rpartition("/")[2]
     shown = partial(progress, "Downloading")
-    with store.usable(target.parent, PermissionError):
+    with store.writing(target.parent):
         return download(wanted.url, target, sha256=wanted.sha256, size=wanted.bytes, progress=shown)
 
 
@@ -142,7 +148,7 @@ def _write(
 ) -> None:
     """Compile into a folder, which is replaced as a whole."""
     _require_packages(kind)
-    with store.usable(target.parent, PermissionError), replacing_folder(target) as folder:
+    with replacing_folder(target) as folder:
         compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
         write_snapshot(
             folder,
@@ -210,8 +216,7 @@ def rebuild(entry: Entry) -> None:
     """
     if entry.embedded:
         raise SnapshotError(REINSTALL)
-    with store.entry_lock(entry.name):
-        store.sweep(entry.name)
+    with store.entry_lock(entry.name, f"compiling {entry.name} again"):
         if verify(entry):
             kind, source, options = _recorded(entry)
             _write(kind, source, options, entry.name, entry.folder)

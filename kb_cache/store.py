@@ -1,25 +1,33 @@
 """The cache folder: where it is, its locks, and how nothing half written is ever left.
 
-Layout: ``CACHE/snapshots/NAME/`` holds a snapshot, ``CACHE/locks/NAME.lock`` its lock. A folder
-is written aside, as ``.NAME.new-*``, and renamed into place; one that it replaces waits as
-``.NAME.old-*`` until then. A process that holds the lock may treat such folders as left by a
-dead writer, since a living writer would hold the lock.
+Layout: ``CACHE/snapshots/NAME/`` holds a snapshot. A folder is written aside, as ``.NAME.new-*``,
+and renamed into place; one that it replaces waits as ``.NAME.old-*`` until then. What dead writers
+left is removed by the next one that writes beside it (`kbprobe.files.sweep`), or by `sweep`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
-from kbprobe.files import LOCK_TIMEOUT as LOCK_TIMEOUT
-from kbprobe.files import REMAINS, locked, recover, remains, remove_tree, sibling
+from kbprobe.files import remains, remove_tree
+from kbprobe.locks import try_lock, unlock
+from kbprobe.owners import REMAINS
 
 CACHE_VARIABLE = "KBPROBE_CACHE"
+
+OTHER_CACHE = f"Set {CACHE_VARIABLE} to a folder that you can write to and that has room."
+_SWAP = 5.0
+"""Seconds in which a writer puts a new entry into the place of an old one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -59,67 +67,84 @@ def entry_names() -> list[str]:
     """
     root = snapshots_dir()
     with usable(root):
-        if not root.is_dir():
-            return []
-        folders = [folder for folder in root.iterdir() if folder.is_dir()]
-    names = {folder.name for folder in folders if _NAME.fullmatch(folder.name)}
-    for name in all_remains().keys() - names:
-        if remains(root / name, "old"):
-            with entry_lock(name):
-                if recover(root / name):
-                    names.add(name)
+        names, end = _entries(root), time.monotonic() + _SWAP
+        while replaced := [name for name in all_remains("old") if name not in names]:
+            files.sweep(root)
+            names = _entries(root)
+            if time.monotonic() > end:
+                break
+            if any(name not in names for name in replaced):  # being replaced at this moment
+                time.sleep(0.02)
     return sorted(names)
+
+
+def _entries(root: Path) -> set[str]:
+    if not root.is_dir():
+        return set()
+    return {path.name for path in root.iterdir() if _NAME.fullmatch(path.name) and path.is_dir()}
 
 
 def unusable(folder: Path, error: OSError) -> CacheError:
     """The error for a cache folder that cannot be read or written."""
     return CacheError(
-        f"the cache folder {folder} cannot be used: {error.strerror or error}. "
-        f"Set {CACHE_VARIABLE} to a folder that you can write to."
+        f"the cache folder {folder} cannot be used: {error.strerror or error}. {OTHER_CACHE}"
     )
 
 
 @contextmanager
-def usable(folder: Path, errors: type[OSError] = OSError) -> Iterator[None]:
+def usable(folder: Path) -> Iterator[None]:
     """Report the operating system's errors of the block as a `CacheError`."""
     try:
         yield
-    except errors as error:
+    except OSError as error:
         raise unusable(folder, error) from error
 
 
 @contextmanager
-def entry_lock(name: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Hold the lock of a cache entry; the system frees it when the process dies. Not reentrant.
+def writing(folder: Path) -> Iterator[None]:
+    """Report that there is no room or no permission to write as a `CacheError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in files.UNWRITABLE:
+            raise unusable(folder, error) from error
+        raise
+
+
+@contextmanager
+def entry_lock(
+    name: str, doing: str = "writing a snapshot", request: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Hold a cache entry; what dead writers left of it is put back or removed. Not reentrant.
+
+    Args:
+        name: of the entry.
+        doing: what this process does with it, for the messages of others.
+        request: what it is to hold; another process that makes the same is waited for.
 
     Raises:
-        CacheError: the folder cannot be written, or another process held the lock for longer
-            than ``timeout`` seconds.
+        CacheError: the folder cannot be written.
+        UsageError: another process holds it for another request.
     """
-    folder = entry_path(name).parent.parent / "locks"
-    # The stack keeps errors of the caller's own block apart from those of the lock.
-    with ExitStack() as held:
-        with usable(folder):
-            held.enter_context(locked(folder / f"{name}.lock", f"writing {name}", timeout))
+    from kbprobe.targets import taking  # needs pydantic, which is slow to import
+
+    target = entry_path(name)
+    with usable(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "it cannot be written to", str(target.parent))
+    remedies = {"remedy": "Give it another name with --name.", "room": OTHER_CACHE}
+    with taking(target, doing, request or {"doing": doing}, overwrite=True, **remedies):
         yield
 
 
-def sweep(name: str) -> None:
-    """Put back or remove what dead writers of an entry left; its lock must be held."""
-    target = entry_path(name)
-    recover(target)
-    for folder in remains(target):
-        remove_tree(folder)
-
-
-def all_remains() -> dict[str, list[Path]]:
+def all_remains(what: str = "new|old") -> dict[str, list[Path]]:
     """What dead or living writers have beside the cache's entries, by entry name."""
     found: dict[str, list[Path]] = {}
-    root = snapshots_dir()
-    if root.is_dir():
-        for folder in sorted(root.iterdir()):
-            if match := REMAINS.fullmatch(folder.name):
-                found.setdefault(match["name"], []).append(folder)
+    for path in sorted(files.hidden(snapshots_dir())):
+        match = REMAINS.fullmatch(path.name)
+        if match and match["what"] in what.split("|"):
+            found.setdefault(match["name"], []).append(path)
     return found
 
 
@@ -132,11 +157,57 @@ def remove_entry(name: str) -> bool:
     target = entry_path(name)
     if not target.exists() and not remains(target):
         return False
-    with entry_lock(name):
+    with entry_lock(name, f"removing {name}"):
         for folder in (target, *remains(target)):
-            # Renamed first: what is being removed must not pass for an entry.
-            gone = sibling(target, "new")
-            with usable(folder), suppress(FileNotFoundError):
-                folder.rename(gone)
-                shutil.rmtree(gone)
+            remove_tree(folder)
+            if folder.exists():
+                raise CacheError(f"{folder} cannot be removed: look at its permissions")
     return True
+
+
+def sweep() -> list[Path]:
+    """Remove what interrupted commands left in the whole cache and for temporary files.
+
+    Unfinished downloads are removed as well: those which no process goes on with.
+
+    Returns:
+        The paths that were removed, or put back.
+
+    Raises:
+        CacheError: the cache folder cannot be read.
+    """
+    from kbprobe.targets import LOCK_ENDING
+
+    root, done = cache_dir(), []
+    with usable(root):
+        for parent, _, names in os.walk(root):
+            done += files.sweep(Path(parent))
+            for name in names:
+                path = Path(parent, name)
+                if name.endswith((LOCK_ENDING, ".lock")) and _unheld(path):
+                    done.append(path)
+                elif Path(parent).name == "downloads" and name.endswith((".part", ".part.json")):
+                    done += _unfinished(path)
+        done += files.sweep(Path(tempfile.gettempdir()))
+    return done
+
+
+def _unheld(lock: Path) -> bool:
+    """Remove a lock file that nobody holds; tell whether it was."""
+    with suppress(OSError):
+        if (descriptor := try_lock(lock)) is not None:
+            unlock(lock, descriptor)
+            return True
+    return False
+
+
+def _unfinished(path: Path) -> list[Path]:
+    """Remove a part of a download that no process goes on with."""
+    target = path.name.removesuffix(".json").removesuffix(".part")
+    lock = path.with_name(f".{target}.lock")
+    with suppress(OSError):
+        if (descriptor := try_lock(lock)) is not None:
+            path.unlink(missing_ok=True)
+            unlock(lock, descriptor)
+            return [path]
+    return []

@@ -1,33 +1,34 @@
-"""Files and folders that appear whole or not at all, locks, checksums, and "is it already there".
+"""Files and folders that appear whole or not at all, checksums.
 
-A writer fills a folder under a hidden name beside its target and renames it when it is complete.
-It holds a lock inside that folder, which the system frees when the process dies: a hidden folder
-whose lock is free was left by a dead writer and may be removed.
+A writer fills a folder (or file) under a hidden name beside its target and renames it when it is
+complete. The hidden name tells the writer (`kbprobe.owners`): what a dead one left is removed by
+the next command that writes into the same parent folder, or on request (`sweep`).
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
-import re
-import secrets
 import shutil
-import time
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from kbprobe.errors import CacheError, UsageError
+from kbprobe.errors import KbprobeError
+from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, short_name
 
-LOCK = ".writing"
-REMAINS = re.compile(r"\.(?P<name>.+)\.(?P<what>new|old)-[0-9a-f]{16}")
-SETTLED = 3600.0
-"""Age in seconds at which a hidden folder without a lock counts as left by a dead writer."""
-LOCK_TIMEOUT = 600.0
-"""Seconds to wait for another process that holds a lock."""
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors that another folder does not have: no room, no permission."""
+
+State = frozenset[tuple[str, int, int, int]] | None
+"""What a folder holds: path, size, time and inode of each file; None: there is no such folder."""
+
+_expected: dict[Path, State] = {}
+"""What the folders held that this process has taken (`kbprobe.targets`) when it began."""
+_swept: set[tuple[int, Path]] = set()
+"""The folders, by process, that were swept before a file was written in them."""
 
 
 def file_sha256(path: Path) -> str:
@@ -60,114 +61,6 @@ def find_damage(
     return damage
 
 
-def already_there(
-    folder: Path, record: str, request: Mapping[str, Any], *, kind: str, overwrite: bool
-) -> bool:
-    """Tell whether an output folder already holds exactly what is asked for, undamaged.
-
-    Such a folder has a JSON record with ``request`` (what was asked for) and ``files`` (either
-    ``{path: sha256}`` or a list of objects with ``path`` and ``sha256``).
-
-    Args:
-        folder: where the output is to go; it need not exist.
-        record: the record's file name.
-        request: what is asked for now, as plain data.
-        kind: what the folder should hold, with its article ("a probe"), for messages.
-        overwrite: replace what is there.
-
-    Raises:
-        UsageError: the folder holds something else and ``overwrite`` is not set, or it holds
-            files without such a record, which are never overwritten.
-    """
-    there = next((place for place in (folder, *folder.parents) if place.exists()), None)
-    if there is not None and not there.is_dir():
-        raise UsageError(f"{there} exists and is not a folder. Choose another with -o.")
-    if there != folder or not any(folder.iterdir()):
-        return False
-    try:
-        held = json.loads((folder / record).read_text(encoding="utf-8"))
-        files = held["files"]
-        if not isinstance(files, dict):
-            files = {entry["path"]: entry["sha256"] for entry in files}
-        same = held["request"] == json.loads(json.dumps(request))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError(
-            f"{folder} holds files that are not {kind} of kbprobe (no {record} of its own); it is "
-            "left alone. Choose another folder with -o."
-        ) from None
-    if overwrite:
-        return False
-    recorded = {name: (sha256, None) for name, sha256 in files.items()}
-    damage = find_damage(folder, recorded) if same else []
-    if same and not damage:
-        return True
-    if same:
-        what = f"is damaged ({damage[0]})"
-    else:
-        other = differences(held["request"], request)
-        what = f"holds {kind} built from another request" + f" ({other})" * bool(other)
-    raise UsageError(
-        f"{folder} {what}. Replace it with --overwrite, or choose another folder with -o."
-    )
-
-
-def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
-    """Say in which settings two requests differ, with their values where these are short.
-
-    >>> differences({"seed": 0, "options": {"limit": 9}}, {"seed": 1, "options": {"limit": 9}})
-    'seed is 0 there and 1 here'
-    """
-    old, new = (
-        _settings(request if isinstance(request, dict) else {}) for request in (there, here)
-    )
-    found = []
-    for name in [*new, *(name for name in old if name not in new)]:
-        texts = [json.dumps(side.get(name)) for side in (old, new)]
-        if texts[0] == texts[1]:
-            continue
-        short = max(map(len, texts)) <= 40
-        found.append(
-            f"{name} is {texts[0]} there and {texts[1]} here" if short else f"another {name}"
-        )
-    more = [f"and {len(found) - most} more"] if len(found) > most else []
-    return ", ".join([*found[:most], *more])
-
-
-def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a request by name, those of its parts among them."""
-    found: dict[str, Any] = {}
-    for name, value in request.items():
-        found |= value if isinstance(value, dict) else {name: value}
-    return found
-
-
-@contextmanager
-def locked(path: Path, doing: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Hold a lock file; the system frees it when the process dies. Not reentrant.
-
-    Its folder is made. ``doing`` says for the message what the holder does ("writing x").
-
-    Raises:
-        CacheError: another process held the lock for longer than ``timeout``.
-        OSError: the lock file cannot be written.
-    """
-    import filelock
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(path)
-    try:
-        lock.acquire(timeout=timeout)
-    except filelock.Timeout as error:
-        raise CacheError(
-            f"another process has been {doing} for {timeout:.0f} s (it holds {path}); wait for "
-            "it to end, or end it"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def write_file(target: Path, content: str | bytes) -> None:
     """Write a file as `replacing_file` does."""
     with replacing_file(target) as aside:
@@ -175,17 +68,25 @@ def write_file(target: Path, content: str | bytes) -> None:
 
 
 @contextmanager
-def replacing_file(target: Path) -> Iterator[Path]:
+def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield the path of a file to write, which becomes ``target`` when the block ends well.
+
+    Without ``durable`` it is not flushed to the disk, which takes longer than writing: a power cut
+    may damage it.
 
     Raises:
         OSError: it cannot be written, or the disk is full; an earlier file is kept.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = sibling(target, "new")
+    # Once in a process: a folder may hold many files, each written by itself.
+    if (swept := (os.getpid(), target.parent)) not in _swept:
+        _swept.add(swept)
+        sweep(target.parent)
+    aside = hidden_sibling(target, "new")
     try:
         yield aside
-        _flush(aside)
+        if durable:
+            _flush(aside)
         aside.replace(target)
     except BaseException:
         with suppress(OSError):
@@ -201,26 +102,23 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     (KeyboardInterrupt included) the new folder is removed and ``target`` stays as it was. If the
     process is killed between the two renames of a replacement, the old folder is still there under
     a hidden name, and `recover` puts it back: at no moment does the disk hold neither. What dead
-    writers of ``target`` left is removed first. Two writers to one target must take turns.
+    writers left beside ``target`` is removed first. Two writers to one target must take turns
+    (`kbprobe.targets.taking`).
 
     Raises:
+        KbprobeError: ``target`` has changed since it was taken.
         OSError: the parent folder cannot be written, the disk is full, or ``target`` exists and
             is not a folder.
     """
-    import filelock
-
-    sweep(target)
+    sweep(target.parent)
     recover(target)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "exists and is not a folder", str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = sibling(target, "new")
+    aside = hidden_sibling(target, "new")
     try:
         aside.mkdir()
-        with filelock.FileLock(aside / LOCK):
-            yield aside
-        # Some systems keep the lock file, and refuse to rename a folder with an open one.
-        (aside / LOCK).unlink(missing_ok=True)
+        yield aside
         for parent, _, files in os.walk(aside):  # so that the rename cannot overtake the content
             for path in (*files, ""):
                 _flush(Path(parent, path))
@@ -230,27 +128,54 @@ def replacing_folder(target: Path) -> Iterator[Path]:
         raise
 
 
-def sweep(target: Path) -> None:
-    """Remove what dead writers of ``target`` left beside it; those of living ones stay."""
-    for aside in remains(target, "new"):
-        if _is_dead(aside):
-            remove_tree(aside)
-    # Such a folder has been replaced; where nothing has taken its place it is put back instead.
-    if target.exists():
-        for replaced in remains(target, "old"):
-            remove_tree(replaced)
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield an empty folder for temporary files, which is removed at the end.
 
+    Those that dead processes left are removed first.
 
-def _is_dead(aside: Path) -> bool:
-    from filelock import FileLock, Timeout
-
+    Raises:
+        KbprobeError: it cannot be made, or there is no room for a file in it.
+    """
+    place = Path(tempfile.gettempdir())
+    folder = hidden_sibling(place / "kbprobe", "new")
     try:
-        if not (aside / LOCK).exists():
-            return time.time() - aside.stat().st_mtime > SETTLED
-        with FileLock(aside / LOCK, timeout=0):
-            return True
-    except (Timeout, OSError):  # held, or renamed meanwhile
-        return False
+        sweep(place)
+        folder.mkdir(mode=0o700)
+        yield folder
+    except OSError as error:
+        if error.errno in UNWRITABLE and str(folder) in str(error.filename or folder):
+            reason = error.strerror or error
+            raise KbprobeError(
+                f"the folder for temporary files, {place}, cannot be written to: {reason}. Set "
+                "TMPDIR to another one."
+            ) from error
+        raise
+    finally:
+        remove_tree(folder)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what dead writers left in a folder, and return the paths; those of living ones stay.
+
+    A folder that a writer had moved aside before it died is put back where nothing has taken its
+    place.
+    """
+    done = []
+    for path in hidden(folder):
+        match = REMAINS.fullmatch(path.name)
+        if match is None or not is_abandoned(path):
+            continue
+        target = path.with_name(match["name"])
+        if match["what"] == "old" and not target.exists() and not path.is_file():
+            with suppress(OSError):
+                path.rename(target)
+                done.append(path)
+            continue
+        remove_tree(path)
+        if not os.path.lexists(path):
+            done.append(path)
+    return done
 
 
 def recover(target: Path) -> bool:
@@ -265,30 +190,84 @@ def recover(target: Path) -> bool:
 
 
 def remains(target: Path, what: str = "new|old") -> list[Path]:
-    """The hidden folders beside ``target`` that its writers made."""
-    if not target.parent.is_dir():
-        return []
+    """The hidden files and folders beside ``target`` that its writers made."""
     return [
-        folder
-        for folder in target.parent.iterdir()
-        if (match := REMAINS.fullmatch(folder.name))
-        and match["name"] == target.name
+        path
+        for path in hidden(target.parent)
+        if (match := REMAINS.fullmatch(path.name))
+        and match["name"] == short_name(target.name)
         and match["what"] in what.split("|")
     ]
 
 
+def hidden(folder: Path) -> list[Path]:
+    """The files and folders in a folder whose names are those of writers; none if it is not there.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                folder / entry.name
+                for entry in entries
+                if REMAINS.fullmatch(entry.name) is not None
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def remove_tree(folder: Path) -> None:
-    """Remove a folder as far as possible; a failure leaves files, which are harmless."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder (or a file) as far as possible; a failure leaves files, which are harmless.
+
+    It is renamed first: what is left of it, should the process be killed, passes for nothing else.
+    """
+    match = REMAINS.fullmatch(folder.name)
+    if match is None or match["what"] == "old":
+        gone = hidden_sibling(folder.with_name(match["name"]) if match else folder, "new")
+        with suppress(OSError):
+            folder.rename(gone)
+            folder = gone
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            folder.unlink()
 
 
-def sibling(target: Path, what: str) -> Path:
-    """Return an unused hidden path beside ``target``."""
-    return target.with_name(f".{target.name}.{what}-{secrets.token_hex(8)}")
+def state_of(folder: Path) -> State:
+    """Return what a folder holds, to tell later whether it has changed; None if there is none."""
+    if not folder.exists():
+        return None
+    found = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                path = os.path.join(parent, name)
+                about = os.lstat(path)
+                relative = os.path.relpath(path, folder)
+                found.append((relative, about.st_size, about.st_mtime_ns, about.st_ino))
+    return frozenset(found)
+
+
+@contextmanager
+def expecting(target: Path, state: State) -> Iterator[None]:
+    """Let `replacing_folder` replace ``target`` only while it holds what ``state`` says."""
+    _expected[target] = state
+    try:
+        yield
+    finally:
+        del _expected[target]
 
 
 def _swap(aside: Path, target: Path) -> None:
-    old = sibling(target, "old") if target.exists() else None
+    place = Path(os.path.realpath(target))
+    if place in _expected and (state_of(target) or None) != (_expected[place] or None):
+        raise KbprobeError(
+            f"{target} has changed since this command began, and is left as it is. Look at what "
+            "is there now, then run the command again, or choose another folder with -o."
+        )
+    old = hidden_sibling(target, "old") if target.exists() else None
     if old:
         target.rename(old)
     try:

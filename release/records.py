@@ -16,6 +16,7 @@ from kbprobe.files import write_file
 from kbprobe.format.card_sections import with_section
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest
+from kbprobe.targets import taking
 
 Name = Literal["reading", "adversaries"]
 
@@ -40,7 +41,11 @@ def record(
         KbprobeError: a data file is missing or damaged: nothing is written about other rows.
         OSError: a file cannot be written.
     """
-    folder = Path(folder)
+    with taking(Path(folder), f"recording {name}", {"summary": summary, **about}):
+        _record(Path(folder), name, summary, about, text)
+
+
+def _record(folder: Path, name: Name, summary: str, about: Mapping[str, Any], text: str) -> None:
     manifest = read_manifest(folder)
     if damage := damaged_files(folder, manifest.files):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")

@@ -67,7 +67,7 @@ def open_gcide(session_cache: None, tmp_path_factory: pytest.TempPathFactory) ->
     from kb_cache import store
     from kb_cache.fetching import fetch
     from kb_cache.gcide.source import installed_package, package_entry
-    from kbprobe.files import locked
+    from kbprobe.locks import locked
 
     own = tmp_path_factory.getbasetemp()
     shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled-gcide"

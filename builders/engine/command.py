@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import click
@@ -16,12 +17,15 @@ from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.summary import show
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import KbprobeError
-from kbprobe.format.manifest import jsonable, read_manifest
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import scratch_folder, sweep
+from kbprobe.format.manifest import jsonable, plain_json, read_manifest
 from kbprobe.format.reading import SHEETS, write_reading
 from kbprobe.format.sheet_key import KEY
+from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
 from kbprobe.progress import shown_phase
+from kbprobe.targets import LOCK_ENDING, taking
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -85,23 +89,38 @@ def run_jobs(
     jobs: Iterable[Job], overwrite: bool, as_json: bool, reading: Reading | None = None
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
-    waiting = []
-    for request, folder in jobs:
-        if request.is_in(folder, overwrite):
-            held = read_manifest(folder)
-            rows = f"{held.counts.rows:,} rows"
-            click.echo(f"{folder} already holds exactly this ({rows}).", err=as_json)
-            _report(held.content, None, folder, as_json)
-            if reading:
-                reading.write(folder, request.seed, overwrite)
-        else:
-            waiting.append((request, folder))
-    with shown_phase() as progress:
-        for built, manifest, folder in build_all(waiting, progress):
-            progress("")
-            _report(manifest, built, folder, as_json)
-            if reading:
-                reading.write(folder, built.request.seed, overwrite)
+    jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
+    described = [(request.description(), request, folder) for request, folder in jobs]
+    with ExitStack() as all_held:
+        again = {}
+        # In one order in all processes: no two wait for each other.
+        for description, request, folder in sorted(described, key=_resolved):
+            held[folder] = all_held.enter_context(ExitStack())
+            doing = f"building {request.probe.name}"
+            taken = taking(folder, doing, plain_json(description), overwrite)
+            again[folder] = held[folder].enter_context(taken)
+        for request, folder in jobs:
+            if request.is_in(folder, again[folder]):
+                manifest = read_manifest(folder)
+                held[folder].close()
+                rows = f"{manifest.counts.rows:,} rows"
+                click.echo(f"{folder} already holds exactly this ({rows}).", err=as_json)
+                _report(manifest.content, None, folder, as_json)
+                if reading:
+                    reading.write(folder, request.seed, overwrite)
+            else:
+                waiting.append((request, folder))
+        with shown_phase() as progress:
+            for built, written, folder in build_all(waiting, progress):
+                held[folder].close()
+                progress("")
+                _report(written, built, folder, as_json)
+                if reading:
+                    reading.write(folder, built.request.seed, overwrite)
+
+
+def _resolved(described: tuple[Any, Request, Path]) -> str:
+    return os.path.realpath(described[2])
 
 
 def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json: bool) -> None:
@@ -137,12 +156,16 @@ def rebuild(
             f"{PROGRAM}: built by kbprobe {old.kbprobe_version}, this is {kbprobe_version()}",
             err=True,
         )
-    if output is not None and request.is_in(output, overwrite):
-        click.echo(f"{output} already holds exactly this.", err=as_json)
-        return
-    with TemporaryDirectory(prefix="kbprobe-") as scratch, shown_phase() as progress:
-        built = build(request, progress)
-        folder = output or Path(scratch) / "probe"
+    with ExitStack() as held:
+        if output is None:
+            folder = held.enter_context(scratch_folder()) / "probe"
+        else:
+            folder = output
+            taken = taking(folder, f"building {request.probe.name}", plain_json(asked), overwrite)
+            if request.is_in(folder, held.enter_context(taken)):
+                click.echo(f"{folder} already holds exactly this.", err=as_json)
+                return
+        built = build(request, held.enter_context(shown_phase()))
         new = write(built, folder)
     if as_json:
         _report(new, built, folder, as_json)
@@ -152,3 +175,23 @@ def rebuild(
     if not as_json:
         rows = new["counts"]["rows"]
         click.echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
+
+
+def clean(folder: Path, as_json: bool) -> None:
+    """Remove what interrupted commands left in an output folder and below, and report it.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder: name the one to clean (--clean DIR)")
+    removed = []
+    for parent, _, _ in os.walk(folder):
+        removed += [*sweep(Path(parent)), *sweep_locks(Path(parent), LOCK_ENDING)]
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "removed": [str(one) for one in removed]}))
+        return
+    for path in removed:
+        click.echo(f"{path}: removed")
+    if not removed:
+        click.echo(f"Nothing was left in {folder} by interrupted commands.")

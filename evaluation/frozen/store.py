@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import write_file
+from kbprobe.files import replacing_file, write_file
 from kbprobe.parsing import read_record
 from kbprobe.progress import Progress
 
@@ -196,9 +195,9 @@ class VectorStore:
                 described = {"model": self._model, "content": self._content}
                 write_file(self.folder / "about.json", json.dumps(described, indent=2))
             for what, values in (("vectors", vectors), ("texts", texts)):
-                aside = self.folder / f".{name}.{what}.{os.getpid()}.npy"
-                np.save(aside, values)
-                aside.replace(_file(self.folder, name, what))
+                target = _file(self.folder, name, what)
+                with replacing_file(target, durable=False) as aside, aside.open("wb") as file:
+                    np.save(file, values)
             # Written last: it marks a part as complete.
             part = _Part(parameters=parameters, sha256=_digest(parameters, texts, vectors))
             write_file(_record(self.folder, name), part.model_dump_json())

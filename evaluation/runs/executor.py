@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
-from evaluation.runs.folders import earlier_results, refuse_other_files, save
+from evaluation.runs.folders import earlier_results, holding, refuse_other_files, save
 from evaluation.runs.heads import fit_heads, learns_heads
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.ready import ReadyScorers
@@ -24,6 +23,7 @@ from evaluation.runs.sub_questions import open_sub_questions, relate_sub_questio
 from evaluation.workers import ALONE, Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import scratch_folder
 from kbprobe.progress import Progress, silent
 
 
@@ -90,8 +90,8 @@ def _entries(specs: Sequence[RunSpec], workers: Workers) -> Iterator[Path]:
         return
     if workers.count > 1:
         raise UsageError("--no-cache needs a single process: several share scores in the cache")
-    with TemporaryDirectory(prefix="kbprobe-") as folder:
-        yield Path(folder)
+    with scratch_folder() as folder:
+        yield folder
 
 
 @dataclass
@@ -142,7 +142,16 @@ class _Executor:
         facts = open_sub_questions(run)
         if not self.overwrite and (former := found_formerly(spec, run)) is not None:
             spec = replace(spec, folder=former)
-        earlier = None if spec.folder is None else earlier_results(spec.folder, self.overwrite)
+        if spec.folder is None:
+            return self._run(spec, run, facts, self.overwrite)
+        request = [run.key, spec.run.seed, run.normalization, facts and facts.key, self.reports]
+        doing = f"evaluating {spec.model} on {spec.probe_name}"
+        with holding(spec.folder, doing, request, self.overwrite, self.workers) as overwrite:
+            return self._run(spec, run, facts, overwrite)
+
+    def _run(self, spec: RunSpec, run: Run, facts: Run | None, overwrite: bool) -> Outcome:
+        """Execute a run whose folder, if it has one, is held."""
+        earlier = None if spec.folder is None else earlier_results(spec.folder, overwrite)
         # Every process must have looked before one of them writes.
         self.workers.wait()
         done = None

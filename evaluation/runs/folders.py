@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from evaluation.report.page import make_report
 from evaluation.results.pairs import read_pair
@@ -16,8 +19,29 @@ from evaluation.results.types import (
     write_results,
 )
 from evaluation.runs.evaluation import Evaluation
+from evaluation.workers import Workers
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
+from kbprobe.targets import taking
+
+
+@contextmanager
+def holding(
+    folder: Path, doing: str, request: Any, overwrite: bool, workers: Workers
+) -> Iterator[bool]:
+    """Hold a folder of results while it is looked at and written: see `kbprobe.targets.taking`.
+
+    Of several processes that share a run the first holds it, and all fail where it cannot.
+
+    Yields:
+        Whether to overwrite.
+    """
+    with ExitStack() as held:
+        with workers.together():
+            if workers.leads:
+                own = held.enter_context(taking(folder, doing, request, overwrite))
+                overwrite = own if workers.count == 1 else overwrite
+        yield overwrite
 
 
 def save(evaluation: Evaluation, folder: Path, report: bool = True) -> None:

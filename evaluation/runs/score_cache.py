@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +25,7 @@ from evaluation.results.scores import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.files import write_file
+from kbprobe.files import replacing_file, write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +59,11 @@ class ScoreCache:
         ``starts`` are those of :func:`~evaluation.items.types.choice_starts`, here and below.
         """
         table = self._read(_SCORES, _COLUMNS)
-        return None if table is None else _scores_of(table, starts)
+        scores = None if table is None else _scores_of(table, starts)
+        if scores is not None:
+            with suppress(OSError):  # an interruption may have left them
+                self._remove_parts()
+        return scores
 
     def write(self, scores: Scores, starts: Ints) -> None:
         """Store the whole entry and drop its parts.
@@ -69,6 +72,9 @@ class ScoreCache:
             CacheError: the cache cannot be written.
         """
         self._write(_table_of(scores, starts), _SCORES)
+        self._remove_parts()
+
+    def _remove_parts(self) -> None:
         for part in self.folder.glob("part-*.parquet"):
             part.unlink(missing_ok=True)
 
@@ -131,20 +137,18 @@ class ScoreCache:
     def _write(self, table: pa.Table, name: str) -> None:
         import pyarrow.parquet as pq
 
-        described, aside = self.folder / "key.json", self.folder / f".{name}.{os.getpid()}"
+        described = self.folder / "key.json"
         try:
             if not described.is_file():
                 write_file(described, json.dumps(self._content, indent=2, sort_keys=True))
-            # Not flushed to disk, which would cost more time than scoring does on a GPU: a part
-            # that a power cut damages is scored again.
             sealed = table.replace_schema_metadata(
                 {**table.schema.metadata, _DIGEST: self._digest(table)}
             )
-            pq.write_table(sealed, aside, compression="zstd", write_page_checksum=True)
-            aside.replace(self.folder / name)
+            # Flushing would cost more time than scoring does on a GPU: a part that a power cut
+            # damages is scored again.
+            with replacing_file(self.folder / name, durable=False) as aside:
+                pq.write_table(sealed, aside, compression="zstd", write_page_checksum=True)
         except OSError as error:
-            with suppress(OSError):
-                aside.unlink()
             raise unusable(self.folder, error) from error
 
 

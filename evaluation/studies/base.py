@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from evaluation.runs.spec import RunSpec, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.options import Options
+from kbprobe.targets import taking
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
@@ -232,7 +234,9 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
         raise UsageError(f"{request.study.name} takes at least {number} with results")
     summary = request.study.summarise(request, [request.study.read(path) for path in folders])
     if request.output is not None:
-        write_summary(request.study, summary, request.output)
+        asked = [request.study.name, [os.path.realpath(folder) for folder in folders]]
+        with taking(request.output, f"summarising {request.study.name}", asked):
+            write_summary(request.study, summary, request.output)
     return summary
 
 

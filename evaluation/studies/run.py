@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -11,6 +12,7 @@ from evaluation.items.sources import UnknownSplit
 from evaluation.learners.registry import LEARNERS
 from evaluation.runs.checks import check_model, check_names, check_runs, check_split
 from evaluation.runs.executor import Outcome, execute
+from evaluation.runs.folders import holding
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest, write_summary
 from evaluation.workers import ALONE, Workers
@@ -67,23 +69,28 @@ def run_study(
                 finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
             report(outcome)
 
-    run_all(specs, lone=len(specs) == 1)
-    if study.follow is not None and not failed:
-        further = study.follow(request, finished)
-        _refuse_shared_places([*specs, *further])
-        run_all(further, lone=False)
-        specs = [*specs, *further]
-    if failed and not (study.independent and finished):
-        raise KbprobeError(
-            f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "
-            f"with: {failed[0]} The others are kept: the same command goes on from them."
-        )
-    summary = study.summarise(request, finished)
-    if workers.leads and request.output is not None and not study.independent:
-        write_summary(study, summary, request.output)
-    if workers.leads and study.finish is not None:
-        study.finish(request, summary)
-    return summary
+    with ExitStack() as held:
+        if request.output is not None and not study.independent:
+            asked = [study.name, request.probes, request.models, request.options, request.values]
+            doing = f"running the study {study.name}"
+            held.enter_context(holding(request.output, doing, asked, overwrite, workers))
+        run_all(specs, lone=len(specs) == 1)
+        if study.follow is not None and not failed:
+            further = study.follow(request, finished)
+            _refuse_shared_places([*specs, *further])
+            run_all(further, lone=False)
+            specs = [*specs, *further]
+        if failed and not (study.independent and finished):
+            raise KbprobeError(
+                f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "
+                f"with: {failed[0]} The others are kept: the same command goes on from them."
+            )
+        summary = study.summarise(request, finished)
+        if workers.leads and request.output is not None and not study.independent:
+            write_summary(study, summary, request.output)
+        if workers.leads and study.finish is not None:
+            study.finish(request, summary)
+        return summary
 
 
 def check_request(request: StudyRequest) -> None:

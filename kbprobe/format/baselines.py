@@ -18,6 +18,7 @@ from kbprobe.format.card_sections import with_section
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.targets import taking
 
 BASELINES = "baselines.json"
 TITLE = "Baselines"
@@ -99,6 +100,11 @@ def record_baselines(folder: Path, figures: BaselineFigures) -> None:
             other rows.
         KbprobeError: a data file is missing or damaged, or a file cannot be written.
     """
+    with taking(folder, "recording baselines", figures.model_dump(mode="json")):
+        _record(folder, figures)
+
+
+def _record(folder: Path, figures: BaselineFigures) -> None:
     manifest = read_manifest(folder)
     if damage := damaged_files(folder, manifest.files):
         raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")

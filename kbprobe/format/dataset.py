@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kbprobe.errors import KbprobeError
-from kbprobe.files import already_there, file_sha256
-from kbprobe.format.manifest import MANIFEST, DataFile, jsonable, read_manifest
+from kbprobe.files import file_sha256
+from kbprobe.format.manifest import MANIFEST, DataFile, plain_json, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.targets import already_there
 
 if TYPE_CHECKING:
     import datasets
@@ -170,9 +171,8 @@ def damaged_files(folder: Path, files: Iterable[DataFile]) -> list[str]:
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
-    """Tell whether a probe is where it is to go already; see `kbprobe.files.already_there`."""
-    recorded = json.loads(json.dumps(request, default=jsonable))
-    return already_there(folder, MANIFEST, recorded, kind="a probe", overwrite=overwrite)
+    """Tell whether a probe is where it is to go already; see `kbprobe.targets.already_there`."""
+    return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
 
 
 def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:

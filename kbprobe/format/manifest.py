@@ -282,6 +282,11 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
     return text + "\n"
 
 
+def plain_json(value: Any) -> Any:
+    """Return a value as JSON would give it back."""
+    return json.loads(json.dumps(value, default=jsonable))
+
+
 def jsonable(value: Any) -> Any:
     """Turn what a manifest holds in memory into what JSON can hold."""
     if isinstance(value, DataFile):

@@ -24,6 +24,7 @@ from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.rng import RandomGenerator
+from kbprobe.targets import taking
 
 SHEETS = "sheets"
 CSV, PAGE = "reading.csv", "reading.html"
@@ -136,7 +137,38 @@ def write_reading(
         scheme,
         tuple(items),
     )
-    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
+    request = {"rows": entry.rows_digest, "seed": seed, "n": n, "blind": blind}
+    doing = f"writing a reading sheet of {manifest.probe}"
+    remedy = "Choose another folder with --sheet."
+    with taking(output, doing, request, overwrite, remedy=remedy) as overwrite:
+        shown = [rows[item.id] for item in items]
+        page = _page(manifest, items, shown, scheme == "scale", blind)
+        files = {
+            Path(SHEETS, CSV): _csv(items, shown, scheme == "scale", blind),
+            Path(SHEETS, PAGE): page,
+            **({Path(KEY): key.text()} if blind else {}),
+        }
+        if not overwrite and _holds(output, files):
+            return list(files)
+        _refuse_others(output, overwrite)
+        with replacing_folder(output) as new:
+            (new / SHEETS).mkdir()
+            for path, text in files.items():
+                (new / path).write_bytes(text.encode())
+    return list(files)
+
+
+def _holds(folder: Path, files: Mapping[Path, str]) -> bool:
+    """Tell whether a folder holds exactly these files: nothing was filled in."""
+    there = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    return there == files.keys() and all(
+        (folder / path).read_bytes() == text.encode() for path, text in files.items()
+    )
+
+
+def _refuse_others(output: Path, overwrite: bool) -> None:
+    """Refuse to write over anything but a reading sheet, and over that without ``overwrite``."""
+    if output.exists() and any(output.iterdir()):
         if not (output / SHEETS / CSV).is_file():
             raise UsageError(f"{output} holds no reading sheet; it is left alone. See --sheet.")
         if not overwrite:
@@ -144,15 +176,6 @@ def write_reading(
                 f"{output} holds a reading sheet, maybe filled in. Replace it with --overwrite, or "
                 "choose another folder with --sheet."
             )
-    shown = [rows[item.id] for item in items]
-    with replacing_folder(output) as new:
-        (new / SHEETS).mkdir()
-        (new / SHEETS / CSV).write_bytes(_csv(items, shown, scheme == "scale", blind).encode())
-        page = _page(manifest, items, shown, scheme == "scale", blind)
-        (new / SHEETS / PAGE).write_text(page, encoding="utf-8", newline="\n")
-        if blind:
-            key.write(new / KEY)
-    return [Path(SHEETS) / CSV, Path(SHEETS) / PAGE, *([Path(KEY)] if blind else [])]
 
 
 def _right(row: Mapping[str, Any], scale: bool) -> str:

@@ -72,15 +72,17 @@ class Key:
     scheme: Scheme
     items: tuple[Shown, ...]
 
-    def write(self, path: Path) -> None:
-        """Write the key: one line per item, the same bytes for the same key."""
+    def text(self) -> str:
+        """Return what the key's file holds: one line per item."""
         about = {"format": KEY_FORMAT, **asdict(self)}
         items = about.pop("items")
         head = json.dumps(about, indent=1, ensure_ascii=False)[:-2]
         lines = ",\n  ".join(json.dumps(item, ensure_ascii=False) for item in items)
-        path.write_text(
-            f'{head},\n "items": [\n  {lines}\n ]\n}}\n', encoding="utf-8", newline="\n"
-        )
+        return f'{head},\n "items": [\n  {lines}\n ]\n}}\n'
+
+    def write(self, path: Path) -> None:
+        """Write the key: the same bytes for the same key."""
+        path.write_text(self.text(), encoding="utf-8", newline="\n")
 
     def check_fits(self, manifest: Manifest, entry: DataFile, path: Path) -> None:
         """Refuse, with a UsageError, a key of another probe or of other rows."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import already_there, replacing_folder
+from kbprobe.files import replacing_folder
 from kbprobe.format.card import front_matter
 from kbprobe.format.dataset import CARD, write_annotations, write_configs
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
@@ -27,6 +27,7 @@ from kbprobe.format.rows import read_rows, rows_with
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.sheet_key import Key
 from kbprobe.options import option_name, spelled
+from kbprobe.targets import already_there, taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
 from release.annotation.verdicts import Verdict
@@ -112,8 +113,23 @@ class Imported:
             )
         own = {**self.request, "config": key.config, "other_splits": other_splits}
         request = {**source.content["request"], "annotation": own}
-        if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
-            return True
+        doing = f"importing annotations of {key.probe}"
+        with taking(output, doing, request, overwrite) as overwrite:
+            if already_there(output, MANIFEST, request, kind="a probe", overwrite=overwrite):
+                return True
+            self._write(source, request, kept, output, other_splits)
+        return False
+
+    def _write(
+        self,
+        source: Manifest,
+        request: Mapping[str, Any],
+        kept: Mapping[str, int],
+        output: Path,
+        other_splits: bool,
+    ) -> None:
+        """Write the rows kept, with their labels, and what the manifest says of them."""
+        key = self.key
 
         def rows_kept(config: str) -> pa.Table:
             entry = source.split_file(config, key.split)
@@ -147,7 +163,6 @@ class Imported:
             card = _gold_card(self.folder, manifest, configs, sample)
             (folder / CARD).write_text(card, encoding="utf-8", newline="\n")
             write_manifest(folder, manifest)
-        return False
 
     def _provenance(self, folder: Path, source: Manifest) -> dict[str, Any]:
         """Write the labels, and describe the annotation for the manifest, naming no annotator."""

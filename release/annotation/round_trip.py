@@ -16,17 +16,17 @@ finds senseless are dropped (Kim et al., section 4).
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.files import file_sha256, replacing_folder, scratch_folder
 from kbprobe.format.answers import scheme_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.sheet_key import KEY, Key, Shown, read_key
+from kbprobe.targets import taking
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
@@ -60,27 +60,30 @@ def export_sheets(
     """
     chosen = SheetOptions.parse(options, "annotate export")
     sheets, output = plan_sheets(Path(folder), chosen), Path(output)
-    if output.exists() and not overwrite:
-        with tempfile.TemporaryDirectory() as aside:
-            files = write_sheets(sheets, chosen, Path(aside))
-            if _contents(output) == _contents(Path(aside)):
-                return files, True
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        if not (output / KEY).is_file():
-            raise UsageError(
-                f"{output} holds no sheets and is not changed. Choose another with -o."
-            )
-        if not overwrite:
-            raise UsageError(
-                f"{output} holds other sheets, or filled-in ones. Choose another folder with -o, "
-                "or replace them with --overwrite."
-            )
-    with replacing_folder(output) as new:
-        return write_sheets(sheets, chosen, new), False
+    request = {"probe": sheets.key.rows_sha256, "options": chosen.model_dump(mode="json")}
+    doing = f"exporting sheets of {sheets.key.probe}"
+    with taking(output, doing, request, overwrite) as overwrite:
+        if output.exists() and not overwrite:
+            with scratch_folder() as aside:
+                files = write_sheets(sheets, chosen, aside)
+                if _contents(output) == _contents(aside):
+                    return files, True
+        if output.exists() and any(output.iterdir()):
+            if not (output / KEY).is_file():
+                raise UsageError(
+                    f"{output} holds no sheets and is not changed. Choose another with -o."
+                )
+            if not overwrite:
+                raise UsageError(
+                    f"{output} holds other sheets, or filled-in ones. Choose another folder with "
+                    "-o, or replace them with --overwrite."
+                )
+        with replacing_folder(output) as new:
+            return write_sheets(sheets, chosen, new), False
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix]
+    paths = [path for path in folder.rglob("*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -49,8 +49,7 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
         _instructions(sheets, options), encoding="utf-8", newline="\n"
     )
     sheets.key.write(folder / KEY)
-    # The lock of the folder has no suffix.
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.suffix)
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 def _choices(sheets: Sheets, item: Shown) -> list[str]:

@@ -13,8 +13,9 @@ from pydantic import BaseModel
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import already_there, file_sha256, replacing_folder
+from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.parsing import read_record
+from kbprobe.targets import already_there, taking
 from release.exports.page import write_readme
 from release.exports.source import TEST, open_source
 from release.exports.targets import find_target
@@ -92,28 +93,29 @@ def export(
         "kbprobe_version": kbprobe_version(),
         "rows_sha256": {task.config: task.entry.rows_digest for task in source.tasks},
     }
-    found = already_there(output, RECORD, request, kind="an export", overwrite=overwrite)
-    if found:
-        held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
-        commands = held.commands
-    else:
-        with replacing_folder(output) as aside:
-            written = target.write(source, aside, repo_id)
-            write_readme(source, aside, written, target)
-            commands = written.commands
-            record = {"request": request, "commands": commands, "files": _hashes(aside)}
-            text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-            (aside / RECORD).write_text(text, encoding="utf-8", newline="\n")
+    with taking(output, f"exporting {source.probe} to {to}", request, overwrite) as overwrite:
+        found = already_there(output, RECORD, request, kind="an export", overwrite=overwrite)
+        if found:
+            held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
+            commands = tuple(held.commands)
+        else:
+            with replacing_folder(output) as aside:
+                written = target.write(source, aside, repo_id)
+                write_readme(source, aside, written, target)
+                commands = tuple(written.commands)
+                record = {"request": request, "commands": commands, "files": _hashes(aside)}
+                text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+                (aside / RECORD).write_text(text, encoding="utf-8", newline="\n")
     return Export(
         output,
         {task.name: task.config for task in source.tasks},
         {task.name: len(task.table) for task in source.tasks},
-        tuple(commands),
+        commands,
         found,
     )
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """Hash the files of an export; the lock of the folder has no suffix."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix)
+    """Hash the files of an export."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256
+from kbprobe.files import file_sha256, scratch_folder
 from release.hub.errors import TOKENS, has_token, hub_error
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ class Hub:
     @contextmanager
     def download(self, path: str, commit: str) -> Iterator[Path]:
         """Fetch a file of a commit for as long as the block lasts."""
-        with TemporaryDirectory(prefix="kbprobe-", ignore_cleanup_errors=True) as folder:
+        with scratch_folder() as folder:
             fetch, action = self._api.hf_hub_download, f"fetching {path} of"
             options: dict[str, Any] = {"revision": commit, "cache_dir": folder}
             yield Path(self._call(action, fetch, path, attempts=ATTEMPTS, **options))

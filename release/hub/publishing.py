@@ -9,7 +9,6 @@ an interrupted publication continues.
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import scratch_folder
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import Options
@@ -187,8 +187,8 @@ def _require_sound(report: Report, forced: bool) -> None:
 @contextmanager
 def _with_canary(folder: Path) -> Iterator[Path]:
     """Make a temporary copy of a probe whose rows have the canary."""
-    with tempfile.TemporaryDirectory(prefix="kbprobe-") as parent:
-        copy = Path(parent) / folder.resolve().name
+    with scratch_folder() as parent:
+        copy = parent / folder.resolve().name
         add_canary_column(folder, copy)
         yield copy
 

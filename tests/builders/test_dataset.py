@@ -337,7 +337,10 @@ def test_a_full_disk_leaves_nothing(
     with pytest.raises(SystemExit) as raised:
         cli.main([NAME, *SMALL, "-o", str(tmp_path / "probe")])
     assert raised.value.code == 1
-    assert capsys.readouterr().err == "build-probe: error: No space left on device\n"
+    assert capsys.readouterr().err == (
+        f"build-probe: error: {tmp_path / 'probe'} cannot be written: No space left on device. "
+        "Choose another folder with -o.\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

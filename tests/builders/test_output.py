@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kbprobe.errors import UsageError
-from kbprobe.files import LOCK, SETTLED, replacing_folder, sweep
+from kbprobe.files import replacing_folder, sweep
 from kbprobe.format.dataset import check_target
+from kbprobe.owners import ABANDONED
 
 WRITER = """
 import sys, time
@@ -38,10 +39,9 @@ def remains(folder: Path, what: str = "new", number: int = 1) -> Path:
     return made
 
 
-def test_what_is_written_is_put_in_place_without_its_lock(tmp_path: Path) -> None:
+def test_what_is_written_is_put_in_place(tmp_path: Path) -> None:
     for content in ("one", "two"):
         with replacing_folder(tmp_path / "probe") as aside:
-            assert (aside / LOCK).exists()
             (aside / "data.txt").write_text(content, encoding="utf-8")
         assert [path.name for path in (tmp_path / "probe").iterdir()] == ["data.txt"]
         assert (tmp_path / "probe" / "data.txt").read_text(encoding="utf-8") == content
@@ -85,26 +85,27 @@ def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
             writer.communicate(timeout=60)
 
 
-def test_a_folder_without_a_lock_is_left_until_it_has_settled(tmp_path: Path) -> None:
+def test_what_names_no_owner_or_another_machine_is_left_until_it_is_old(tmp_path: Path) -> None:
     fresh, old = remains(tmp_path, number=1), remains(tmp_path, number=2)
-    other = tmp_path / ".other.new-0000000000000001"
-    other.mkdir()
-    long_ago = time.time() - 2 * SETTLED
-    for folder in (old, other):
+    long_ago = int(time.time() - 2 * ABANDONED)
+    elsewhere = tmp_path / f".other.new-00000000-1-0-{long_ago}-00000000"
+    elsewhere.mkdir()
+    now = tmp_path / f".other.new-00000000-1-0-{int(time.time())}-00000000"
+    now.mkdir()
+    for folder in (old, elsewhere, now):
         os.utime(folder, (long_ago, long_ago))
-    sweep(tmp_path / "probe")
-    assert fresh.exists()
-    assert not old.exists()
-    assert other.exists(), "another target's remains are not ours"
+    assert {path.name for path in sweep(tmp_path)} == {old.name, elsewhere.name}
+    assert hidden(tmp_path) == sorted([fresh.name, now.name])
 
 
 def test_what_was_replaced_goes_once_something_stands_in_its_place(tmp_path: Path) -> None:
-    replaced = remains(tmp_path, "old")
-    sweep(tmp_path / "probe")
-    assert replaced.exists(), "nothing else is left of the probe"
-    (tmp_path / "probe").mkdir()
-    sweep(tmp_path / "probe")
-    assert not replaced.exists()
+    for _ in range(2):
+        replaced = remains(tmp_path, "old")
+        os.utime(replaced, (0, 0))
+        sweep(tmp_path)
+        assert not replaced.exists()
+        assert (tmp_path / "probe" / "half.txt").exists(), "nothing else is left of the probe"
+    assert hidden(tmp_path) == []
 
 
 @pytest.mark.parametrize("below", ["", "below", "below/and/below"])

@@ -9,13 +9,13 @@ import pytest
 
 from kbprobe.errors import CacheError, UsageError
 from kbprobe.files import (
-    already_there,
     file_sha256,
     find_damage,
-    locked,
     replacing_file,
     write_file,
 )
+from kbprobe.locks import locked
+from kbprobe.targets import already_there
 
 REQUEST = {"seed": 1, "names": ["a", "b"]}
 

@@ -20,8 +20,8 @@ from kb_cache.wikidata.sparql.endpoint import (
     turn_file,
 )
 from kb_cache.wikidata.sparql.types import Term, prepared
-from kbprobe import files
 from kbprobe.errors import UsageError
+from kbprobe.locks import locked
 from tests.kb_cache.sparql_server import FakeTime, Reply, ServerScript, endpoint
 
 QUERY = prepared("SELECT ?x { ?x a ?y }")
@@ -164,7 +164,7 @@ def test_one_request_at_a_time(server: ServerScript, fake_time: FakeTime) -> Non
         endpoint(server).ask(QUERY)
         done.set()
 
-    with files.locked(turn_file(server.url, "lock"), "asking"):
+    with locked(turn_file(server.url, "lock"), "asking"):
         threading.Thread(target=ask, daemon=True).start()
         assert not done.wait(0.3)
         assert not server.asked

@@ -15,6 +15,7 @@ import pytest
 from kb_cache import store
 from kbprobe import files
 from kbprobe.errors import CacheError, UsageError
+from kbprobe.locks import locked
 
 
 def write(target: Path, text: str) -> None:
@@ -113,8 +114,8 @@ def test_a_writer_killed_while_writing_leaves_only_remains(cache: Path) -> None:
     assert len(files.remains(target, "new")) == 1
     assert store.entry_names() == ["entry"]
     assert (target / "a").read_text() == "old"
-    with store.entry_lock("entry", timeout=1):  # the lock died with its holder
-        store.sweep("entry")
+    with store.entry_lock("entry"):  # the lock died with its holder
+        pass
     assert store.all_remains() == {}
 
 
@@ -165,13 +166,53 @@ def test_writers_take_turns(cache: Path) -> None:
     assert names(store.snapshots_dir()) == ["entry"]
 
 
-def test_waiting_for_a_lock_ends(cache: Path) -> None:
+def test_an_entry_that_another_process_writes_is_refused_with_its_name(cache: Path) -> None:
+    refused: list[str] = []
+
+    def fetch_another() -> None:
+        try:
+            store.entry_lock("entry", "fetching", {"source": "b"}).__enter__()
+        except UsageError as error:
+            refused.append(str(error))
+
+    with store.entry_lock("entry", "fetching it", {"source": "a"}):
+        thread = threading.Thread(target=fetch_another)
+        thread.start()
+        thread.join()
+    assert f"process {os.getpid()} (fetching it, since " in refused[0]
+    assert "--name" in refused[0]
+    assert names(store.snapshots_dir()) == []
+
+
+def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
     with (
-        store.entry_lock("entry"),
+        locked(tmp_path / "lock", "writing entry"),
         pytest.raises(CacheError, match="another process has been writing entry"),
-        store.entry_lock("entry", timeout=0.1),
+        locked(tmp_path / "lock", "writing entry", timeout=0.1),
     ):
         pass
+    assert names(tmp_path) == []
+
+
+@pytest.mark.posix
+def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> None:
+    run_killed(
+        cache,
+        "stuck = files.replacing_file(store.cache_dir() / 'scores' / 'k' / 'part-0.parquet')\n"
+        "stuck.__enter__().write_text('half')\n"
+        "also = files.replacing_folder(store.cache_dir() / 'finetuned' / 'k' / 'x')\n"
+        "also.__enter__()\n"
+        "from kbprobe.locks import try_lock\n"
+        "downloads = store.cache_dir() / 'downloads'; downloads.mkdir()\n"
+        "try_lock(downloads / '.a.gz.lock'); (downloads / 'a.gz.part').write_text('half')\n"
+        "(downloads / 'b.gz.part').write_text('half')\n"
+        "die()\n",
+    )
+    with locked(cache / "downloads" / ".b.gz.lock", "downloading"):
+        gone = {path.relative_to(cache).parts[0] for path in store.sweep()}
+    assert gone == {"scores", "finetuned", "downloads"}
+    left = [str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file()]
+    assert left == ["downloads/b.gz.part"]
 
 
 def test_an_unusable_cache_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

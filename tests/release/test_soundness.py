@@ -163,7 +163,10 @@ class TestSheet:
         assert text.count('<li class="right">') == 20
 
     def test_a_sheet_is_not_overwritten_unasked(self, probe: Path, tmp_path: Path) -> None:
-        write_reading(probe, tmp_path / "out", 5, blind=True)
+        written = write_reading(probe, tmp_path / "out", 5, blind=True)
+        assert write_reading(probe, tmp_path / "out", 5, blind=True) == written, "the same"
+        with (tmp_path / "out" / written[0]).open("a") as sheet:
+            sheet.write("filled in")
         with pytest.raises(UsageError, match="maybe filled in"):
             write_reading(probe, tmp_path / "out", 5, blind=True)
         write_reading(probe, tmp_path / "out", 6, blind=True, overwrite=True)

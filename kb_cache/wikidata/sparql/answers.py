@@ -27,8 +27,6 @@ from kbprobe import files
 _FORMAT = 1
 _SUFFIX = ".json.gz"
 _ANSWER = re.compile(r"[0-9a-f]{64}\.json\.gz")
-#: Left by a process that was killed while it wrote an answer.
-_INCOMPLETE = re.compile(r"\.[0-9a-f]{64}\.json\.gz\.new-[0-9a-f]{16}")
 
 
 class DamagedAnswer(ValueError):
@@ -153,7 +151,7 @@ class EndpointAnswers(Holding):
 
     def remove(self) -> bool:
         """Remove all answers and incomplete files; other files stay."""
-        self._unlink([*self._files(_ANSWER), *self._files(_INCOMPLETE)])
+        self._unlink([*self._files(_ANSWER), *files.hidden(self.folder)])
         with store.usable(self.folder):
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()

@@ -44,6 +44,7 @@ from kb_cache.wikidata.sparql.types import (
 )
 from kbprobe import files
 from kbprobe.errors import SourceError, UsageError, require
+from kbprobe.locks import locked
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +198,7 @@ class Endpoint:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Wait until no other process asks this endpoint and its pause is over."""
-        with files.locked(turn_file(self.url, "lock"), f"asking {self.url}"):
+        with locked(turn_file(self.url, "lock"), f"asking {self.url}"):
             now = time.time()
             wait = postponed(self.url, now) - now
             if wait > self.limits.longest_wait + self.limits.pause:

@@ -1,0 +1,343 @@
+"""Where a command's output goes: whether it is there already, and that one process writes it.
+
+A command holds its target folder from the moment at which it looks what is there until it has
+written it. The lock is a hidden file beside the target, which goes when the command ends: other
+than one in the cache it needs no cache that can be written, and is the same for processes with
+different caches, and for machines that share the file system. It says who holds it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import UNWRITABLE, expecting, find_damage, recover, state_of, sweep
+from kbprobe.locks import PAUSE, sweep_locks, try_lock, unlock
+from kbprobe.owners import host, is_alive, process_start, short_name
+from kbprobe.parsing import read_record
+
+LOCK_ENDING = ".kbprobe-lock"
+OTHER_FOLDER = "Choose another folder with -o."
+_UNKNOWN = 5.0
+"""Seconds in which the holder of a lock must have said who it is."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Errors of file systems that have no locks."""
+
+
+class _File(BaseModel):
+    path: str
+    sha256: str
+
+
+class _Record(BaseModel):
+    """What the record in an output folder must hold."""
+
+    request: dict[str, Any]
+    files: dict[str, str] | list[_File]
+
+    def checksums(self) -> dict[str, tuple[str, int | None]]:
+        """Return what `find_damage` expects."""
+        named = self.files
+        if not isinstance(named, dict):
+            named = {file.path: file.sha256 for file in named}
+        return {path: (sha256, None) for path, sha256 in named.items()}
+
+
+def already_there(
+    folder: Path, record: str, request: Mapping[str, Any], *, kind: str, overwrite: bool
+) -> bool:
+    """Tell whether an output folder already holds exactly what is asked for, undamaged.
+
+    Such a folder has a JSON record with ``request`` (what was asked for) and ``files`` (either
+    ``{path: sha256}`` or a list of objects with ``path`` and ``sha256``).
+
+    Args:
+        folder: where the output is to go; it need not exist.
+        record: the record's file name.
+        request: what is asked for now, as plain data.
+        kind: what the folder should hold, with its article ("a probe"), for messages.
+        overwrite: replace what is there.
+
+    Raises:
+        UsageError: the folder holds something else and ``overwrite`` is not set, or it holds
+            files without such a record, which are never overwritten.
+    """
+    refuse_file(folder)
+    if not folder.exists() or not any(folder.iterdir()):
+        return False
+    try:
+        held = read_record(folder / record, _Record)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{folder} holds files that are not {kind} of kbprobe (no {record} of its own); it is "
+            f"left alone. {OTHER_FOLDER}"
+        ) from None
+    except UsageError as error:
+        raise UsageError(
+            f"{folder} holds files that are not {kind} of kbprobe ({error}); it is left alone. "
+            f"{OTHER_FOLDER}"
+        ) from None
+    if overwrite:
+        return False
+    same = held.request == json.loads(json.dumps(request))
+    damage = find_damage(folder, held.checksums()) if same else []
+    if same and not damage:
+        return True
+    if same:
+        what = f"is damaged ({damage[0]})"
+    else:
+        other = differences(held.request, request)
+        what = f"holds {kind} built from another request" + f" ({other})" * bool(other)
+    raise UsageError(f"{folder} {what}. Replace it with --overwrite, or choose another with -o.")
+
+
+def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
+    """Say in which settings two requests differ, with their values where these are short.
+
+    >>> differences({"seed": 0, "options": {"limit": 9}}, {"seed": 1, "options": {"limit": 9}})
+    'seed is 0 there and 1 here'
+    """
+    old, new = (
+        _settings(request if isinstance(request, dict) else {}) for request in (there, here)
+    )
+    found = []
+    for name in [*new, *(name for name in old if name not in new)]:
+        texts = [json.dumps(side.get(name)) for side in (old, new)]
+        if texts[0] == texts[1]:
+            continue
+        short = max(map(len, texts)) <= 40
+        found.append(
+            f"{name} is {texts[0]} there and {texts[1]} here" if short else f"another {name}"
+        )
+    more = [f"and {len(found) - most} more"] if len(found) > most else []
+    return ", ".join([*found[:most], *more])
+
+
+def _settings(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a request by name, those of its parts among them."""
+    found: dict[str, Any] = {}
+    for name, value in request.items():
+        found |= value if isinstance(value, dict) else {name: value}
+    return found
+
+
+def refuse_file(folder: Path, remedy: str = OTHER_FOLDER) -> None:
+    """Refuse a folder that cannot be made because a file has its name or that of a parent.
+
+    Raises:
+        UsageError: there is such a file.
+    """
+    there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{there} exists and is not a folder. {remedy}")
+
+
+class Holder(BaseModel):
+    """Who holds a target: what its lock file says."""
+
+    process: int
+    started: int
+    machine: str
+    name: str
+    thread: int
+    since: float
+    doing: str
+    request: str
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since).strftime("%H:%M:%S")
+        where = "" if self.machine == host() else f" on {self.name}"
+        return f"process {self.process}{where} ({self.doing}, since {since})"
+
+
+@contextmanager
+def taking(
+    target: Path,
+    doing: str,
+    request: Any,
+    overwrite: bool = False,
+    *,
+    remedy: str = OTHER_FOLDER,
+    room: str = "",
+) -> Iterator[bool]:
+    """Hold a folder that is to be written, for as long as the block lasts. Not reentrant.
+
+    A process that holds it for the same request is waited for; it then is there. What dead
+    writers left beside it is removed. Within the block `replacing_folder` replaces only what was
+    there when this began, and errors of the disk say what to do about them.
+
+    Args:
+        target: the folder; it need not exist, and its parent is made.
+        doing: what this process does, for the messages of others ("build wordnet_hypernymy").
+        request: everything that the content depends on, as plain data.
+        overwrite: the user's wish to replace what is there.
+        remedy: the sentence that says how to choose another place.
+        room: the same for a disk that cannot be written, where another place on it is of no use.
+
+    Yields:
+        Whether to overwrite: not what has changed while this process waited.
+
+    Raises:
+        UsageError: another process holds it for another request, or its parent folder cannot be
+            written; where the target is there already that is found out when it is written.
+        KbprobeError: there is no room on the disk.
+    """
+    place = Path(os.path.realpath(target))
+    refuse_file(place, remedy)
+    with ExitStack() as held:
+        try:
+            before = state_of(place)
+            waited = held.enter_context(_lock(place, _holder(doing, request), remedy))
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            if overwrite or not place.is_dir() or not any(place.iterdir()):
+                raise unwritable(target, error, room or remedy) from error
+            waited = False
+        sweep(place.parent)
+        recover(place)
+        now = state_of(place)
+        held.enter_context(expecting(place, now))
+        held.enter_context(_told(target, place, room or remedy))
+        yield overwrite and not (waited and now != before)
+
+
+def unwritable(target: Path, error: OSError, remedy: str = OTHER_FOLDER) -> KbprobeError:
+    """The error for a folder that cannot be written."""
+    kind = UsageError if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) else KbprobeError
+    return kind(f"{target} cannot be written: {error.strerror or error}. {remedy}")
+
+
+def lock_path(target: Path) -> Path:
+    """Return the lock file of a folder, whose path is resolved."""
+    return target.with_name(f".{short_name(target.name)}{LOCK_ENDING}")
+
+
+@contextmanager
+def _told(target: Path, place: Path, remedy: str) -> Iterator[None]:
+    """Say of errors of the disk which folder they are about."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in UNWRITABLE and _is_within(error.filename, place):
+            raise unwritable(target, error, remedy) from error
+        raise
+
+
+def _is_within(named: object, place: Path) -> bool:
+    """Tell whether an error's file is of a target or written aside; those without a name are."""
+    if not isinstance(named, str | bytes):
+        return True
+    path = Path(os.path.realpath(os.fsdecode(named)))
+    if path == place.parent or not path.is_relative_to(place.parent):
+        return path == place.parent
+    first = path.relative_to(place.parent).parts[0]
+    return first == place.name or first.startswith(f".{short_name(place.name)}.")
+
+
+def _holder(doing: str, request: Any) -> Holder:
+    plain = json.dumps(request, sort_keys=True, default=str)
+    process = os.getpid()
+    return Holder(
+        process=process,
+        started=process_start(process) or 0,
+        machine=host(),
+        name=socket.gethostname(),
+        thread=threading.get_ident(),
+        since=time.time(),
+        doing=doing.encode("utf-8", "backslashreplace").decode(),
+        request=hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+
+
+@contextmanager
+def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
+    """Hold a target's lock, made with its parent folders; yield whether another had to end first.
+
+    Raises:
+        UsageError: another process holds it for another request.
+        OSError: it cannot be made.
+    """
+    if not target.name:
+        raise UsageError(f"{target} cannot be written: it is no folder of its own. {remedy}")
+    path = lock_path(target)
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        descriptor, waited = _take(path, target, own, remedy)
+        try:
+            yield waited
+        finally:
+            with suppress(OSError):
+                sweep_locks(target.parent, LOCK_ENDING)  # those of processes that were killed
+            if descriptor is not None:
+                unlock(path, descriptor)
+    finally:
+        with suppress(OSError):  # they are not empty
+            for folder in missing:
+                folder.rmdir()
+
+
+def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | None, bool]:
+    """Take a lock, or wait for it; the descriptor is None where the file system has no locks."""
+    waiting, unknown = "", time.monotonic() + _UNKNOWN
+    while True:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = try_lock(path)
+        except FileNotFoundError:  # the parent was removed by the one that had made it
+            continue
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return None, False
+            raise
+        if descriptor is not None:
+            try:
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, own.model_dump_json().encode())
+            except OSError:
+                unlock(path, descriptor)
+                raise
+            return descriptor, bool(waiting)
+        holder = _read_holder(path)
+        if holder is None:
+            if time.monotonic() > unknown:
+                raise UsageError(f"another process is writing {target}: wait for it. {remedy}")
+        elif (holder.machine, holder.process, holder.thread) == (
+            own.machine,
+            own.process,
+            own.thread,
+        ):
+            raise UsageError(f"{target} would be written twice by this command. {remedy}")
+        elif holder.request != own.request:
+            raise UsageError(
+                f"{target} is being written by {holder}, from another request. Wait for it to "
+                f"end. Or: {remedy}"
+            )
+        elif waiting != (waiting := f"Waiting for {holder}, which writes {target}."):
+            print(waiting, file=sys.stderr)
+        time.sleep(PAUSE)
+
+
+def _read_holder(path: Path) -> Holder | None:
+    """Return who holds a lock; None while that is not said yet, or where it cannot be read."""
+    try:
+        holder = Holder.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    alive = holder.machine != host() or is_alive(holder.process, holder.started)
+    return holder if alive else None

@@ -198,15 +198,10 @@ def _run_study(
         elif workers.leads and study.page is None:
             _report(outcome, as_json and study.independent)
 
-    try:
-        with shown_progress(workers.leads, UNITS) as progress:
-            summary = run_study(
-                request, overwrite=overwrite, workers=workers, progress=progress, report=report
-            )
-    except KeyboardInterrupt:
-        if workers.leads and request.defaults.run.cache:
-            click.echo("What is done is kept: the same command goes on where it stopped.", err=True)
-        raise
+    with shown_progress(workers.leads, UNITS) as progress:
+        summary = run_study(
+            request, overwrite=overwrite, workers=workers, progress=progress, report=report
+        )
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, StrictUndefined, Template
 
-from builders.engine.audit.report import missing_baselines
+from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.flags import left_out
 from builders.engine.request import Request
 from kbprobe.errors import how_to_install
@@ -104,6 +104,7 @@ def _template() -> Template:
         "cell": cell,
         "count": "{:,}".format,
         "missing_baselines": missing_baselines,
+        "unflagged": unflagged,
     }
     source = Path(__file__).with_name("card.md.j2").read_text(encoding="utf-8")
     return environment.from_string(source)

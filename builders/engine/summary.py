@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from builders.engine.audit.report import missing_baselines
+from builders.engine.audit.report import FEW_ROWS, missing_baselines, unflagged
 from builders.engine.card import first_row
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -27,7 +27,7 @@ NEAR = 50
 """Rows looked through for a sample of another family."""
 LONG = 500
 """Characters of a template from which on ``show`` leaves its branches out."""
-COLOURS = {"high": "red", "low": "red", "few rows": "dim"}
+COLOURS = {"high": "red", "low": "red", FEW_ROWS: "dim"}
 
 
 def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
@@ -91,14 +91,16 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
     for name, cells in report["baselines"].items():
         shown = []
         for cell in cells.values():
-            margin = 50 * (cell["high"] - cell["low"])
-            text = f"{100 * cell['accuracy']:.1f} ±{margin:.1f}"
+            # Of a few rows that are all alike, an interval by cluster would be a point.
+            few = cell["verdict"] == FEW_ROWS
+            of = f"of {cell['rows']}" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
+            text = f"{100 * cell['accuracy']:.1f} {of}"
             colour = COLOURS.get(cell["verdict"])
             shown.append(f"[{colour}]{text}[/]" if colour else text)
         table.add_row(name, *shown)
     console.print(table)
     if not report["flags"]:
-        console.print(f"No baseline is off chance by more than {report['bar']}.\n")
+        console.print(f"{unflagged(report)}\n")
         return
     console.print(f"[red]Off chance by more than {report['bar']}:[/]")
     console.print("".join(f"  {flag}\n" for flag in report["flags"]))

@@ -124,3 +124,17 @@ def test_nine_edges_leave_no_question_about_properties(
 def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: bool) -> None:
     with pytest.raises(UsageError, match="no candidate is left"):
         builders.build("always_never", conceptnet=nine_edges, families=(family,), silver=silver)
+
+
+def test_of_a_few_rows_no_verdict_is_given(tmp_path: Path) -> None:
+    built = small("wordnet_definitions", 12)
+    write(built, tmp_path / "few")
+    manifest = json.loads((tmp_path / "few" / "manifest.json").read_text(encoding="utf-8"))
+    scored = manifest["audit"]["scored_rows"]
+    said = f"Too few rows were scored ({scored}, fewer than 100) to tell"
+    text = shown(manifest, built, tmp_path / "few")
+    assert said in text
+    assert "±" not in text, "an interval of rows that are all alike would be a point"
+    card = (tmp_path / "few" / "README.md").read_text(encoding="utf-8")
+    assert said in card
+    assert "No baseline is off chance" not in text + card

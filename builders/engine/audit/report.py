@@ -42,6 +42,8 @@ FITTED_ROWS = 3_000
 TOLERANCE = AT_CHANCE
 SMALL = 100
 """Under this many rows no verdict is given."""
+FEW_ROWS = "few rows"
+"""What stands in place of a verdict there."""
 
 BASELINES = {
     "choice-only model": "a linear model of the choices' words and word pairs, fitted on train",
@@ -106,7 +108,7 @@ class Estimate(NamedTuple):
     def verdict(self, chance: float) -> str:
         """``high`` or ``low`` where the whole interval lies off chance by over TOLERANCE."""
         if self.rows < SMALL:
-            return "few rows"
+            return FEW_ROWS
         if self.low > chance + TOLERANCE:
             return "high"
         return "low" if self.high < chance - TOLERANCE else "ok"
@@ -118,7 +120,7 @@ class Estimate(NamedTuple):
         their intervals are too wide to lie beyond a bar as a whole.
         """
         if self.rows < SMALL:
-            return "few rows"
+            return FEW_ROWS
         if self.accuracy > chance + tolerance and self.low > chance:
             return "high"
         return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
@@ -198,6 +200,19 @@ def _add_giveaways(report: dict[str, Any], rows: AuditRows, scored: Ints) -> Non
         if found.is_leak(choices.shape[1]):
             shares = f"{found.golds:.1%} of golds, {found.distractors:.1%} of distractors"
             report["flags"].append(f"choices hold {what}: {shares}")
+
+
+def unflagged(report: Mapping[str, Any]) -> str:
+    """Say in a sentence what it means that an audit flags nothing: little, of few rows."""
+    baselines = report["baselines"]
+    unsure = [name for name, cells in baselines.items() if cells["all"]["verdict"] == FEW_ROWS]
+    if len(unsure) == len(baselines):
+        return (
+            f"Too few rows were scored ({report['scored_rows']:,}, fewer than {SMALL}) to tell "
+            "whether a baseline is off chance. Build more rows to audit it."
+        )
+    rest = f" There are too few rows (fewer than {SMALL}) to tell of: {', '.join(unsure)}."
+    return f"No baseline is off chance by more than {report['bar']}.{rest if unsure else ''}"
 
 
 def missing_baselines(report: Mapping[str, Any]) -> str:

@@ -220,7 +220,7 @@ class _Download:
                 self._discard()
                 raise _Interrupted("the server sent another part than the one asked for")
             start, total = done, int(match[2]) if match[2] != "*" else None
-        elif (length := response.headers.get("Content-Length", "")).isdigit():
+        elif (length := response.headers.get("Content-Length", "")).isdecimal():
             total = int(length)
         if (total or 0) > LARGEST:
             self._refuse_size()

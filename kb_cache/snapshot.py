@@ -314,7 +314,7 @@ def read_tables(folder: Path, info: SnapshotInfo) -> dict[str, pa.Table]:
             continue
         try:
             table = pq.ParquetFile(folder / name, page_checksum_verification=True).read()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise SnapshotError(f"{folder / name} is corrupt: {error}") from error
         if table.num_rows != file.rows:
             raise SnapshotError(f"{folder / name} has {table.num_rows} rows, not {file.rows}")

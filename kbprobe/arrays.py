@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from tokenize import TokenError
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,9 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
+
+DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, TokenError)
+"""What ``np.load`` raises for a damaged file; its header is parsed as Python is."""
 
 ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])
 """A tuple of parallel arrays, named or not."""

@@ -28,7 +28,7 @@ from evaluation.frozen.kinds import Text, VectorReader, Vectors
 from evaluation.scorers.batching import BackOff, Rows, cut_batches
 from evaluation.workers import Workers
 from kb_cache.store import unusable
-from kbprobe.arrays import Ints
+from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_file, write_file
 from kbprobe.parsing import read_record
@@ -118,7 +118,7 @@ class VectorStore:
         """
         held = []
         for path in sorted(self.folder.glob("*.texts.npy")):
-            with suppress(OSError, ValueError, EOFError):
+            with suppress(*DAMAGED_ARRAY):
                 # Mapped: a damaged header that says terabytes is refused, not allocated.
                 texts = np.array(np.load(path, mmap_mode="r"))
                 if texts.dtype == _TEXT and texts.ndim == 1:
@@ -250,7 +250,7 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ..
     try:
         part = read_record(paths[2], _Part)
         texts, vectors = (np.load(path, mmap_mode="r") for path in paths[:2])
-    except (OSError, ValueError, EOFError, UsageError):
+    except (*DAMAGED_ARRAY, UsageError):
         return None
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(texts):
         return None

@@ -54,7 +54,7 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
             with pq.ParquetFile(path, read_dictionary=coded) as file:
                 tables.append(file.read([name for name in schema.names if name in _NEEDED]))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None
     try:
         return pa.concat_tables(tables)

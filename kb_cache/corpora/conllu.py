@@ -51,7 +51,7 @@ def is_conllu(text: str) -> bool:
     """Tell whether the first line that is no comment has the ten columns of CoNLL-U."""
     lines = (line for line in text[: 1 << 16].split("\n") if line and not line.startswith("#"))
     first = next(lines, "").split("\t")
-    return len(first) == _COLUMNS and first[0].split("-")[0].split(".")[0].isdigit()
+    return len(first) == _COLUMNS and first[0].split("-")[0].split(".")[0].isdecimal()
 
 
 def read_conllu(name: str, text: str, skipped: Skipped) -> Iterator[RawDocument]:
@@ -139,7 +139,7 @@ def _words(fields: list[list[str]]) -> list[_Word] | None:
     while at < len(fields):
         one = fields[at]
         first, _, last = one[0].partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
+        if not first.isdecimal() or (last and not last.isdecimal()):
             return None
         if not last:
             words.append(_word(one))

@@ -18,6 +18,7 @@ from kb_cache.unpack import DAMAGE, UnpackedFile
 from kb_cache.vectors.binary import read_binary
 from kb_cache.vectors.text import Batch, is_numeric, read_text
 from kb_cache.vectors.types import DEFAULT_VERSION
+from kbprobe.arrays import DAMAGED_ARRAY
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.files import file_sha256
 
@@ -192,7 +193,7 @@ def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
         try:
             table = pq.read_table(words_file)
             matrix = np.load(matrix_file, mmap_mode="r", allow_pickle=False)
-        except (pa.ArrowException, ValueError, EOFError) as error:
+        except (pa.ArrowException, *DAMAGED_ARRAY) as error:
             raise SourceError(f"cannot read {path}: {error}") from error
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
     if len(texts) != 1 or texts[0].null_count:

@@ -141,8 +141,8 @@ def _blame(files: Mapping[str, bytes], error: Exception) -> str:
             if name in EXCEPTION_FILES and not fields:
                 return f"{name}, line {number}: empty"
             if name.startswith("index.") and name != "index.sense" and not text.startswith(" "):
-                pointers = fields[3] if len(fields) > 3 and fields[3].isdigit() else "0"
-                synsets = fields[2] if len(fields) > 2 and fields[2].isdigit() else "1"
+                pointers = fields[3] if len(fields) > 3 and fields[3].isdecimal() else "0"
+                synsets = fields[2] if len(fields) > 2 and fields[2].isdecimal() else "1"
                 if len(fields) < 6 + int(pointers) + int(synsets):
                     return f"{name}, line {number}: cut short: {text[:80]!r}"
     return f"the database cannot be read: {type(error).__name__}: {error}"

@@ -174,7 +174,7 @@ class WordNet(Loaded):
         import pyarrow.compute as pc
 
         parts = name.rsplit(".", 2)  # a lemma may hold dots: "u.s..n.01"
-        if len(parts) < 3 or parts[1] not in tuple(POS) or not parts[2].isdigit():
+        if len(parts) < 3 or parts[1] not in tuple(POS) or not parts[2].isdecimal():
             return None
         lemma, pos, number = parts
         same = pc.equal(pc.utf8_lower(self.senses["lemma"]), lemma)

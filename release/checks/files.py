@@ -122,7 +122,7 @@ def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         try:
             with pq.ParquetFile(path) as file:
                 held, schema = file.metadata.num_rows, file.schema_arrow
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             wrong.append(f"{entry.path} cannot be read ({error})")
             continue
         if held != entry.rows:

@@ -35,7 +35,7 @@ def row_findings(folder: Path, manifest: Manifest, pool: Executor) -> Iterator[F
     ):
         try:
             rows = read_config(folder, entries, pool)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             where = some(entry.path for entry in entries)
             yield failure("rows", f"{config} cannot be read: {error}", where)
             continue

@@ -140,7 +140,7 @@ def _response_of(error: BaseException) -> tuple[int, str, Mapping[str, Any]]:
 
 def _wait(headers: Mapping[str, Any]) -> float | None:
     said = str(headers.get("Retry-After") or "").strip()
-    if said.isdigit():
+    if said.isdecimal():
         return float(said)
     limit = re.search(r"r\s*=\s*0\s*;\s*t\s*=\s*(\d+)", str(headers.get("RateLimit") or ""))
     return float(limit[1]) if limit else None

@@ -27,7 +27,8 @@ _ODD = (
     b"NaN", b"Infinity", b"9" * 400, b"-9.9e-9999", b"1e999", b"-1", b"2024-02-30", b"null",
     b"true", b"[", b"]", b"{", b"}",
     b",", b":", b"/", b"..", b"../", b"!!python/object", b"*a", b"&a", b"<<", b"|", b"_",
-    "\u202e".encode(), "e\u0301".encode(), "\U0001f600".encode(),
+    "\u00b2".encode(), "\u0663".encode(), "\u202e".encode(),
+    "e\u0301".encode(), "\U0001f600".encode(),
 )  # fmt: skip
 #: Share of the mutations of a compressed file that are made in its content.
 _INSIDE = 0.8
@@ -269,7 +270,7 @@ def _parquet(content: bytes, random: Random) -> bytes:
 
     try:
         table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError):  # damaged by an earlier mutation
+    except (pa.ArrowException, OSError, ValueError):  # damaged by an earlier mutation
         return _bytes(content, random)
     if not table.num_columns:
         return _bytes(content, random)

@@ -183,7 +183,7 @@ def _body(response: HTTPResponse, limit: int, deadline: float, whole: bool) -> b
         raise TooLong(f"it is longer than the {limit:,} bytes that are allowed")
     stated = headers.get("Content-Length", "").strip()
     chunked = headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
-    if stated and not chunked and (not stated.isdigit() or int(stated) != received):
+    if stated and not chunked and (not stated.isdecimal() or int(stated) != received):
         raise UnreadableResponse(f"{received:,} of {stated[:20]!r} bytes have arrived")
     if unzip and (not unzip.eof or unzip.unused_data):
         raise UnreadableResponse("its compressed data has no end, or goes on after it")

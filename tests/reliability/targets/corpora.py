@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from functools import cache
 from itertools import islice
@@ -14,7 +15,7 @@ import numpy as np
 
 from tests.real_data import MINIATURES
 from tests.reliability.compiling import compiled
-from tests.reliability.target import Refused, Target
+from tests.reliability.target import Refused, Target, Undecided
 
 if TYPE_CHECKING:
     from kb_cache.corpora.annotate import Annotator
@@ -51,6 +52,65 @@ def _read_corpus(path: Path) -> dict[str, int]:
         read_source(path), "x", _annotator(), columns={}, genres=(), progress=lambda *_: None
     )
     return {name: table.num_rows for name, table in tables.items()}
+
+
+def _read_forms(path: Path) -> tuple[list[list[str]], int]:
+    """The forms of the tokens of every sentence of a treebank, and how many are left out."""
+    from kb_cache.corpora.conllu import read_conllu
+    from kb_cache.corpora.reading import Skipped, decoded
+
+    _read_corpus(path)  # what is left is compiled
+    skipped = Skipped()
+    text = decoded(path.read_bytes(), path.name, skipped)
+    forms = [
+        [sentence.text[a:b] for a, b in zip(sentence.starts, sentence.ends, strict=True)]
+        for document in read_conllu(path.name, text, skipped)
+        for paragraph in document.paragraphs
+        for sentence in paragraph
+    ]
+    return forms, sum(skipped.counts.values())
+
+
+def _expected_forms(path: Path) -> tuple[list[list[str]], int]:
+    """Read them by https://universaldependencies.org/format.html, a block of lines at a time."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:  # read as Windows-1252, line by line
+        raise Undecided(str(error)) from error
+    text = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]", "", text)
+    lines = re.sub(r"\r\n?", "\n", text).split("\n")
+    blocks: list[list[list[str]]] = [[]]
+    for line in lines:
+        if not line.strip():
+            blocks.append([])
+        elif not line.startswith("#"):
+            blocks[-1].append(line.split("\t"))
+    if any(sum(len("".join(row[1:2])) + 1 for row in block) > 9_000 for block in blocks):
+        raise Undecided("a sentence may be too long")
+    found = [_forms(block) for block in blocks if block]
+    return [forms for forms in found if forms], sum(not forms for forms in found)
+
+
+def _forms(rows: list[list[str]]) -> list[str] | None:
+    """The forms of a sentence's tokens, None if a row is malformed."""
+    if any(len(row) != 10 or not row[1] for row in rows):
+        return None
+    forms, waiting = [], [row for row in rows if "." not in row[0]]
+    while waiting:
+        row = waiting.pop(0)
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", row[0])
+        if match is None:
+            return None
+        if not match[2]:
+            forms.append(row[1])
+            continue
+        size = max(0, int(match[2]) - int(match[1]) + 1)
+        parts, waiting = waiting[:size], waiting[size:]
+        if not parts or parts[-1][0] != match[2]:
+            return None
+        whole = "".join(part[1] for part in parts) == row[1]
+        forms += [part[1] for part in parts] if whole else [row[1]]
+    return forms or None
 
 
 def _pairs(folder: Path) -> list[Path]:
@@ -120,7 +180,7 @@ def _expected_vectors(path: Path) -> list[tuple[str, bytes]]:
 
 
 TARGETS = [
-    Target("corpus-conllu", _conllu, _read_corpus),
+    Target("corpus-conllu", _conllu, _read_forms, _expected_forms, both_refuse=False),
     Target("corpus-pairs", _pairs, _read_corpus),
     Target("corpus-tagged", _tagged, _read_tagged, names_file=False),
     Target("corpus-texts", _texts, _read_corpus),

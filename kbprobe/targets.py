@@ -146,6 +146,19 @@ def refuse_file(folder: Path, remedy: str = OTHER_FOLDER) -> None:
         raise UsageError(f"{there} exists and is not a folder. {remedy}")
 
 
+def _refuse_bytes(folder: Path, remedy: str) -> None:
+    """Refuse a path that is no UTF-8 text: Arrow cannot open files there."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        if sys.getfilesystemencoding() != "utf-8":
+            remedy = f"If it is UTF-8, set PYTHONUTF8=1. Or: {remedy}"
+        raise UsageError(
+            f"the name of the folder {str(folder)!r} is no UTF-8 text as this process reads it, "
+            f"and Arrow cannot write there. {remedy}"
+        ) from None
+
+
 class Holder(BaseModel):
     """Who holds a target: what its lock file says."""
 
@@ -197,6 +210,7 @@ def taking(
         KbprobeError: there is no room on the disk.
     """
     place = Path(os.path.realpath(target))
+    _refuse_bytes(place, remedy)
     refuse_file(place, remedy)
     with ExitStack() as held:
         try:

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,7 +115,6 @@ class Command:
         before: commands that are run first, undisturbed.
         evaluation: whether it needs torch.
         short: whether the default tests kill it.
-        target: what all of its requests write, for messages.
     """
 
     name: str
@@ -147,7 +146,7 @@ _BUILD, _KB, _RELEASE, _EVALUATE = "builders.cli", "kb_cache.cli", "release.cli"
 _MODEL = "--model {inputs}/model --device cpu"
 
 COMMANDS: tuple[Command, ...] = (
-    Command("fetch wordnet", _KB, "fetch wordnet --from {wordnet} --name mini", short=True),
+    Command("fetch wordnet", _KB, "fetch wordnet --from {wordnet} --name mini"),
     Command(
         "fetch conceptnet",
         _KB,
@@ -167,7 +166,7 @@ COMMANDS: tuple[Command, ...] = (
         "fetch corpus --from {miniatures}/corpora/snli-miniature.jsonl --name mini "
         "--licence CC-BY-SA-4.0 --attribution SNLI --pipeline blank:en",
     ),
-    Command("fetch vectors", _KB, "fetch vectors --from {vectors} --name mini"),
+    Command("fetch vectors", _KB, "fetch vectors --from {vectors} --name mini", short=True),
     Command(
         "build",
         _BUILD,
@@ -310,13 +309,10 @@ def _hash(path: Path) -> str:
 
 
 #: Keys of results that tell how long something took, and of checksums over these.
-_TIMES = ("timings", "created", "seconds", "sha256_of_results", "checksum", "results_sha256")
+_TIMES = ("timings", "sha256")
 
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _timeless(one) for key, one in value.items() if key not in _TIMES}
     return [_timeless(one) for one in value] if isinstance(value, list) else value
-
-
-Select = Callable[[Command], bool]

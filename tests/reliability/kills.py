@@ -67,7 +67,7 @@ def kill(stage: Stage, command: Command, kills: int, seed: int) -> Kills:
         for repeated in range(1 + (case % 4 == 3)):
             how: dict[str, float | int] = (
                 {"kill_after": random.uniform(0.001, ended.seconds)}
-                if random.random() < 0.5
+                if random.random() < 0.5 or not operations
                 else {"kill_at": random.randint(1, operations)}
             )
             (struck,) = stage.run(command.run(stage, **how))

@@ -75,7 +75,7 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
     """
     for stream in (sys.stdout, sys.stderr):
         # What the terminal's encoding lacks is escaped, which loses nothing.
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if args is None else args)
     options = words[: words.index("--")] if "--" in words else words

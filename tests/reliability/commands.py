@@ -111,7 +111,8 @@ class Command:
         name: for people.
         main: its module.
         argv: its words; ``{inputs}`` and ``{hub}`` stand for the stage's.
-        other: words of another request for the same target; empty: there is none.
+        other: words of another request for the same target; empty: there is none, or each may
+            replace what the one before has written.
         before: commands that are run first, undisturbed.
         evaluation: whether it needs torch.
         short: whether the default tests kill it.
@@ -151,7 +152,6 @@ COMMANDS: tuple[Command, ...] = (
         "fetch conceptnet",
         _KB,
         "fetch conceptnet --from {miniatures}/conceptnet-miniature.csv.gz --name mini",
-        "fetch conceptnet --from {data}/kb_cache/data/conceptnet-mini.csv --name mini",
     ),
     Command("fetch gcide", _KB, "fetch gcide --from {gcide} --name mini"),
     Command(
@@ -178,7 +178,6 @@ COMMANDS: tuple[Command, ...] = (
         "build --overwrite",
         _BUILD,
         "age_comparison --limit 60 --overwrite -o probe",
-        "age_comparison --limit 60 --seed 2 --overwrite -o probe",
         before=((_BUILD, "age_comparison --limit 30 -o probe"),),
     ),
     Command("build --sample", _BUILD, "age_comparison --limit 60 --sample 5 --blind -o probe"),

@@ -72,5 +72,5 @@ class SentenceEndOptions(AcceptabilityOptions):
     """Options of fw_eos."""
 
     sigma: float = Field(
-        2.0, gt=0, description="Standard deviation of the wrong end's distance, in words."
+        2.0, gt=0, le=100, description="Standard deviation of the wrong end's distance, in words."
     )

@@ -35,6 +35,8 @@ _INSIDE = 0.8
 #: Digits of a number that Python's own parser of integers refuses.
 _DIGITS = 5_000
 _DEEP = 50_000
+#: Bytes of a line that is made very long.
+_LONGEST = 50_000_000
 
 
 def mutate(name: str, content: bytes, random: Random) -> bytes:
@@ -97,7 +99,8 @@ def _lines(content: bytes, random: Random) -> bytes:
     elif kind == 3 and at + 1 < len(lines):
         lines[at : at + 2] = [lines[at] + lines[at + 1]]
     elif kind == 4:
-        lines[at] = lines[at] * random.choice((2, 50, 5_000))
+        times = random.choice((2, 50, 5_000))
+        lines[at] = lines[at] * min(times, _LONGEST // (len(lines[at]) + 1) + 1)
     elif kind == 5:
         lines[at] = lines[at] + b"\r"
     elif kind == 6:

@@ -20,7 +20,7 @@ class NliOptions(FunctionWordOptions):
     )
     max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
-        2, ge=1, description="Maximum rows made from a sentence, or from a pair."
+        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
     cap_per_word: int = Field(
         60,

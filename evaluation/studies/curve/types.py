@@ -181,7 +181,7 @@ class ModelCurves(Model):
     weights: list[Weight] = Field(description="The weight of each size.")
     weighting: str = Field(description="How the weights were chosen, in words.")
     zero_shot: list[ZeroShot] = Field(description="Empty where zero-shot scoring is impossible.")
-    learners: list[LearnerCurves] = Field(description="In the order requested.")
+    learners: list[LearnerCurves] = Field(min_length=1, description="In the order requested.")
     notes: list[str] = Field(description="Caveats on the numbers.")
 
     @property

@@ -45,7 +45,9 @@ def _read(path: Path) -> Any:
 def _unchanged(path: Path) -> Any:
     sound = path.parent.parent / "sound" / path.name
     if path.suffix == ".json":
-        same = _json(path) == _json(sound)
+        found, held = _json(path), _json(sound)
+        # What else the checksums may list is not there, and no part of the results.
+        same = isinstance(found, dict) and {**found, "checksums": held["checksums"]} == held
     else:
         same = path.read_bytes() == sound.read_bytes()
     if not same:
@@ -162,7 +164,7 @@ TARGETS = [
     Target("results", _run, _read, _unchanged, both_refuse=False),
     Target("results-1.2", _earlier_run, _read),
     Target("results-compared", _earlier_run, _compare, names_file=False),
-    Target("curves", _curves, _read_curves),
+    Target("curves", _curves, _read_curves, names_file=False),
     Target("scores", _cached, _read_cached),
     Target("vectors-stored", _stored, _read_stored),
 ]

@@ -4,7 +4,7 @@ A folder, named by a hash of all that vectors depend on except the text (weights
 kind of vector), grows part by part: ``NAME.texts.npy`` holds the hashes of a part's texts and how
 many tokens each has, ``NAME.vectors.npy`` their vectors, memory-mapped when read. A part is
 written at once, so that a run that was killed resumes after the last one; ``NAME.part.json``,
-which is written last, has the digests that both are verified by when they are first used. Vectors
+which is written last, has the digest that both are verified by when they are first used. Vectors
 are computed in batches; a different batch changes them only by rounding (about 1e-6 in float32).
 """
 
@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +30,7 @@ from evaluation.workers import Workers
 from kb_cache.store import unusable
 from kbprobe.arrays import DAMAGED_ARRAY, Ints
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256, replacing_file, write_file
+from kbprobe.files import replacing_file, write_file
 from kbprobe.parsing import read_record
 from kbprobe.progress import Progress
 
@@ -61,19 +60,10 @@ class Found:
 
 
 class _Part(BaseModel):
-    """The contents of ``NAME.part.json``: the model's parameters, and digests of both files."""
+    """The contents of ``NAME.part.json``."""
 
     parameters: int
-    texts: str
-    vectors: str
-
-
-class _Held(NamedTuple):
-    """A part whose texts are read."""
-
-    name: str
-    about: _Part
-    texts: npt.NDArray[Any]
+    sha256: str
 
 
 class VectorStore:
@@ -121,59 +111,42 @@ class VectorStore:
                 raise KbprobeError(f"{self.folder} lost vectors while they were written: run again")
         return self._gather(places, held)
 
-    def _find(self, keys: npt.NDArray[Any]) -> tuple[Ints, list[_Held]]:
+    def _find(self, keys: npt.NDArray[Any]) -> tuple[Ints, list[tuple[str, npt.NDArray[Any]]]]:
         """Return each text's position in the concatenated parts (-1: absent), and the parts.
 
         A part that is damaged is ignored, and its vectors are computed again.
         """
         held = []
-<<<<<<< HEAD
         for path in sorted(self.folder.glob("*.texts.npy")):
             with suppress(*DAMAGED_ARRAY):
                 # Mapped: a damaged header that says terabytes is refused, not allocated.
                 texts = np.array(np.load(path, mmap_mode="r"))
                 if texts.dtype == _TEXT and texts.ndim == 1:
                     held.append((path.name.removesuffix(".texts.npy"), texts))
-=======
-        for record in sorted(self.folder.glob("*.part.json")):
-            name = record.name.removesuffix(".part.json")
-            with suppress(OSError, UsageError):
-                part = read_record(record, _Part)
-                content = _file(self.folder, name, "texts").read_bytes()
-                # The digest comes first: numpy's parser of headers is not made for damaged ones.
-                if _digest(part.parameters, content) == part.texts:
-                    held.append(_Held(name, part, np.load(BytesIO(content))))
->>>>>>> d409f65 (Reliability suite: manifests, cards and keys; a part of stored vectors is hashed before it is parsed)
         while True:
-            places = _places(keys, [part.texts for part in held])
-            ends = np.cumsum([len(part.texts) for part in held], dtype=np.int64)
-            used = np.unique(np.searchsorted(ends, places[places >= 0], side="right"))
-            damaged = {int(at) for at in used if not self._has_vectors(held[at])}
+            places = _places(keys, [texts for _, texts in held])
+            used = np.unique(np.searchsorted(_ends(held), places[places >= 0], side="right"))
+            damaged = {int(at) for at in used if _part(self.folder, held[at][0]) is None}
             if not damaged:
                 return places, held
             held = [part for at, part in enumerate(held) if at not in damaged]
 
-    def _has_vectors(self, held: _Held) -> bool:
-        path = _file(self.folder, held.name, "vectors")
-        try:
-            state = path.stat()
-            return _sha256(path, state.st_mtime_ns, state.st_size) == held.about.vectors
-        except OSError:
-            return False
-
-    def _gather(self, places: Ints, held: list[_Held]) -> Found:
+    def _gather(self, places: Ints, held: list[tuple[str, npt.NDArray[Any]]]) -> Found:
         gathered = np.empty((len(places), 0), dtype=np.float32)
         tokens, start, parameters = 0, 0, 0
-        for part in held:
-            here = (places >= start) & (places < start + len(part.texts))
+        for name, texts in held:
+            here = (places >= start) & (places < start + len(texts))
             if here.any():
-                vectors = np.load(_file(self.folder, part.name, "vectors"), mmap_mode="r")
+                part = _part(self.folder, name)
+                if part is None:
+                    raise KbprobeError(f"{self.folder / name}: vectors were damaged while in use")
+                vectors = np.load(_file(self.folder, name, "vectors"), mmap_mode="r")
                 if not gathered.shape[1]:
                     gathered = np.empty((len(places), vectors.shape[1]), dtype=np.float32)
                 gathered[here] = vectors[places[here] - start]
-                tokens += int(part.texts["tokens"][places[here] - start].sum())
-                parameters = part.about.parameters
-            start += len(part.texts)
+                tokens += int(texts["tokens"][places[here] - start].sum())
+                parameters = part.parameters
+            start += len(texts)
         return Found(gathered, tokens, parameters)
 
     def _read(
@@ -226,13 +199,8 @@ class VectorStore:
                 with replacing_file(target, durable=False) as aside, aside.open("wb") as file:
                     np.save(file, values)
             # Written last: it marks a part as complete.
-            content = _file(self.folder, name, "texts").read_bytes()
-            part = _Part(
-                parameters=parameters,
-                texts=_digest(parameters, content),
-                vectors=file_sha256(_file(self.folder, name, "vectors")),
-            )
-            write_file(self.folder / f"{name}.part.json", part.model_dump_json())
+            part = _Part(parameters=parameters, sha256=_digest(parameters, texts, vectors))
+            write_file(_record(self.folder, name), part.model_dump_json())
         except OSError as error:
             raise unusable(self.folder, error) from error
 
@@ -262,8 +230,21 @@ def _places(keys: npt.NDArray[Any], parts: Sequence[npt.NDArray[Any]]) -> Ints:
     return np.where(same, at, -1)
 
 
+def _ends(held: Sequence[tuple[str, npt.NDArray[Any]]]) -> Ints:
+    return np.cumsum([len(texts) for _, texts in held], dtype=np.int64)
+
+
+def _part(folder: Path, name: str) -> _Part | None:
+    """Return what is recorded of a part; None where it is damaged, or unfinished."""
+    paths = (_file(folder, name, "texts"), _file(folder, name, "vectors"), _record(folder, name))
+    try:
+        stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    except OSError:
+        return None
+    return _verified(paths, stamps)
+
+
 @lru_cache(maxsize=4096)
-<<<<<<< HEAD
 def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ...]) -> _Part | None:
     """Hash a part, once for as long as its files stay as they are: about 1 GB in a second."""
     try:
@@ -274,16 +255,18 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ..
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or len(vectors) != len(texts):
         return None
     return part if _digest(part.parameters, texts, vectors) == part.sha256 else None
-=======
-def _sha256(path: Path, _changed: int, _size: int) -> str:
-    """Hash a file, once for as long as it stays as it is: about 1 GB in a second."""
-    return file_sha256(path)
->>>>>>> d409f65 (Reliability suite: manifests, cards and keys; a part of stored vectors is hashed before it is parsed)
 
 
-def _digest(parameters: int, content: bytes) -> str:
-    return hashlib.sha256(f"{parameters} ".encode() + content).hexdigest()
+def _digest(parameters: int, texts: npt.NDArray[Any], vectors: npt.NDArray[Any]) -> str:
+    digest = hashlib.sha256(f"{parameters} {texts.shape} {vectors.shape}".encode())
+    for values in (texts, vectors):
+        digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _file(folder: Path, name: str, what: str) -> Path:
     return folder / f"{name}.{what}.npy"
+
+
+def _record(folder: Path, name: str) -> Path:
+    return folder / f"{name}.part.json"

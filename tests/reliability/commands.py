@@ -308,7 +308,7 @@ def _hash(path: Path) -> str:
 
 
 #: Keys of results that tell how long something took, and of checksums over these.
-_TIMES = ("timings", "sha256")
+_TIMES = ("timings", "results.json", "curve.json")
 
 
 def _timeless(value: Any) -> Any:

@@ -217,7 +217,7 @@ def taking(
             before = state_of(place)
             waited = held.enter_context(_lock(place, _holder(doing, request), remedy))
         except OSError as error:
-            if error.errno not in UNWRITABLE:
+            if error.errno not in (*UNWRITABLE, errno.ENOENT):
                 raise
             if overwrite or not place.is_dir() or not any(place.iterdir()):
                 raise unwritable(target, error, room or remedy) from error
@@ -312,7 +312,11 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             descriptor = try_lock(path)
-        except FileNotFoundError:  # the parent was removed by the one that had made it
+        except FileNotFoundError:
+            # The parent was removed by the one that had made it, or can never be made (in /proc).
+            if time.monotonic() > unknown:
+                raise
+            time.sleep(PAUSE)
             continue
         except OSError as error:
             if error.errno in _NO_LOCKS:

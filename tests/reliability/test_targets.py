@@ -195,3 +195,15 @@ def test_a_read_only_file_system_is_named_before_work_begins(small_disk: Path) -
             taking(small_disk / name, "building", {}, overwrite).__enter__()
     with taking(small_disk / "probe", "building", {}):  # it may hold exactly what is asked for
         pass
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self").is_dir(), reason="there is no /proc, where folders cannot be made"
+)
+def test_a_parent_that_can_never_be_made_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kbprobe.targets._UNKNOWN", 0.1)
+    with (
+        pytest.raises(KbprobeError, match=r"^/proc/kbprobe/x cannot be written: .*with -o"),
+        taking(Path("/proc/kbprobe/x"), "build x", {}),
+    ):
+        pass

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.learners.base import Training
@@ -12,22 +13,14 @@ from evaluation.scorers.base import ReadyScorer
 from kbprobe.files import remove_tree
 
 
-@contextmanager
-def trained_once(
-    training: Training,
-    folder: Path,
-    *,
-    is_there: Callable[[Path], bool],
-    write: Callable[[Path], None],
-    load: Callable[[Path], ReadyScorer],
-    remove: Callable[[Path], None] = remove_tree,
-) -> Iterator[ReadyScorer]:
-    """Train a model, or find it where an interrupted run left it, and load it.
+@dataclass(frozen=True, kw_only=True)
+class TrainedOnce(AbstractContextManager[ReadyScorer]):
+    """Trains a model, or finds it where an interrupted run left it, and loads it.
 
     One process trains; all load what it wrote. When the block ends well the scores are in the
     cache, and the folder is removed.
 
-    Args:
+    Attributes:
         training: what is trained.
         folder: where the model goes (:func:`evaluation.learners.base.training_folder`).
         is_there: tells whether a folder holds the model.
@@ -35,19 +28,29 @@ def trained_once(
         load: loads it from a folder.
         remove: removes a folder; it may leave those that are to be kept.
     """
-    began = time.perf_counter()
-    if training.workers.leads and not is_there(folder):
-        write(folder)
-    training.workers.wait()
-    training.model.training_seconds += time.perf_counter() - began
-    # Nothing here holds what is loaded, so that it can be released.
-    yield _loaded(training, folder, load)
-    if training.workers.leads:
-        remove(folder)
 
+    training: Training
+    folder: Path
+    is_there: Callable[[Path], bool]
+    write: Callable[[Path], None]
+    load: Callable[[Path], ReadyScorer]
+    remove: Callable[[Path], None] = remove_tree
 
-def _loaded(training: Training, folder: Path, load: Callable[[Path], ReadyScorer]) -> ReadyScorer:
-    began = time.perf_counter()
-    ready = load(folder)
-    training.model.training_seconds += time.perf_counter() - began
-    return ready
+    def __enter__(self) -> ReadyScorer:
+        began = time.perf_counter()
+        if self.training.workers.leads and not self.is_there(self.folder):
+            self.write(self.folder)
+        self.training.workers.wait()
+        # Nothing here holds what is loaded, so that it can be released.
+        ready = self.load(self.folder)
+        self.training.model.training_seconds += time.perf_counter() - began
+        return ready
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove what was trained, or what an interrupted run left of it."""
+        if self.training.workers.leads:
+            self.remove(self.folder)

@@ -160,6 +160,7 @@ class _Executor:
             if not (known and is_of(earlier.results, run)):
                 refuse_other_results(earlier.results, run)
             if facts is None or earlier.facts is not None:
+                self.scorers.done(run)
                 return Outcome(spec, earlier, found=True)
             refuse_other_files(spec.folder, "written anew with the facts")
             done = earlier
@@ -179,6 +180,7 @@ class _Executor:
         ready = self.scorers.get
         if done is None:
             done = evaluate_run(run, ready, workers, progress, scores)
+            self.scorers.done(run)
         if facts is None:
             return done
         try:

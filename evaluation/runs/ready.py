@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from evaluation.learners.base import ModelLearner, Training
+from evaluation.learners.base import FINETUNED, ModelLearner, Training
+from evaluation.learners.kept import TrainedOnce
 from evaluation.models.capabilities import head_that_gives
 from evaluation.runs.run import Run
 from evaluation.scorers.base import ReadyScorer, ScorerInputs
 from evaluation.workers import Workers
+from kb_cache.store import cache_dir
 from kbprobe.progress import Progress
 
 
@@ -27,6 +29,7 @@ class ReadyScorers:
         self._held: tuple[str, ReadyScorer] | None = None
         self._release = ExitStack()
         self._failed = False
+        self._done: dict[str, Run] = {}
 
     def __enter__(self) -> ReadyScorers:
         return self
@@ -34,6 +37,7 @@ class ReadyScorers:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and not self._failed:
             self._release.close()
+            self._discard()
 
     def get(self, run: Run) -> ReadyScorer:
         """Return the scorer of a run.
@@ -56,6 +60,33 @@ class ReadyScorers:
         scorer = run.scorer.make(ScorerInputs(model, tokenizer, *further))
         return ReadyScorer(scorer, model.num_parameters())
 
+    def done(self, run: Run) -> None:
+        """Note a run that is done: at the end of the block nothing trained for it is left.
+
+        An earlier process may have left it, if it was killed after the run had been scored.
+        """
+        if isinstance(run.learner, ModelLearner):
+            self._done[run.fitting_key] = run
+
+    def _discard(self) -> None:
+        if not any((cache_dir() / FINETUNED).glob("*")):
+            return
+        for run in self._done.values():
+            assert isinstance(run.learner, ModelLearner)
+            fitting = run.learner.fit(self._training(run))
+            if isinstance(fitting, TrainedOnce):
+                fitting.discard()
+
+    def _training(self, run: Run) -> Training:
+        return Training(
+            run.model,
+            run.fitted_items,
+            run.train_seed,
+            run.learner_options,
+            self._workers,
+            self._progress,
+        )
+
     @contextmanager
     def kept_on_error(self) -> Iterator[None]:
         """Keep what is held where a run fails that was to be scored with it: for a repetition."""
@@ -69,12 +100,8 @@ class ReadyScorers:
         if self._held is not None and self._held[0] == run.fitting_key:
             return self._held[1]
         self._held = None  # Two models need not be in memory at once.
-        options, items = run.learner_options, run.fitted_items
-        training = Training(
-            run.model, items, run.train_seed, options, self._workers, self._progress
-        )
         with ExitStack() as stack:
-            ready = stack.enter_context(learner.fit(training))
+            ready = stack.enter_context(learner.fit(self._training(run)))
             if self._failed:
                 self._release.pop_all()
             self._failed = False

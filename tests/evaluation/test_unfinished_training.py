@@ -175,3 +175,22 @@ def test_a_full_disk_costs_the_resumption_alone(world, tmp_path, monkeypatch):
     monkeypatch.setattr(unfinished.torch, "save", full)
     steps, _ = run(world, tmp_path / "kept")
     assert len(steps) == STEPS
+
+
+@pytest.mark.parametrize("results", [False, True], ids=["scored", "results written"])
+def test_what_was_trained_for_a_run_that_was_scored_goes_with_the_next(
+    world, tmp_path, monkeypatch, results
+):
+    """The process ended after scoring, and before it removed what it had trained."""
+    values = {**OPTIONS, "epochs": 1}
+    folder = tmp_path / "results" if results else None
+    spec = RunSpec.parse(str(world / "probe"), str(world / "bert"), values, folder=folder)
+    with monkeypatch.context() as killed:
+        killed.setattr("evaluation.learners.kept.TrainedOnce.discard", lambda _self: None)
+        [outcome] = execute([spec])
+        outcome.or_raise()
+    left = cache_dir() / FINETUNED
+    assert any(left.iterdir())
+    [outcome] = execute([spec])
+    outcome.or_raise()
+    assert not any(left.iterdir())

@@ -17,7 +17,7 @@ from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.learners.finetune.unfinished import Unfinished
-from evaluation.learners.kept import trained_once
+from evaluation.learners.kept import TrainedOnce
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
     load_for_training,
@@ -44,7 +44,7 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
     With a constant learning rate, more epochs go on from the same training with fewer, where that
     is still there. A training that is interrupted is resumed from the step that was saved last
     (:class:`~evaluation.learners.finetune.unfinished.Unfinished`). See
-    :func:`evaluation.learners.kept.trained_once`; a checkpoint that is to be kept is not removed.
+    :class:`evaluation.learners.kept.TrainedOnce`; a checkpoint that is to be kept is not removed.
 
     Raises:
         UsageError: the checkpoint's encoder is not there, or a head that is not trained from the
@@ -82,9 +82,9 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         with suppress(OSError):  # One with more epochs is held, or there is none.
             own.parent.rmdir()
 
-    return trained_once(
-        training,
-        Path(kept) if kept else own,
+    return TrainedOnce(
+        training=training,
+        folder=Path(kept) if kept else own,
         is_there=lambda folder: _holds(folder, identity),
         write=lambda folder: _train(training, network, folder, identity, own.parent, unfinished),
         load=load,

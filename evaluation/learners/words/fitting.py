@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune.training import ChoiceTraining
-from evaluation.learners.kept import trained_once
+from evaluation.learners.kept import TrainedOnce
 from evaluation.learners.words import LEARNING_RATE, WordsOptions
 from evaluation.learners.words.networks import Network
 from evaluation.learners.words.scorer import WordsScorer, single_thread
@@ -65,9 +65,9 @@ def fitted(
         parameters = sum(weights.numel() for weights in model.parameters())
         return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
 
-    return trained_once(
-        training,
-        training_folder(identity),
+    return TrainedOnce(
+        training=training,
+        folder=training_folder(identity),
         is_there=_is_there,
         write=write,
         load=load,

@@ -52,6 +52,10 @@ def entry_path(name: str) -> Path:
     Raises:
         UsageError: the name cannot be a file name on every system.
     """
+    if "/" in name or "\\" in name:
+        raise UsageError(
+            f"{name!r} cannot name a cache entry. To read a file, give it with --from FILE."
+        )
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise UsageError(
             f"{name!r} cannot name a cache entry: use letters, digits, '.', '_', '+' and '-', "

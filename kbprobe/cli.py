@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
-from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -111,6 +111,9 @@ def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         kept = "Run it again to go on: what is finished is kept."
         return f"Interrupted; nothing was left half written. {kept}", INTERRUPTED
+    if isinstance(error, click.NoSuchOption):
+        hint = did_you_mean(error.option_name, error.possibilities or ())
+        error = click.UsageError(f"no such option: {error.option_name}.{hint}", error.ctx)
     if isinstance(error, click.UsageError):
         context = error.ctx
         hint = f"\n{context.get_usage()}\nMore: {context.command_path} --help" if context else ""

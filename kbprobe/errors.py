@@ -71,6 +71,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     " Did you mean 'wordnet_hypernymy'?"
     >>> did_you_mean("zzz", ["wordnet_hypernymy"])
     ''
+    >>> did_you_mean("--model", ["--wordnet", "--mode"]), did_you_mean("--model", ["--wordnet"])
+    (" Did you mean '--mode'?", '')
     """
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    # Dashes that all options begin with would make any two of them alike.
+    spelled = {one.removeprefix("--"): one for one in sorted(known)}
+    cutoff = 0.7 if name.startswith("--") else 0.6
+    close = difflib.get_close_matches(name.removeprefix("--"), spelled, n=1, cutoff=cutoff)
+    return f" Did you mean {spelled[close[0]]!r}?" if close else ""

@@ -119,7 +119,7 @@ def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
     except UnicodeEncodeError:
         refuse("holds half of a surrogate pair, which is no character")
     except json.JSONDecodeError as error:
-        refuse(f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}")
+        refuse(f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})")
     except ValueError as error:
         refuse(f"cannot be read as JSON: {error}")
     except RecursionError:

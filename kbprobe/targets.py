@@ -89,7 +89,7 @@ def already_there(
     except UsageError as error:
         raise UsageError(
             f"{folder} holds files that are not {kind} of kbprobe ({error}); it is left alone. "
-            f"{OTHER_FOLDER}"
+            f"Remove it if you do not need it, or choose another folder with -o."
         ) from None
     if overwrite:
         return False

@@ -15,16 +15,15 @@ from pydantic import BaseModel, ConfigDict
 from kbprobe.errors import UsageError
 from kbprobe.parsing import json_value, read_json, read_record, read_yaml, yaml_value
 
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"), max_size=8)
+"""Texts without the line ends of YAML that PyYAML's writer folds to spaces."""
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(1 << 62), 1 << 62)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(codec="utf-8"), max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), inner, max_size=4)
-    ),
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=20,
 )
 

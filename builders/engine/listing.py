@@ -91,7 +91,8 @@ def table(probes: list[Listed], width: int | None = None) -> Iterator[str]:
     yield ""
     for state, remedy in dict.fromkeys((one.state, one.remedy) for one in probes if one.remedy):
         names = ", ".join(one.name for one in probes if one.remedy == remedy)
-        yield f"{names}: {state}: {remedy}"
+        own = " (or add --from FILE)" if state == FETCH and "--from" not in remedy else ""
+        yield f"{names}: {state}: {remedy}{own}"
     yield (
         "Rows are those of a build with the default options; probes that need ConceptNet or "
         f"Wikidata were counted on {ROWS_COUNTED_ON}."

@@ -93,7 +93,7 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
         for cell in cells.values():
             # Of a few rows that are all alike, an interval by cluster would be a point.
             few = cell["verdict"] == FEW_ROWS
-            of = f"of {cell['rows']}" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
+            of = f"(n={cell['rows']})" if few else f"±{50 * (cell['high'] - cell['low']):.1f}"
             text = f"{100 * cell['accuracy']:.1f} {of}"
             colour = COLOURS.get(cell["verdict"])
             shown.append(f"[{colour}]{text}[/]" if colour else text)

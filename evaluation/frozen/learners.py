@@ -31,7 +31,7 @@ class HeadOptions(TrainingOptions):
     next_size: int | None = Field(
         None,
         ge=1,
-        description="Heads: measure the code length of the answers of the next rows drawn, up to "
+        description="Measure the code length of the answers of the next rows drawn, up to "
         "this many rows in total, those of --train included.",
     )
 

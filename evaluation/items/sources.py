@@ -145,6 +145,9 @@ def find_split(
             f"There is no file or folder {source!r}. {_hint(source)}"
             "A dataset on the Hub is named org/name."
         )
+    if (hint := _hint(source)).startswith("Did you mean"):
+        # A misspelt path; the Hub would be asked for it again and again.
+        raise UsageError(f"There is no file or folder {source!r}. {hint.strip()}")
     return None
 
 
@@ -213,6 +216,9 @@ def _find_in_folder(folder: Path, source: str, split: str, config: str | None) -
         if path.is_file() and path.name.endswith(_SUFFIXES):
             probes.setdefault(_file_name(path), []).append(path)
     if not probes:
+        if built := sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
+            some = ", ".join(map(str, built[:5])) + (", ..." if len(built) > 5 else "")
+            raise UsageError(f"{source} holds no probe itself. Name one of those in it: {some}.")
         raise UsageError(
             f"{source} holds no probe: neither {MANIFEST} nor files of rows "
             f"({', '.join(_SUFFIXES)}). Build one with: build-probe NAME -o DIR"

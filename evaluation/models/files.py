@@ -89,6 +89,8 @@ def _within(folder: Path) -> str:
     held = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
     if held:
         return f"Name one of those within: {', '.join(map(str, held[:5]))}."
+    if files := sorted(folder.glob("*.gguf")):
+        return f"Name the file: {' or '.join(map(str, files[:5]))}."
     return "Name a folder that save_pretrained wrote."
 
 

@@ -28,7 +28,7 @@ from evaluation.models.loading import (
 from evaluation.scorers.base import ReadyScorer
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256, find_damage, remove_tree, replacing_folder
+from kbprobe.files import file_sha256, find_damage, remove_tree, replacing_folder, sweep
 from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         # Those with fewer epochs too, which an interrupted run may have left.
         for epochs in () if kept else range(1, training.options.epochs + 1):
             remove_tree(own.with_name(f"epochs-{epochs}"))
+        sweep(own.parent)  # what a killed process had begun to write
         with suppress(OSError):  # One with more epochs is held, or there is none.
             own.parent.rmdir()
 

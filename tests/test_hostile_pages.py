@@ -103,7 +103,7 @@ def hostile_probe(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> P
         patch.setattr(annotation_toy, "make_row", make_row)
         made = annotation_toy.make_probe(folder / "probe")
     manifest = read_manifest(made)
-    write_manifest(made, {**manifest, "probe": f"{text}toy", "about": text})
+    write_manifest(made, {**manifest.content, "probe": f"{text}toy", "about": text})
     return made
 
 

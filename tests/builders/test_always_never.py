@@ -341,9 +341,9 @@ def test_another_labels_file_is_another_knowledge_base(
         ("jsonl", '{{"id": "{id}", "answer": 7}}', "row 1: '7' is none of"),
         ("jsonl", '{{"id": "{id}", "answer": 1, "label": "often"}}', "row 1: the answer is 1, but"),
         ("jsonl", '{{"id": "{id}", "answer": 1, "agreement": 3}}', "row 1: agreement is 3"),
-        ("jsonl", '{{"id": "{id}"', "row 1: not JSON"),
+        ("jsonl", '{{"id": "{id}"', "row 1: is not JSON"),
         ("jsonl", "[1]", "row 1: not an object"),
-        ("jsonl", "", "no vote and no label"),
+        ("jsonl", "", "neither votes nor labels"),
     ],
 )
 def test_errors_in_labels_name_the_row(

@@ -399,5 +399,5 @@ def test_sets_are_drawn_without_repeats() -> None:
     assert len(drawn_sets(1, 900, 4, 5000, rng)) == 5000
     some = drawn_sets(5, 12, 3, 10, rng)
     assert (some == every[:10]).all()
-    with pytest.raises(UsageError, match="ask for fewer rows"):
+    with pytest.raises(UsageError, match="choose fewer rows"):
         drawn_sets(1, 900, 4, 0, rng)

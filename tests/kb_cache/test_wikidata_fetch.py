@@ -206,7 +206,7 @@ def test_a_file_without_line_ends_does_not_fill_the_memory(
         fetch(written(tmp_path / "x.nt.gz", gzip.compress(bytes(10 << 20))))
 
 
-@given(st.lists(st.binary(max_size=60).filter(lambda b: b"\n" not in b), max_size=30), st.data())
+@given(st.lists(st.binary(max_size=60).filter(lambda b: b"\n" not in b), max_size=10), st.data())
 def test_sound_lines_survive_any_neighbours(
     tmp_path_factory: pytest.TempPathFactory, noise: list[bytes], data: st.DataObject
 ) -> None:

@@ -248,9 +248,7 @@ COMMANDS: tuple[Command, ...] = (
         "curve {inputs}/probe "
         + _MODEL
         + " --sizes 10,20 --seeds 2 --learners majority,linear -o s",
-        "curve {inputs}/probe "
-        + _MODEL
-        + " --sizes 10 --seeds 2 --learners majority,linear -o s",
+        "curve {inputs}/probe " + _MODEL + " --sizes 10 --seeds 2 --learners majority,linear -o s",
         evaluation=True,
     ),
 )

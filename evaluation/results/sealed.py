@@ -79,8 +79,8 @@ def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) 
             continue  # Who needs that file says that it is missing.
         if found != recorded:
             raise UsageError(
-                f"{file} was changed after kbprobe wrote it (its sha256 is not the one recorded "
-                f"in {path.name}). {remedy}"
+                f"{file} was changed after kbprobe wrote it: its checksum in {path.name} does not "
+                f"fit. {remedy}"
             )
     return held
 

@@ -194,7 +194,7 @@ def _show_pair(pair: Pair, console: Console) -> None:
     ]
     print_rows(("", "model", "metric", "accuracy", "95% interval"), rows, console=console)
     console.print(
-        f"B less A: [bold]{_points(pair.difference)}[/], p = {p_value(pair.p_value)} "
+        f"B minus A: [bold]{_points(pair.difference)}[/], p = {p_value(pair.p_value)} "
         f"(McNemar, as if rows were independent: {p_value(pair.mcnemar_p)})"
     )
     console.print(
@@ -215,7 +215,7 @@ def _show_pair(pair: Pair, console: Console) -> None:
         for part in pair.by_family
     ]
     if families:
-        print_rows(("family", "A", "B", "B less A", "n"), families, names=1, console=console)
+        print_rows(("family", "A", "B", "B minus A", "n"), families, names=1, console=console)
 
 
 def _show_all(found: Comparison, console: Console) -> None:

@@ -19,6 +19,7 @@ from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import write_manifest
 from kbprobe.format.setups import NLI, SETUPS
 from release.annotation.round_trip import import_votes
+from tests.manifests import toy_manifest
 from tests.real_data import beside
 from tests.release.annotation_toy import make_row, rows_items
 
@@ -65,14 +66,5 @@ def _probe(folder: Path, published: list[dict[str, Any]]) -> Path:
     ]
     folder.mkdir()
     files = write_configs(folder, {"default": {"test": rows_items(rows)}}, "parquet")
-    write_manifest(
-        folder,
-        {
-            "probe": "comparatives",
-            "request": {"probe": "comparatives", "options": {}, "seed": 0},
-            "schema_version": "1.0",
-            "files": files,
-            "counts": {},
-        },
-    )
+    write_manifest(folder, toy_manifest("comparatives", files))
     return folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import pickle  # nosec B403 # for the error that torch.load raises
 import time
 import zipfile
 from collections.abc import Callable

@@ -247,7 +247,9 @@ def _told(target: Path, place: Path, remedy: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in UNWRITABLE and _is_within(error.filename, place):
+        # Where a copy fails, the file that it was to become is named second.
+        named = error.filename2 or error.filename
+        if error.errno in UNWRITABLE and _is_within(named, place):
             raise unwritable(target, error, remedy) from error
         raise
 

@@ -13,8 +13,7 @@ from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import DataFile, plain_json, read_manifest, write_manifest
-from kbprobe.targets import taking
+from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
 from release.cards import join_card, split_card
 from release.checks.files import item_schema
 
@@ -37,8 +36,7 @@ def add_canary_column(folder: Path, output: Path) -> None:
     if output.exists():
         raise UsageError(f"{output} exists already. Name another folder.")
     text = canary_of(manifest.probe, manifest.request.seed)
-    request = plain_json(manifest.content)
-    with taking(output, "adding the canary", request), replacing_folder(output) as aside:
+    with replacing_folder(output) as aside:
         features = item_schema(manifest.schema_version, canary=True).metadata
         files = [_copied(folder, aside, entry, text, features) for entry in manifest.files]
         write_manifest(aside, {**manifest.content, "files": files, "canary_column": True})

@@ -49,12 +49,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Set the cache of this process, which no other sees; KBPROBE_CACHE may name the place."""
+    """Set the cache of this process, which no other sees: never the user's own."""
     with pytest.MonkeyPatch.context() as patch:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-        given = os.environ.get("KBPROBE_CACHE")
-        folder = Path(given) / worker if given else tmp_path_factory.mktemp("cache")
-        patch.setenv("KBPROBE_CACHE", str(folder))
+        patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

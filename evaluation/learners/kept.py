@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from evaluation.learners.base import Training
 from evaluation.scorers.base import ReadyScorer
-from kbprobe.files import remove_tree
+from kb_cache.store import OTHER_CACHE
+from kbprobe.errors import KbprobeError
+from kbprobe.files import remove_tree, replacing_folder
+
+
+@contextmanager
+def writing_model(folder: Path, remedy: str = OTHER_CACHE) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``folder``: see `kbprobe.files.replacing_folder`.
+
+    Args:
+        folder: where the model goes: in the cache, unless ``remedy`` says otherwise.
+        remedy: what to do where it cannot be written.
+
+    Raises:
+        KbprobeError: it cannot be written.
+    """
+    try:
+        with replacing_folder(folder) as aside:
+            yield aside
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise KbprobeError(
+            f"the trained model cannot be written to {folder}: {reason}. {remedy}"
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ from evaluation.results.words import (
     percent,
     place,
 )
-from kbprobe.errors import KbprobeError, UsageError, require
+from kbprobe.errors import UsageError, require
 from kbprobe.files import write_file
 
 if TYPE_CHECKING:
@@ -60,17 +60,11 @@ def make_report(folder: Path) -> Path:
     Raises:
         UsageError: one of the two is missing or damaged, or they are not of the same run.
         MissingDependencyError: matplotlib is not installed.
-        KbprobeError: the page cannot be written.
+        OSError: the page cannot be written.
     """
     results, predictions = read_pair(folder)
     page = render(results, predictions, _facts_of(folder, results))
-    try:
-        write_file(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
-    except OSError as error:
-        raise KbprobeError(
-            f"{folder / REPORT} cannot be written ({error.strerror}): see to the folder's "
-            "permissions and the space left"
-        ) from error
+    write_file(folder / REPORT, page.encode("utf-8", errors="backslashreplace"))
     return folder / REPORT
 
 

@@ -70,7 +70,9 @@ def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) 
     if not isinstance(sums, dict) or not isinstance(sums.get(path.name), str):
         raise UsageError(f"{path} lacks its {CHECKSUMS}: kbprobe did not write it. {remedy}")
     for name, recorded in sums.items():
-        file = path.with_name(Path(name).name)
+        if not name or Path(name).name != name:
+            raise UsageError(f"{path}: {CHECKSUMS} names {name!r}, which is no file. {remedy}")
+        file = path.with_name(name)
         if name == path.name:
             found = _digest(held)
         elif file.is_file():

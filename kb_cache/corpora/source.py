@@ -81,7 +81,7 @@ def read_items(
         SourceError: a file is malformed, or a table has other columns; the message names it.
     """
     for table in source.tables:
-        yield from _of_rows(table, columns, skipped)
+        yield from _of_rows(table, table.name, columns, skipped)
     texts = dict(texts_of(source.files, skipped))
     genres: dict[str, str] = {}
     for name in [name for name in texts if PurePosixPath(name).name == CATEGORIES]:
@@ -131,7 +131,7 @@ def _of_json(
         placed = list(_list_rows(name, json_value(text, name), skipped))
     else:
         placed = list(json_rows(name, text, skipped))
-    yield from _of_rows(_Rows(_ENDINGS.sub("", name), placed), columns, skipped)
+    yield from _of_rows(_Rows(_ENDINGS.sub("", name), placed), name, columns, skipped)
 
 
 def _list_rows(
@@ -165,9 +165,9 @@ class _Rows:
 
 
 def _of_rows(
-    table: hub.HubTable | _Rows, columns: Mapping[str, str], skipped: Skipped
+    table: hub.HubTable | _Rows, source: str, columns: Mapping[str, str], skipped: Skipped
 ) -> Iterator[PlainDocument | Pair]:
-    """Yield the pairs, or else the documents, of a table."""
+    """Yield the pairs, or else the documents, of a table; messages call it ``source``."""
     present = table.columns
     found = columns_of(present, columns, table.name)
     if found is not None:
@@ -176,7 +176,7 @@ def _of_rows(
         return
     column = columns.get("text", "text")
     if column not in present:
-        raise _other_columns(table.name, present, "text=NAME or premise=NAME,hypothesis=NAME")
+        raise _other_columns(source, present, "text=NAME or premise=NAME,hypothesis=NAME")
     for number, (where, row) in enumerate(table.placed(), 1):
         text = row.get(column)
         if isinstance(text, list) and all(isinstance(part, str) for part in text):
@@ -190,6 +190,8 @@ def _of_rows(
 
 
 def _other_columns(name: str, present: Sequence[str], wanted: str) -> SourceError:
+    if not present:
+        return SourceError(f"{name} has no rows: no line or item of it is a JSON object")
     return SourceError(
         f"{name} has neither the columns of pairs (premise and hypothesis, or sentence1 and "
         f"sentence2) nor text; it has {', '.join(present[:20])}. Say which are which with "

@@ -57,6 +57,9 @@ _FONT = {
 # fmt: on
 
 
+_BLANK = re.compile(r"\s{1000,}")
+
+
 def entity(name: str) -> str | None:
     """Return the characters that an entity stands for, None if it is unknown.
 
@@ -90,5 +93,7 @@ def decode(text: str, unknown: Counter[str] | None = None) -> str:
         # A decoded angle must not be taken for the beginning of a tag.
         return {"<": "‹", ">": "›"}.get(found, found)
 
+    # Of a damaged file: it would keep some patterns busy for hours.
+    text = _BLANK.sub(" ", text)
     text = _ENTITY.sub(replace, _COMMENT.sub("", text))
     return _ESCAPE.sub(lambda match: _FONT.get(int(match[1], 16), ILLEGIBLE), text)

@@ -9,6 +9,7 @@ from pyoxigraph import Literal, NamedNode, Store
 from pyoxigraph import __version__ as pyoxigraph_version
 
 from kb_cache.base import Compiled, Engine, Progress
+from kb_cache.store import OTHER_CACHE
 from kb_cache.wikidata.source import RdfFile
 from kb_cache.wikidata.types import STORE
 from kbprobe.errors import CacheError, SourceError
@@ -60,7 +61,9 @@ def _load(source: RdfFile, folder: Path, progress: Progress) -> tuple[int, str]:
         finally:
             del written
     except OSError as error:  # the source's own errors have become SourceErrors
-        raise CacheError(f"the store in {folder} cannot be written: {error}") from error
+        raise CacheError(
+            f"the store in {folder} cannot be written: {error}. {OTHER_CACHE}"
+        ) from error
     if not count:
         left_out = "".join(f" ({note})" for note in source.malformed.notes)
         raise SourceError(f"{source.path} holds no triple{left_out}")

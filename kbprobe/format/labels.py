@@ -22,6 +22,7 @@ from typing import Any
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
 from kbprobe.parsing import MAX_JSON_BYTES, json_value, read_bytes
+from kbprobe.targets import unwritable
 
 SUFFIXES = (".jsonl", ".parquet")
 
@@ -32,14 +33,28 @@ def check_suffix(path: Path) -> None:
         raise UsageError(f"{path}: the name of a labels file ends in {' or '.join(SUFFIXES)}.")
 
 
-def write_labels(path: Path, labels: Sequence[Mapping[str, Any]]) -> None:
+def write_labels(
+    path: Path, labels: Sequence[Mapping[str, Any]], remedy: str = "Choose another file with -o."
+) -> None:
     """Write a labels file, whole or not at all.
+
+    Args:
+        path: of the file.
+        labels: its lines.
+        remedy: what to do where it cannot be written.
 
     Raises:
         UsageError: its name does not end in .jsonl or .parquet.
-        OSError: it cannot be written.
+        KbprobeError: it cannot be written.
     """
     check_suffix(path)
+    try:
+        _write(path, labels)
+    except OSError as error:
+        raise unwritable(path, error, remedy) from error
+
+
+def _write(path: Path, labels: Sequence[Mapping[str, Any]]) -> None:
     with replacing_file(path) as aside:
         if path.suffix == ".parquet":
             import pyarrow as pa

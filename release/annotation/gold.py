@@ -82,9 +82,9 @@ class Imported:
 
         Raises:
             UsageError: the name has another ending.
-            OSError: it cannot be written.
+            KbprobeError: it cannot be written.
         """
-        write_labels(Path(path), self.labels)
+        write_labels(Path(path), self.labels, "Choose another file with --labels.")
 
     def write(
         self, output: str | Path, *, overwrite: bool = False, other_splits: bool = False

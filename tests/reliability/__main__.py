@@ -1,7 +1,7 @@
 """``python -m tests.reliability``: long runs of what the default tests do briefly.
 
     python -m tests.reliability --mutations 10000
-    python -m tests.reliability --kills 100 --concurrent
+    python -m tests.reliability --kills 100 --concurrent --disks
 
 Prints a table of figures; exits with 1 on any failure. docs/reliability.md says what is tested.
 """
@@ -28,6 +28,7 @@ _SHOWN = 5
 @click.option("--mutations", metavar="N", type=int, default=0, help="Mutated files per reader.")
 @click.option("--kills", metavar="N", type=int, default=0, help="Kills of each command.")
 @click.option("--concurrent", is_flag=True, help="Commands that run at once.")
+@click.option("--disks", is_flag=True, help="Commands on full and read-only file systems.")
 @click.option("--only", metavar="NAME", help="Readers or commands whose name contains NAME.")
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of all draws.")
 @click.option("--first", metavar="N", type=int, default=0, help="Number of the first mutation.")
@@ -36,6 +37,7 @@ def main(
     mutations: int,
     kills: int,
     concurrent: bool,
+    disks: bool,
     only: str | None,
     seed: int,
     first: int,
@@ -53,6 +55,10 @@ def main(
         from tests.reliability.concurrency import run_concurrent
 
         failed += run_concurrent(only or "", seed)
+    if disks:
+        from tests.reliability.disk import run_disks
+
+        failed += run_disks(only or "", seed)
     sys.exit(1 if failed else 0)
 
 

@@ -143,12 +143,15 @@ def _work(
         random = Random(f"{seed}/{target.name}/{case}")
         path = random.choice(seeds)
         path.write_bytes(mutate(path.name, sound[path], random))
+        if keep:  # before it is read: the worker may not survive that
+            keep.mkdir(parents=True, exist_ok=True)
+            kept = keep / f"{target.name}-{case}-{path.name}"
+            kept.write_bytes(path.read_bytes())
         began = time.process_time()  # not the clock's, which runs for other processes as well
         outcome, said = _outcome(target, path)
         seconds = time.process_time() - began
-        if keep and outcome not in PASSED:
-            keep.mkdir(parents=True, exist_ok=True)
-            (keep / f"{target.name}-{case}-{path.name}").write_bytes(path.read_bytes())
+        if keep and outcome in PASSED:
+            kept.unlink()
         path.write_bytes(sound[path])
         pipe.send((outcome, said, seconds, _peak()))
 

@@ -17,7 +17,7 @@ from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import Course, finetune
 from evaluation.learners.finetune.unfinished import Unfinished
-from evaluation.learners.kept import TrainedOnce
+from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
     load_for_training,
@@ -26,9 +26,10 @@ from evaluation.models.loading import (
     refuse_fresh_head,
 )
 from evaluation.scorers.base import ReadyScorer
+from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256, find_damage, remove_tree, replacing_folder, sweep
+from kbprobe.errors import UsageError
+from kbprobe.files import file_sha256, find_damage, remove_tree, sweep
 from kbprobe.parsing import read_json
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def keep(
     report: Mapping[str, Any],
     base: Mapping[str, Any],
     course: Course | None = None,
+    remedy: str = OTHER_CACHE,
 ) -> None:
     """Write the fine-tuned checkpoint, whole or not at all.
 
@@ -127,6 +129,7 @@ def keep(
         report: what ``finetune`` returned.
         base: identifies the checkpoint that the training started from.
         course: written as well, so that a longer training can go on from here.
+        remedy: what to do where the folder cannot be written.
 
     Raises:
         UsageError: the folder holds something else.
@@ -138,19 +141,14 @@ def keep(
             f"(no {RECORD}). Name another folder."
         )
     record = {"base": dict(base), **report}
-    try:
-        with replacing_folder(folder) as aside:
-            model.save_pretrained(aside)
-            tokenizer.save_pretrained(aside)
-            if course is not None:
-                torch.save(course.optimizer, aside / _OPTIMIZER)
-            files = {name: file_sha256(aside / name) for name in _files_of(aside)}
-            text = json.dumps({**record, "files": files}, indent=2, sort_keys=True)
-            (aside / RECORD).write_text(text + "\n", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise KbprobeError(
-            f"the fine-tuned checkpoint cannot be written to {folder}: {error.strerror or error}"
-        ) from error
+    with writing_model(folder, remedy) as aside:
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        if course is not None:
+            torch.save(course.optimizer, aside / _OPTIMIZER)
+        files = {name: file_sha256(aside / name) for name in _files_of(aside)}
+        text = json.dumps({**record, "files": files}, indent=2, sort_keys=True)
+        (aside / RECORD).write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 def _train(
@@ -189,7 +187,9 @@ def _train(
     if checkpoint.random_weights is not None:
         named["random_weights"] = checkpoint.random_weights
     continued = training.options.schedule == "constant" and not training.options.keep_checkpoint
-    keep(model, tokenizer, folder, report, named, course if continued else None)
+    chosen = training.options.keep_checkpoint
+    remedy = "Name another folder with --keep-checkpoint." if chosen else OTHER_CACHE
+    keep(model, tokenizer, folder, report, named, course if continued else None, remedy)
     unfinished.remove()
 
 

@@ -12,13 +12,13 @@ from safetensors.torch import load_file, save_file
 from evaluation.items.types import fingerprint
 from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune.training import ChoiceTraining
-from evaluation.learners.kept import TrainedOnce
+from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.learners.words import LEARNING_RATE, WordsOptions
 from evaluation.learners.words.networks import Network
 from evaluation.learners.words.scorer import WordsScorer, single_thread
 from evaluation.scorers.base import ReadyScorer
 from evaluation.vectors.options import word_vectors
-from kbprobe.files import file_sha256, replacing_folder, write_file
+from kbprobe.files import file_sha256, write_file
 
 if TYPE_CHECKING:
     from kb_cache.vectors.types import WordVectors
@@ -55,7 +55,7 @@ def fitted(
 
     def write(folder: Path) -> None:
         trained = train(training, vectors, kind)
-        with replacing_folder(folder) as aside:
+        with writing_model(folder) as aside:
             save_file(trained.state_dict(), aside / _FILE)
             write_file(aside / _CHECKSUM, file_sha256(aside / _FILE))
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
+    from evaluation.report.suite import SuitePage
     from evaluation.runs.evaluation import Evaluation
 
-__all__ = ["evaluate", "load", "study"]
+__all__ = ["evaluate", "load", "report_suite", "study"]
 
 
 def evaluate(
@@ -121,3 +122,28 @@ def load(folder: str | Path) -> Evaluation:
     from evaluation.runs.folders import load as load_folder
 
     return load_folder(Path(folder))
+
+
+def report_suite(
+    folder: str | Path, output: str | Path | None = None, *, rows: int | None = None
+) -> SuitePage:
+    """Write one page of all results below a folder: leaderboard, profiles, heat maps, questions.
+
+    Args:
+        folder: the folder.
+        output: the file to write; None: ``report.html`` in the folder.
+        rows: questions of each probe that the page holds at most; of more a sample is drawn. 0:
+            none; None: 50,000.
+
+    Returns:
+        The page's path, what is on it, and why each folder that is not on it was left out.
+
+    Raises:
+        UsageError: there is no such folder, or no results in it that can be read.
+        MissingDependencyError: itables or matplotlib is not installed.
+        KbprobeError: the page cannot be written.
+    """
+    from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
+
+    file = None if output is None else Path(output)
+    return make_suite_page(Path(folder), file, DEFAULT_ROWS if rows is None else rows)

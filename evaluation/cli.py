@@ -261,17 +261,48 @@ def _report(outcome: Outcome, as_json: bool) -> None:
             )
 
 
-@click.command("report", help="Make report.html from results.json and predictions.parquet.")
+@click.command(
+    "report",
+    help="Make report.html from results.json and predictions.parquet: of a folder of results its "
+    "own; of any other folder one page of all results below it, models by probes.",
+)
 @click.argument(
     "folders", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="DIR..."
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Page of all results below DIR. [default: DIR/report.html]",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Questions of each probe that a page of several results holds at most; of more a sample "
+    "is drawn. 0: none, to publish the page but not the questions. [default: 50000]",
+)
 @debug_option
-def report_command(folders: tuple[Path, ...]) -> None:
+def report_command(folders: tuple[Path, ...], output: Path | None, rows: int | None) -> None:
     """Write each folder's report."""
     from evaluation.report.page import make_report
+    from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
+    from evaluation.results.types import RESULTS
 
+    if output is not None and len(folders) > 1:
+        raise UsageError(
+            f"-o names one page, but {len(folders)} folders are given: name the folder that holds "
+            "them all, or leave -o out"
+        )
     for folder in folders:
-        click.echo(make_report(folder))
+        if (folder / RESULTS).is_file() and output is None and rows is None:
+            click.echo(make_report(folder))
+            continue
+        made = make_suite_page(folder, output, DEFAULT_ROWS if rows is None else rows)
+        for line in made.left_out:
+            click.echo(f"{PROGRAM}: left out: {line}", err=True)
+        click.echo(made.path)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,16 +17,18 @@ from typing import Any
 import pytest
 
 from evaluation.report.page import render
+from evaluation.report.suite import make_suite_page
 from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.reading import as_written, neutral, write_reading
 from release.annotation.round_trip import export_sheets
 from release.annotation.votes import read_votes
+from tests.chromium import CHROMIUM, NO_CHROMIUM, browser
+from tests.evaluation.saved_runs import save_run
 from tests.evaluation.test_report import probe, run
 from tests.release import annotation_toy
 
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SCRIPT = "<script>document.title='ran'</script>"
 HOSTILE = (
     SCRIPT,
@@ -117,7 +120,28 @@ def instructions_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     return (folder / "out" / "sheets" / "instructions.html").read_text("utf-8")
 
 
-PAGES = (report_page, reading_page, instructions_page)
+def suite_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page of a suite of two models, in which all names and texts begin with a text."""
+    pytest.importorskip("itables", reason="needs itables: pip install '.[report]'")
+    for model, said in (("one", [0, 1]), ("two", [0, 0])):
+        save_run(
+            folder / "suite" / model, f"{text}/{text}{model}", said * 20,
+            [f"{text}c{row // 4}" for row in range(40)],
+            ids=[f"{text}{row}" for row in range(40)],
+            families=[f"{text}{row % 2}" for row in range(40)],
+            probe=f"{text}probe",
+            choices=[f"{text}gold", f"{text}wrong"],
+            architecture=text, revision=text,
+        )  # fmt: skip
+    (folder / "suite" / "damaged").mkdir()
+    (folder / "suite" / "damaged" / "results.json").write_text(
+        f'{{"schema_version": "{text[:4]}"}}'
+    )
+    return make_suite_page(folder / "suite").path.read_text("utf-8")
+
+
+SCRIPTLESS = (report_page, reading_page, instructions_page)
+PAGES = (*SCRIPTLESS, suite_page)
 
 
 @pytest.mark.parametrize("made", PAGES)
@@ -133,21 +157,35 @@ def test_no_element_and_no_attribute_comes_from_data(
         assert set(page.found) <= set(harmless.found), text
         assert sum(tag in ("title", "style", "html") for tag, *_ in page.found) == 3
         assert not any(name.startswith("on") for _, *names in page.found for name in names)
-        assert not {"script", "img", "iframe", "object", "link", "form"} & {
-            tag for tag, *_ in page.found
-        }
+        tags = [tag for tag, *_ in page.found]
+        assert not {"img", "iframe", "object", "link"} & set(tags)
+        for tag in ("script", "form"):
+            assert tags.count(tag) == [other for other, *_ in harmless.found].count(tag)
+            assert made not in SCRIPTLESS or tag not in tags
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
 def test_every_page_has_a_policy_before_anything_else(template: Path) -> None:
     """No script at all, no request; styles are in the page, also in attributes."""
-    metas = Elements(template.read_text("utf-8")).metas
+    metas = Elements(re.sub(r"{%.*?%}", "", template.read_text("utf-8"))).metas
     assert metas[0] == {"charset": "utf-8"}
     assert metas[1] == {"http-equiv": "Content-Security-Policy", "content": POLICY}
 
 
+def test_a_page_with_scripts_allows_these_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = suite_page("".join(HOSTILE), tmp_path, monkeypatch)
+    scripts = re.findall(r'<script type="module">(.*?)</script>', page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert len(digests) == 2
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    policy = POLICY.replace("style-src", f"script-src {allowed}; style-src")
+    assert Elements(page).metas[1]["content"] == policy
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
+@pytest.mark.skipif(not CHROMIUM, reason=NO_CHROMIUM)
 @pytest.mark.parametrize("made", PAGES)
 def test_a_browser_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Callable[..., str]
@@ -155,10 +193,39 @@ def test_a_browser_runs_nothing(
     """Not what is in the data; nor, by the policy, what would get past the escaping."""
     page = made("".join(HOSTILE), tmp_path / "made", monkeypatch)
     assert title(page, tmp_path) != "ran"
-    unescaped = page.replace("</body>", f"{''.join(HOSTILE[:5])}</body>")
+    content, end = page.rsplit("</body>", 1)
+    unescaped = f"{content}{''.join(HOSTILE[:5])}</body>{end}"
     assert title(unescaped, tmp_path) != "ran"
-    without = unescaped.replace(f'content="{POLICY}"', "")
+    without = re.sub(r'(http-equiv="Content-Security-Policy") content="[^"]*"', r"\1", unescaped)
     assert title(without, tmp_path) == "ran"  # else this test would show nothing
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHROMIUM, reason=NO_CHROMIUM)
+def test_scripts_show_hostile_texts_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the scripts make of the data, in tables, heat maps and lists: texts stay texts."""
+    text = "".join(HOSTILE)
+    suite_page(text, tmp_path, monkeypatch)
+    page = tmp_path / "suite" / "report.html"
+    with browser(tmp_path / "chromium") as tab:
+        tab.open(page)
+        tab.wait("performance.getEntriesByName('complete').length > 0")
+        tab.run("document.getElementById('other').value = '1'")
+        tab.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
+        tab.wait("document.querySelectorAll('#rows thead th').length == 8")
+        tab.run("document.querySelectorAll('#rows .open').forEach((one) => one.click())")
+        tab.run("document.querySelector('#map-shown td button').click()")
+        tab.wait("!document.getElementById('rows').classList.contains('stale')")
+        shown = tab.run("document.querySelector('#rows .open').textContent")
+        assert shown == f"q {text}0"
+        assert (
+            tab.run("document.querySelectorAll('img, iframe, main svg, main script').length") == 0
+        )
+        assert tab.run("document.title") != "ran"
+        assert tab.problems == []
+        assert tab.requests == [page.as_uri()]
 
 
 def title(page: str, folder: Path) -> str:

@@ -52,19 +52,23 @@ class HeatMap(NamedTuple):
     total: tuple[float, int]
 
 
-def heat_map(table: Sequence[Cell]) -> HeatMap | None:
+def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> HeatMap | None:
     """Arrange the cells ([W] Figure 3); None where they do not differ in hops or distractors.
+
+    ``layout`` holds the cells whose hops and distractors make the rows and columns, where these
+    are not those of the table itself: heat maps of several models have the same layout.
 
     Random distractors, the easiest, come first; families follow by name, those of numbers (``5-9
     years apart``) by these, distances ascending.
     """
-    if len(table) < 2:
+    layout = table if layout is None else layout
+    if len(layout) < 2:
         return None
 
     def level(cell: Cell) -> float:
         return float("inf") if cell.hops is None else cell.hops
 
-    heads = {_column(cell): cell for cell in table}
+    heads = {_column(cell): cell for cell in layout}
     columns = sorted(heads)
     families = Counter(_named(heads[key].family) for key in columns)
     at = {(level(cell), _column(cell)): cell for cell in table}
@@ -74,7 +78,7 @@ def heat_map(table: Sequence[Cell]) -> HeatMap | None:
             cells=tuple(at.get((hops, key)) for key in columns),
             total=_pooled([cell for cell in table if level(cell) == hops]),
         )
-        for hops in sorted({level(cell) for cell in table})
+        for hops in sorted({level(cell) for cell in layout})
     )
     return HeatMap(
         families=tuple(families.items()),

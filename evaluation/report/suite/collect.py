@@ -1,0 +1,151 @@
+"""The results below a folder: read one at a time, of the predictions only what the page shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from evaluation.results.pairs import read_pair
+from evaluation.results.types import FACTS, RESULTS, Results
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.errors import KbprobeError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEPT = (
+    "id", "question", "choices", "answer", "hops", "distractor_family", "distractor_hops",
+    "concept", "cluster", "pos", "template",
+)  # fmt: skip
+"""Columns of the predictions that are the same for all models."""
+
+ProbeKey: TypeAlias = tuple[str, str, str]
+"""Name, split and fingerprint: results of one key are of the same rows, in the same order."""
+
+
+class Answers(NamedTuple):
+    """What a model picked in the rows of a probe that the page shows.
+
+    Attributes:
+        picked: index of the choice; -1 where the row was set aside.
+        share: softmax share of this choice in percent; -1 likewise.
+    """
+
+    picked: Ints
+    share: Ints
+
+
+@dataclass(frozen=True)
+class Run:
+    """Results in a folder, whose path is relative to that of the suite."""
+
+    folder: str
+    results: Results
+    answers: Answers | None = field(repr=False)
+
+    @property
+    def probe(self) -> ProbeKey:
+        """The rows that it is of."""
+        info = self.results.probe
+        return info.name, info.split, info.fingerprint
+
+
+@dataclass
+class Collection:
+    """All runs below a folder.
+
+    Attributes:
+        runs: in the order of their folders.
+        rows: of each probe, the columns that all models share: of all rows, or of a sample.
+        left_out: why each of the other folders was left out, in their order.
+    """
+
+    runs: list[Run] = field(default_factory=list)
+    rows: dict[ProbeKey, pa.Table] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+
+def collect(folder: Path, most: int) -> Collection:
+    """Read all results below a folder.
+
+    Results of single facts, within those of the probe that rests on them, are not runs of their
+    own. Those that are damaged, edited, or there twice are left out.
+
+    Args:
+        folder: the folder; it may hold results itself.
+        most: rows of each probe to keep; of more a sample, drawn by a hash of their ids. 0: none.
+
+    Raises:
+        UsageError: there is no such folder, or no results in it.
+        KbprobeError: none of them can be read.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}: name one that holds results")
+    found = Collection()
+    samples: dict[ProbeKey, Ints] = {}
+    seen: dict[tuple[object, ...], str] = {}
+    for place in _folders(folder):
+        try:
+            results, predictions = read_pair(place)
+        except UsageError as error:
+            found.left_out.append(str(error))
+            continue
+        name = place.relative_to(folder).as_posix()
+        run = Run(name, results, None)
+        model, scoring = results.model, results.scoring
+        of_model = model.id, model.weights_sha256, model.tokenizer_sha256
+        same = (run.probe, of_model, scoring.key, results.metrics.normalization, results.seed)
+        if (earlier := seen.setdefault(same, name)) != name:
+            found.left_out.append(f"{place} holds the same results as {folder / earlier}.")
+            continue
+        if most:
+            if run.probe not in samples:
+                samples[run.probe] = _sample(predictions["id"], most)
+                found.rows[run.probe] = _shared_columns(predictions).take(samples[run.probe])
+            run = Run(name, results, _answers(predictions.take(samples[run.probe])))
+        found.runs.append(run)
+    if found.left_out and not found.runs:
+        reasons = "\n".join(found.left_out)
+        raise KbprobeError(f"{reasons}\n{folder} holds no results that can be read.")
+    if not found.runs:
+        raise UsageError(
+            f"There are no results in {folder} (no {RESULTS} in it or below it). Make them with: "
+            "evaluate-probe PROBE... --model MODEL"
+        )
+    return found
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Yield the folders with results, in the order of their paths; hidden ones are skipped."""
+    places = {path.parent for path in folder.rglob(RESULTS)}
+    for place in sorted(places, key=lambda path: path.relative_to(folder).parts):
+        parts = place.relative_to(folder).parts
+        of_facts = place.name == FACTS and place.parent in places
+        if not of_facts and not any(part.startswith(".") for part in parts):
+            yield place
+
+
+def _sample(ids: pa.ChunkedArray, most: int) -> Ints:
+    """Return the rows to show, in their order: all, or ``most`` of them by a hash of their ids."""
+    if len(ids) <= most:
+        return np.arange(len(ids), dtype=np.int64)
+    digests = [hashlib.sha256(name.encode("utf-8")).digest() for name in ids.to_pylist()]
+    order = sorted(range(len(digests)), key=digests.__getitem__)
+    return np.sort(np.array(order[:most], dtype=np.int64))
+
+
+def _shared_columns(predictions: pa.Table) -> pa.Table:
+    premise = ["premise"] if "premise" in predictions.column_names else []
+    return predictions.select([*_KEPT, *premise])
+
+
+def _answers(predictions: pa.Table) -> Answers:
+    picked = to_numpy(predictions["prediction"].fill_null(-1)).astype(np.int64)
+    shares = to_numpy(predictions["probability"].fill_null(-0.01))
+    return Answers(picked, np.rint(100.0 * shares).astype(np.int64))

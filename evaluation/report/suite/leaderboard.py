@@ -1,0 +1,190 @@
+"""The results of a suite arranged as systems by probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from evaluation.report.breakdowns import heat_map
+from evaluation.report.page import strongest_baseline
+from evaluation.report.suite.collect import Collection, ProbeKey, Run
+from evaluation.report.suite.names import probe_names, system_names
+from evaluation.results.types import Cell, Estimate, Metrics, remarks
+from evaluation.results.words import limit_remark, natural_key, place
+
+Reaches = Literal["nothing", "chance", "shortcut"]
+"""What a system is better than: nothing, chance alone, or the best baseline as well."""
+
+
+class Probe(NamedTuple):
+    """A column of the leaderboard.
+
+    Attributes:
+        baseline: the audit's baseline of the highest accuracy, and this; None without an audit.
+    """
+
+    key: ProbeKey
+    name: str
+    rows: int
+    clusters: int
+    chance: float
+    baseline: tuple[str, float] | None
+
+
+class Entry(NamedTuple):
+    """A system's result on a probe.
+
+    Attributes:
+        reaches: what its interval lies above.
+        remarks: what a reader must know of the run.
+    """
+
+    run: Run
+    probe: Probe
+    reaches: Reaches
+    remarks: tuple[str, ...]
+
+    @property
+    def metrics(self) -> Metrics:
+        """All its numbers."""
+        return self.run.results.metrics
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of the leaderboard: a result or none for each probe.
+
+    ``mean`` and ``strict_mean`` are over all probes; None where it lacks one of them.
+    """
+
+    name: str
+    entries: tuple[Entry | None, ...]
+
+    @property
+    def found(self) -> list[Entry]:
+        """The results that there are, in the order of the probes."""
+        return [entry for entry in self.entries if entry is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """The unweighted mean of its accuracies."""
+        return self._mean(lambda metrics: metrics.accuracy)
+
+    @property
+    def strict_mean(self) -> float | None:
+        """The unweighted mean of its strict accuracies."""
+        return self._mean(lambda metrics: metrics.strict_accuracy)
+
+    def reaching(self, *levels: Reaches) -> int:
+        """Count the probes on which it reaches one of some levels."""
+        return sum(entry.reaches in levels for entry in self.found)
+
+    def _mean(self, estimate: Callable[[Metrics], Estimate | None]) -> float | None:
+        values = [e and estimate(e.metrics) for e in self.entries]
+        numbers = [value.value for value in values if value is not None]
+        return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All systems, the best mean first, and all probes by name."""
+
+    systems: tuple[System, ...]
+    probes: tuple[Probe, ...]
+
+
+def arrange(found: Collection) -> Leaderboard:
+    """Arrange the runs of a suite as systems by probes."""
+    first: dict[ProbeKey, Run] = {}
+    for run in found.runs:
+        # Some runs of a probe may lack the audit's baselines: those of fine-tuned models do.
+        held = first.setdefault(run.probe, run)
+        if run.results.metrics.baselines and not held.results.metrics.baselines:
+            first[run.probe] = run
+    keys = sorted(first, key=lambda key: (natural_key(key[0]), key[1:]))
+    names = probe_names(keys, [first[key].results.probe.rows for key in keys])
+    probes = tuple(_probe(key, name, first[key]) for key, name in zip(keys, names, strict=True))
+    at = {probe.key: number for number, probe in enumerate(probes)}
+    cells: dict[str, list[Entry | None]] = {}
+    for name, run in zip(system_names(found.runs), found.runs, strict=True):
+        row = cells.setdefault(name, [None] * len(probes))
+        row[at[run.probe]] = _entry(run, probes[at[run.probe]])
+    systems = [System(name, tuple(row)) for name, row in cells.items()]
+
+    def best_first(system: System) -> tuple[Any, ...]:
+        return system.mean is None, -(system.mean or 0.0), natural_key(system.name)
+
+    return Leaderboard(tuple(sorted(systems, key=best_first)), probes)
+
+
+def heat_maps(board: Leaderboard) -> list[dict[str, Any] | None]:
+    """Return the heat maps of each probe, all systems in one layout; None where it has none."""
+    return [_heat_maps(board, number) for number in range(len(board.probes))]
+
+
+def table_of_results(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
+    """Return head and rows of a table with a row for each result: every number of the page."""
+    head = [
+        "model", "probe", "split", "rows", "scored", "clusters", "chance", "accuracy",
+        "accuracy_low", "accuracy_high", "strict_accuracy", "strict_low", "strict_high",
+        "strict_chance", "best_baseline", "best_baseline_accuracy", "folder",
+    ]  # fmt: skip
+    rows = []
+    for system in board.systems:
+        for entry in system.found:
+            m, probe = entry.metrics, entry.probe
+            named = [system.name, probe.name, probe.key[1]]
+            counts = [m.items, m.scored, m.clusters]
+            shares = [m.chance, *_ends(m.accuracy), *_ends(m.strict_accuracy), m.strict_chance]
+            baseline = probe.baseline or (None, None)
+            rows.append([*named, *counts, *shares, *baseline, entry.run.folder])
+    return head, rows
+
+
+def _ends(estimate: Estimate | None) -> Sequence[float | None]:
+    return (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+
+
+def _probe(key: ProbeKey, name: str, run: Run) -> Probe:
+    info, metrics = run.results.probe, run.results.metrics
+    clusters = metrics.clusters if info.clusters is None else info.clusters
+    return Probe(key, name, info.rows, clusters, metrics.chance, strongest_baseline(metrics))
+
+
+def _entry(run: Run, probe: Probe) -> Entry:
+    metrics = run.results.metrics
+    above = place(metrics.accuracy, metrics.chance) == "above"
+    beaten = probe.baseline is None or place(metrics.accuracy, probe.baseline[1]) == "above"
+    reaches: Reaches = "nothing" if not above else "shortcut" if beaten else "chance"
+    said = [limit_remark(run.results), *remarks(run.results)]
+    said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
+    return Entry(run, probe, reaches, tuple(filter(None, said)))
+
+
+def _heat_maps(board: Leaderboard, number: int) -> dict[str, Any] | None:
+    """Return the layout of a probe's heat maps, and each system's cells within it."""
+    entries = [system.entries[number] for system in board.systems]
+    tables = [() if entry is None else entry.metrics.table for entry in entries]
+    cells = {(cell.hops, cell.family, cell.distractor_hops): cell for t in tables for cell in t}
+    maps = [heat_map(table, list(cells.values())) for table in tables]
+    if maps[0] is None:
+        return None
+    return {
+        "families": maps[0].families,
+        "distances": maps[0].distances,
+        "hops": [row.hops for row in maps[0].rows],
+        "cells": [
+            None
+            if entry is None or made is None
+            else [[_numbers(cell) for cell in row.cells] for row in made.rows]
+            for entry, made in zip(entries, maps, strict=True)
+        ],
+    }
+
+
+def _numbers(cell: Cell | None) -> list[float] | None:
+    if cell is None:
+        return None
+    estimate = cell.accuracy
+    return [round(v, 4) for v in (estimate.value, estimate.low, estimate.high)] + [estimate.n]

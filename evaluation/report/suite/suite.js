@@ -1,0 +1,122 @@
+// The page of a suite: its tables, sorted and paged by DataTables, and its heat maps.
+// One module with downloads.js and questions.js, which come first. Texts of data become text nodes
+// only; nothing is fetched; the filters are part of the page's address.
+
+const about = JSON.parse(document.getElementById("about").textContent);
+const byId = (id) => document.getElementById(id);
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+const named = (value) => (value === null || value === undefined ? "not given" : String(value));
+
+function element(tag, attributes = {}, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...content);
+  return made;
+}
+
+function setOptions(select, entries) {
+  const before = select.value;
+  select.replaceChildren(...entries.map(([value, name]) => element("option", { value }, name)));
+  if (entries.some(([value]) => String(value) === before)) select.value = before;
+}
+
+async function unpack(id) {
+  const bytes = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// --- leaderboards and profiles -------------------------------------------------------------
+
+const plain = { paging: false, searching: false, info: false, order: [], autoWidth: false };
+
+function sortable(table) {
+  if (DataTable.isDataTable(table)) return;
+  const fixed = [...table.tHead.rows[0].cells].findIndex((cell) => cell.ariaHidden === "true");
+  // The first click on a number shows the highest.
+  const numbers = { targets: "_all", orderSequence: ["desc", "asc"] };
+  const names = { targets: 0, orderSequence: ["asc", "desc"] };
+  const rest = fixed < 0 ? [] : [{ targets: fixed, orderable: false }];
+  new DataTable(table, { ...plain, columnDefs: [...rest, names, numbers] });
+}
+
+function showOne(parts, shown) {
+  for (const part of parts) part.hidden = part !== shown;
+  sortable(shown.querySelector("table"));
+}
+
+const views = [byId("accuracy"), byId("strict")];
+const profiles = [...document.querySelectorAll(".profile")];
+const showView = () => showOne(views, byId(byId("view").value));
+const showProfile = () => showOne(profiles, byId(`profile-${byId("profile").value}`));
+
+// --- heat maps -----------------------------------------------------------------------------
+
+let maps;
+
+function heatTable(map, model) {
+  const probe = Number(byId("map-probe").value);
+  const table = element("table", { class: "heat" });
+  table.append(element("caption", { class: "unseen" }, `${about.models[model]} on ${about.probes[probe]}`));
+  const head = table.createTHead();
+  const families = map.families.map(([name, span]) => element("th", { scope: "colgroup", colspan: span }, name));
+  const corner = () => element("th", { scope: "col", class: "corner" }, "hops");
+  head.insertRow().append(corner(), ...families);
+  if (new Set(map.distances).size > 1) {
+    const distances = map.distances.map((name) => element("th", { scope: "col" }, `distance ${name}`));
+    head.insertRow().append(corner(), ...distances);
+    head.rows[0].cells[0].textContent = "distractors";
+  }
+  const columns = map.families.flatMap(([name, span]) => Array(span).fill(name));
+  const body = table.createTBody();
+  map.hops.forEach((hops, row) => {
+    const cells = map.cells[model][row].map((cell, at) => {
+      if (!cell) return element("td", { class: "none" }, "–");
+      const [value, low, high, n] = cell;
+      const button = element("button", { type: "button" }, element("b", {}, percent(value)),
+        element("small", {}, `${percent(low)} to ${percent(high)}`), element("small", {}, `n ${n}`));
+      button.addEventListener("click", () => {
+        byId("questions").scrollIntoView();
+        browse({ probe, model, hops, family: columns[at] });
+      });
+      return element("td", { class: n < 50 ? "few" : `s${Math.round(20 * value)}` }, button);
+    });
+    body.insertRow().append(element("th", { scope: "row" }, hops), ...cells);
+  });
+  return table;
+}
+
+function showMaps() {
+  const map = maps[byId("map-probe").value];
+  const chosen = [...document.querySelectorAll("#map-models input:checked")].map((box) => Number(box.value));
+  const figures = chosen.map((model) => element("figure", {}, element("figcaption", {}, about.models[model]),
+    map?.cells[model]
+      ? element("div", { class: "wide" }, heatTable(map, model))
+      : element("p", { class: "empty" }, "No results on this probe.")));
+  const none = maps.some(Boolean) ? "Choose models." : "No probe has rows that differ in hops or distractors.";
+  byId("map-shown").replaceChildren(...(map && figures.length ? figures : [element("p", { class: "empty" }, none)]));
+}
+
+// --- start ---------------------------------------------------------------------------------
+
+async function start() {
+  document.documentElement.classList.add("scripted");
+  byId("view").addEventListener("change", showView);
+  byId("profile").addEventListener("change", showProfile);
+  for (const button of document.querySelectorAll("[data-download]")) {
+    button.addEventListener("click", () => download(button.dataset.download));
+  }
+  showView();
+  showProfile();
+  performance.mark("ready");
+  if (form) await startQuestions();
+  performance.mark("rows");
+  maps = await unpack("packed-maps");
+  setOptions(byId("map-probe"), about.probes.map((name, i) => [i, name]).filter(([i]) => maps[i]));
+  byId("map-probe").addEventListener("change", showMaps);
+  byId("map-models").addEventListener("change", showMaps);
+  showMaps();
+  performance.mark("complete");
+}
+
+start();

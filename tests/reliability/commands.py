@@ -220,7 +220,7 @@ COMMANDS: tuple[Command, ...] = (
         "evaluate",
         _EVALUATE,
         "{inputs}/probe " + _MODEL + " -o results",
-        "{inputs}/probe " + _MODEL + " --limit 20 -o results",
+        "{inputs}/probe " + _MODEL + " --split train -o results",
         evaluation=True,
         short=True,
     ),

@@ -51,10 +51,11 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     )
     cells = counts["cells"]
     families = list(dict.fromkeys(name for row in cells.values() for name in row))
-    table = _table("rows: hops x distractor family", "hops", families, "right")
-    for hops, row in cells.items():
-        table.add_row(hops, *(f"{row.get(family, 0):,}" for family in families))
-    console.print(table)
+    if len(cells) > 1 or len(families) > 1:
+        table = _table("rows: hops x distractor family", "hops", families, "right")
+        for hops, row in cells.items():
+            table.add_row(hops, *(f"{row.get(family, 0):,}" for family in families))
+        console.print(table)
     if manifest["audit"]:
         _print_audit(console, manifest["audit"])
     for sample in _samples(built):

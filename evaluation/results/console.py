@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +21,7 @@ _NARROWEST = 12
 def wide_console(markup: bool = False) -> Console:
     """Return a console for texts as they are: unless it is asked for, markup has no meaning."""
     # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
-    width = None if Console().is_terminal else _ENDLESS
+    width = None if Console().is_terminal or "COLUMNS" in os.environ else _ENDLESS
     return Console(width=width, markup=markup, highlight=False)
 
 

@@ -36,10 +36,17 @@ def show_table(results: Sequence[Results]) -> None:
     print_rows(("probe", "model", *heads), rows, lines=box.SIMPLE_HEAD)
     console = wide_console()
     for result in results:
-        for line in cautions(result):
-            console.print(
-                f"  {result.probe.name}, {last_name(result.model.id)}: {line}", soft_wrap=True
-            )
+        console.print(f"{result.probe.name}, {last_name(result.model.id)}:", soft_wrap=True)
+        for line in (scored_by(result), *cautions(result)):
+            console.print(f"  {line}", soft_wrap=True)
+
+
+def scored_by(result: Results) -> str:
+    """Name the scorer, and what its scores were divided by if that may be chosen."""
+    metrics, scorer = result.metrics, f"scorer: {result.scoring.scorer}"
+    if len(metrics.accuracies) < 2:
+        return scorer
+    return f"{scorer}, normalization: {metrics.normalization}"
 
 
 def scored_rows(result: Results) -> str:

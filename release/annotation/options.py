@@ -17,7 +17,12 @@ STRATA = ("cluster", "distractor_family", "distractor_hops", "hops", "relation",
 class SheetOptions(Options):
     """What is annotated, and what the sheets look like."""
 
-    n: int = Field(500, ge=0, description="Items to annotate (0: all rows of the split).")
+    n: int = Field(
+        500,
+        ge=0,
+        description="Items to annotate (0: all rows of the split); the default takes all where "
+        "there are fewer.",
+    )
     seed: int = Field(0, description="Random seed.")
     split: Annotated[str, Metavar("NAME")] = Field("test", description="The split to annotate.")
     config: Annotated[str, Metavar("NAME")] = Field(

@@ -108,7 +108,7 @@ class _Planner:
         """Sample ids; of several strata, the first of each stratum before the second of any."""
         ids: list[str] = self.table["id"].to_pylist()
         wanted = self.options.n or len(ids)
-        if wanted > len(ids):
+        if wanted > len(ids) and "n" in self.options.model_fields_set:
             raise UsageError(
                 f"{self.source} has {len(ids):,} rows, fewer than --n {wanted}. 0 takes all."
             )

@@ -185,7 +185,7 @@ def test_compare_and_report_by_command(tmp_path, capsys):
         (["sizes.jsonl", "--model", "tiny-bert", "--split", "tset"], "tset"),
         (["sizes.jsonl", "--model", "--limit"], "--limit"),
         (["compare", "one"], "at least two folders"),
-        (["report", "nowhere"], "no results"),
+        (["report", "nowhere"], "no folder nowhere"),
     ],
 )
 def test_wrong_requests_are_refused_with_the_remedy(words, message, capsys):

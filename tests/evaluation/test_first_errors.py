@@ -44,7 +44,7 @@ WRONG = {
     "curve sizes --model tiny --learners lineer": "no learner 'lineer'",
     "controls sizes --model tiny --controls wrong": "sizes has no config 'wrong'",
     "compare done": "compare takes at least two folders",
-    "report users": "users holds no results",
+    "report users": "There are no results in users",
 }
 
 PROGRAM = """

@@ -14,13 +14,15 @@ import pytest
 
 import evaluation
 from evaluation.cli import main
-from evaluation.report.suite.collect import collect
+from evaluation.report.suite.collect import Run, collect
 from evaluation.report.suite.leaderboard import arrange
 from evaluation.report.suite.library import as_script
-from evaluation.results.types import FACTS, PREDICTIONS, RESULTS
+from evaluation.report.suite.names import probe_names, system_names
+from evaluation.results.types import FACTS, PREDICTIONS, RESULTS, Metrics
 from kbprobe.errors import UsageError
 from kbprobe.format.reading import neutral
 from tests.chromium import CHROMIUM, NO_CHROMIUM, Browser, browser
+from tests.evaluation.sample_results import results_of
 from tests.evaluation.saved_runs import save_run
 
 pytest.importorskip("itables", reason="needs itables: pip install '.[report]'")
@@ -68,16 +70,53 @@ def test_systems_by_probes_the_best_first(suite: Path) -> None:
     assert good.reaching("shortcut") == 2
 
 
-def test_runs_of_one_model_are_told_apart_by_what_differs(tmp_path: Path) -> None:
-    for number, weights in enumerate("ab"):
-        save_run(
-            tmp_path / f"run{number}", f"path/{weights}/tuned", GOOD, CLUSTERS,
-            weights_sha256=weights * 64,
-        )  # fmt: skip
-    names = [system.name for system in arrange(collect(tmp_path, 0)).systems]
-    assert sorted(names) == [f"path/{w}/tuned, model path/{w}/tuned" for w in "ab"] or sorted(
-        names
-    ) == [f"tuned, model path/{w}/tuned" for w in "ab"]
+def named(**fields: dict[str, Any]) -> Run:
+    """A run of which only what names it is looked at."""
+    return Run("folder", results_of(Metrics.model_construct(normalization="sum"), **fields), None)
+
+
+def test_systems_are_named_by_what_tells_them_apart() -> None:
+    """By no more: the second probe's options differ as well, but not between its models."""
+    trained = {"learner": "linear", "seed": 0, "epochs": 3}
+    runs = [
+        named(model={"id": "a/plain"}),
+        named(model={"id": "a/plain"}, probe={"name": "b"}, scoring={"options": {"letters": True}}),
+        named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 100}}),
+        named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 200}}),
+        named(model={"id": "/x/tuned"}, scoring={"options": {**trained, "train": 200, "seed": 1}}),
+        named(model={"id": "/y/one", "weights_sha256": "1" * 64}),
+        named(model={"id": "/z/one", "weights_sha256": "2" * 64}, probe={"name": "b"}),
+        named(model={"id": "none"}, scoring={"scorer": "random"}),
+    ]
+    assert system_names(runs) == [
+        "a/plain",
+        "a/plain",
+        "tuned, train 100",
+        "tuned, train 200, train seed 0",
+        "tuned, train 200, train seed 1",
+        "one, model /y/one",
+        "one, model /z/one",
+        "random",
+    ]
+
+
+def test_probes_are_named_by_what_tells_them_apart() -> None:
+    runs = [
+        named(probe={"name": "ages", "fingerprint": "a"}),
+        named(probe={"name": "ages", "fingerprint": "b", "split": "train"}),
+        named(probe={"name": "words", "fingerprint": "c"}, scoring={"options": {"fold": 1}}),
+        named(probe={"name": "words", "fingerprint": "d"}, scoring={"options": {"fold": 2}}),
+        named(probe={"name": "parts", "fingerprint": "e", "rows": 1200}),
+        named(probe={"name": "parts", "fingerprint": "f", "rows": 200}),
+    ]
+    assert probe_names(runs) == [
+        "ages (test)",
+        "ages (train)",
+        "words (fold 1)",
+        "words (fold 2)",
+        "parts (1,200 rows)",
+        "parts (200 rows)",
+    ]
 
 
 def test_damaged_folders_are_named_and_left_out(
@@ -117,13 +156,19 @@ def test_a_folder_without_results_fails(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_copies_facts_and_hidden_folders_are_no_runs_of_their_own(tmp_path: Path) -> None:
-    for name in ("run", f"run/{FACTS}", ".run.new-1", "copy"):
-        save_run(tmp_path / name, "m", [0, 1]) if name != f"run/{FACTS}" else save_run(
-            tmp_path / name, "m", [0, 0], probe="facts"
-        )
+    for name in ("run", ".run.new-1", "copy"):
+        save_run(tmp_path / name, "m", [0, 1])
+    save_run(tmp_path / "run" / FACTS, "m", [0, 0], probe="facts")
     found = collect(tmp_path, 0)
     assert [run.folder for run in found.runs] == ["copy"]
     assert found.left_out == [f"{tmp_path / 'run'} holds the same results as {tmp_path / 'copy'}."]
+
+
+def test_one_page_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path), str(tmp_path), "-o", "page.html"])
+    assert ended.value.code == 2
+    assert "-o names one page, but 2 folders are given" in capsys.readouterr().err
 
 
 def test_the_same_results_give_the_same_bytes(suite: Path, page: Path) -> None:

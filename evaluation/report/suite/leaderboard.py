@@ -102,9 +102,9 @@ def arrange(found: Collection) -> Leaderboard:
         held = first.setdefault(run.probe, run)
         if run.results.metrics.baselines and not held.results.metrics.baselines:
             first[run.probe] = run
-    keys = sorted(first, key=lambda key: (natural_key(key[0]), key[1:]))
-    names = probe_names(keys, [first[key].results.probe.rows for key in keys])
-    probes = tuple(_probe(key, name, first[key]) for key, name in zip(keys, names, strict=True))
+    named = zip(probe_names(list(first.values())), first.items(), strict=True)
+    by_name = sorted(named, key=lambda entry: natural_key(entry[0]))
+    probes = tuple(_probe(key, name, run) for name, (key, run) in by_name)
     at = {probe.key: number for number, probe in enumerate(probes)}
     cells: dict[str, list[Entry | None]] = {}
     for name, run in zip(system_names(found.runs), found.runs, strict=True):

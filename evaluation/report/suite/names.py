@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report.suite.collect import ProbeKey, Run
+from evaluation.results.types import Results
 from evaluation.results.words import last_name
 
 _FIRST = (
@@ -19,38 +21,39 @@ _FIRST = (
     "scorer", "normalization",
 )  # fmt: skip
 _LAST = ("dtype", "device", "weights", "scores", "folder")
-"""Settings that are looked at before, and after, all others."""
+"""Settings of systems that are looked at before, and after, all others."""
+
+_OF_ROWS = ("fold", "limit", "inputs", "labels")
+"""Options that change the rows of a probe."""
 
 
-def probe_names(keys: Sequence[ProbeKey], rows: Sequence[int]) -> list[str]:
-    """Name probes: by name, and by split, rows and fingerprint as far as they differ.
-
-    >>> probe_names([("ages", "test", "ab"), ("wn", "test", "cd")], [9, 9])
-    ['ages', 'wn']
-    >>> probe_names([("ages", "test", "ab"), ("ages", "dev", "cd")], [9, 9])
-    ['ages (test)', 'ages (dev)']
-    """
-    traits = [
-        (split, f"{count:,} rows", fingerprint[:8])
-        for (_, split, fingerprint), count in zip(keys, rows, strict=True)
-    ]
-    names = [name for name, _, _ in keys]
-    told: list[list[str]] = [[] for _ in keys]
-    for level in range(3):
+def probe_names(runs: Sequence[Run]) -> list[str]:
+    """Name the probe of each run, each of another probe: by name, and by what tells it apart."""
+    names = [run.results.probe.name for run in runs]
+    traits = [_traits(run.results) for run in runs]
+    told: list[list[str]] = [[] for _ in runs]
+    for level in range(len(traits[0])):
         for group in _alike([(name, *told[i]) for i, name in enumerate(names)]):
-            if len(group) > 1 and len({traits[i][level] for i in group}) > 1:
+            if len({traits[i][level] for i in group}) > 1:
                 for i in group:
-                    told[i].append(traits[i][level])
+                    told[i] += filter(None, [traits[i][level]])
     return [
         f"{name} ({', '.join(parts)})" if parts else name
         for name, parts in zip(names, told, strict=True)
     ]
 
 
+def _traits(results: Results) -> list[str]:
+    """Return what may tell probes of one name apart, the telling ones first."""
+    probe, options = results.probe, results.scoring.options
+    given = [f"{key} {options[key]}" if options.get(key) is not None else "" for key in _OF_ROWS]
+    return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
+
+
 def system_names(runs: Sequence[Run]) -> list[str]:
     """Name the system of each run; runs of one name are of one model, and of different probes."""
     settings = [_settings(run) for run in runs]
-    names = [last_name(run.results.model.id) for run in runs]
+    names = [_base_name(run.results) for run in runs]
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
     for key in (*_FIRST, *sorted(others), *_LAST):
         for group in _alike(names):
@@ -60,6 +63,13 @@ def system_names(runs: Sequence[Run]) -> list[str]:
                     if value is not None:
                         names[i] = f"{names[i]}, {_spelled(key, value)}"
     return names
+
+
+def _base_name(results: Results) -> str:
+    """Return the model's name; where there is none, that of the learner or the scorer."""
+    if results.model.id != NO_MODEL:
+        return last_name(results.model.id)
+    return str(results.scoring.options.get("learner", results.scoring.scorer))
 
 
 def _tells(runs: Sequence[Run], values: Sequence[Any]) -> bool:

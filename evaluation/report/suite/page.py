@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from evaluation.report.breakdowns import SMALL
 from evaluation.report.page import strongest_baseline
 from evaluation.report.suite import leaderboard
 from evaluation.report.suite.collect import Answers, Collection, collect
@@ -114,6 +115,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
         about={
             "models": [system.name for system in board.systems],
             "probes": [probe.name for probe in board.probes],
+            "small": SMALL,
             "head": head,
             "results": results,
         },

@@ -135,7 +135,8 @@ function fillCell(cell, k, column) {
   }
   const by = { 2: model, 3: other }[column];
   cell.dataset.label = table.column(column).header().textContent;
-  cell.className = by === undefined ? (column > 3 && column !== 6 ? "n" : "") : `chosen${isRight(b, i, by) ? " right" : ""}`;
+  cell.className = column > 3 ? (column === 6 ? "" : "n") : "words";
+  if (by !== undefined) cell.classList.add("chosen", isRight(b, i, by) ? "right" : "wrong");
   const mark = by === undefined ? "" : picked(b, i, by) < 0 ? "set aside" : isRight(b, i, by) ? "✓ " : "✗ ";
   const unit = { 4: "%", 7: ` of ${Object.keys(b.answers).length}` }[column] ?? "";
   cell.replaceChildren(mark, text, text.textContent === "" ? "" : unit);

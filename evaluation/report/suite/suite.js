@@ -20,8 +20,16 @@ function setOptions(select, entries) {
   if (entries.some(([value]) => String(value) === before)) select.value = before;
 }
 
+function decode(base64) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
 async function unpack(id) {
-  const bytes = Uint8Array.from(atob(byId(id).textContent), (c) => c.charCodeAt(0));
+  const bytes = decode(byId(id).textContent);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
@@ -74,12 +82,12 @@ function heatTable(map, model) {
       if (!cell) return element("td", { class: "none" }, "–");
       const [value, low, high, n] = cell;
       const button = element("button", { type: "button" }, element("b", {}, percent(value)),
-        element("small", {}, `${percent(low)} to ${percent(high)}`), element("small", {}, `n ${n}`));
+        element("small", {}, `${percent(low)} to ${percent(high)}`), element("small", {}, `n ${n.toLocaleString("en")}`));
       button.addEventListener("click", () => {
         byId("questions").scrollIntoView();
         browse({ probe, model, hops, family: columns[at] });
       });
-      return element("td", { class: n < 50 ? "few" : `s${Math.round(20 * value)}` }, button);
+      return element("td", { class: n < about.small ? "few" : `s${Math.round(20 * value)}` }, button);
     });
     body.insertRow().append(element("th", { scope: "row" }, hops), ...cells);
   });

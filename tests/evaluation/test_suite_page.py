@@ -238,7 +238,7 @@ def choose(tab: Browser, **values: Any) -> None:
 def test_nothing_is_asked_for_and_nothing_goes_wrong(opened: Browser, page: Path) -> None:
     assert opened.requests == [page.as_uri()]
     assert opened.problems == []
-    assert texts(opened, "#found") == ["60 of 60 questions."]
+    assert texts(opened, "#found") == ["60 of 60 questions: ages, org/good."]
     assert len(texts(opened, "#rows tbody tr")) == 25
 
 
@@ -252,25 +252,26 @@ def test_leaderboard_is_sorted_by_mouse_and_keyboard(opened: Browser) -> None:
     opened.run("document.querySelector('#accuracy thead th [role=button]').focus()")
     for kind in ("keyDown", "keyUp"):
         opened.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r")
+    opened.wait("document.querySelector('#accuracy tbody th').innerText == 'org/bad'")
     assert texts(opened, names) == ["org/bad", "org/good", "org/other"]
 
 
 def test_questions_are_filtered_and_compared(opened: Browser) -> None:
     choose(opened, model=0, show="wrong")
-    assert texts(opened, "#found") == ["10 of 60 questions."]
+    assert texts(opened, "#found") == ["10 of 60 questions: ages, org/good, wrong."]
     choose(opened, family="near")
-    assert texts(opened, "#found") == ["5 of 60 questions."]
+    assert texts(opened, "#found") == ["5 of 60 questions: ages, org/good, wrong, near."]
     choose(opened, family="", other=1, show="only")
-    assert texts(opened, "#found") == ["40 of 60 questions."]
+    assert texts(opened, "#found")[0].startswith("40 of 60 questions: ")
     choose(opened, show="differ", text="R59")
-    assert texts(opened, "#found") == ["1 of 60 questions."]
+    assert texts(opened, "#found")[0].startswith("1 of 60 questions: ")
     assert texts(opened, "#rows tbody td")[:4] == ["q r59", "gold", "✗ wrong", "✓ gold"]
     opened.run("document.querySelector('#rows .open').click()")
     (detail,) = texts(opened, ".detail")
     assert "id r59" in detail
     assert "chosen by org/bad (" in detail
     choose(opened, text="", probe="", show="any")
-    assert texts(opened, "#found") == ["120 of 120 questions."]
+    assert texts(opened, "#found")[0].startswith("120 of 120 questions: ")
 
 
 @pytest.mark.slow
@@ -279,11 +280,11 @@ def test_a_link_opens_a_selection(opened: Browser, page: Path) -> None:
     fragment = opened.run("location.hash")
     opened.call("Page.navigate", url="about:blank")
     show(opened, page, fragment)
-    assert texts(opened, "#found") == ["10 of 60 questions."]
+    assert texts(opened, "#found")[0].startswith("10 of 60 questions: ")
     opened.call("Page.navigate", url="about:blank")
     show(opened, page, "#probe=99&show=constructor&model=x&other=0")
     assert opened.problems == []
-    assert texts(opened, "#found") == ["60 of 60 questions."]
+    assert texts(opened, "#found")[0].startswith("60 of 60 questions: ")
 
 
 @pytest.mark.slow

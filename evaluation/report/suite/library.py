@@ -8,7 +8,8 @@ Vega (0.9 MB, in a wheel of 33 MB), Bokeh or Plotly.
 from __future__ import annotations
 
 import re
-from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 
 from kbprobe.errors import KbprobeError, require
 
@@ -24,8 +25,11 @@ def table_library() -> str:
         KbprobeError: it is of a version that holds DataTables in another form.
     """
     require("itables", "report", "making the page of a suite")
-    bundle = resources.files("itables").joinpath("html", "dt_bundle.js")
+    spec = find_spec("itables")  # Importing it would import pandas as well.
     try:
+        if spec is None or spec.origin is None:
+            raise ValueError("no folder of the package")
+        bundle = Path(spec.origin).parent / "html" / "dt_bundle.js"
         return as_script(bundle.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise KbprobeError(

@@ -4,6 +4,7 @@ const form = document.getElementById("filter");
 const blocks = new Map(); // of each probe that was looked at
 let shown = { at: [], rows: [] }; // the selection: block and row of each question
 let sorted; // the same, in the order of the table
+let turns = 0;
 let table;
 
 async function block(probe) {
@@ -12,7 +13,9 @@ async function block(probe) {
     held.probe = probe;
     held.size = held.id.length;
     held.starts = new Int32Array(held.size + 1);
-    for (let i = 0; i < held.size; i++) held.starts[i + 1] = held.starts[i] + (held.width[i] ?? held.width);
+    for (let i = 0; i < held.size; i++) {
+      held.starts[i + 1] = held.starts[i] + (held.width[i] ?? held.width); // one for all, or each
+    }
     held.right = new Uint16Array(held.size);
     for (const { picked } of Object.values(held.answers)) {
       for (let i = 0; i < held.size; i++) held.right[i] += picked[i] === held.gold[i];
@@ -24,71 +27,101 @@ async function block(probe) {
 
 const question = (b, i) => b.question.values[b.question.codes[i]];
 const choice = (b, i, at) => (at < 0 ? "" : b.choices.values[b.choices.codes[b.starts[i] + at]]);
-const value = (b, i, name) => b.columns[name] && (b.columns[name].values[b.columns[name].codes[i]] ?? null);
+const value = (b, i, name) => b.columns[name]?.values[b.columns[name].codes[i]];
 const picked = (b, i, model) => b.answers[model]?.picked[i] ?? -1;
 const isRight = (b, i, model) => picked(b, i, model) === b.gold[i];
 
+const isWrong = (b, i, model) => picked(b, i, model) >= 0 && !isRight(b, i, model);
+
+const bothScored = (b, i, m, o) => picked(b, i, m) >= 0 && picked(b, i, o) >= 0;
+
+// What is shown of the answers of a model m, or of it and another one, o.
 const KINDS = {
   any: ["all answers", () => true],
   right: ["right", (b, i, m) => isRight(b, i, m)],
-  wrong: ["wrong", (b, i, m) => picked(b, i, m) >= 0 && !isRight(b, i, m)],
+  wrong: ["wrong", (b, i, m) => isWrong(b, i, m)],
   aside: ["set aside", (b, i, m) => picked(b, i, m) < 0],
-  differ: ["disagreements", (b, i, m, o) => picked(b, i, m) !== picked(b, i, o)],
+};
+const KINDS_OF_TWO = {
+  differ: ["disagreements", (b, i, m, o) => picked(b, i, m) !== picked(b, i, o) && bothScored(b, i, m, o)],
   only: ["first model right, other not", (b, i, m, o) => isRight(b, i, m) && !isRight(b, i, o)],
   other: ["other model right, first not", (b, i, m, o) => !isRight(b, i, m) && isRight(b, i, o)],
-  neither: ["both wrong", (b, i, m, o) => !isRight(b, i, m) && !isRight(b, i, o)],
+  neither: ["both wrong", (b, i, m, o) => isWrong(b, i, m) && isWrong(b, i, o)],
 };
+const FILTERS = { hops: "hops", family: "distractor_family", distance: "distractor_hops" };
 
-function matching(b, asked) {
-  const test = KINDS[asked.show][1];
-  const contains = (values) => values.map((text) => text.toLowerCase().includes(asked.text));
-  const questions = asked.text && contains(b.question.values);
-  const choices = asked.text && contains(b.choices.values);
+function matching(b, { model, other, text, test, ...wanted }) {
   const found = [];
+  if (!b.answers[model] || (other && !b.answers[other])) return found;
+  const filters = Object.entries(FILTERS).filter(([name]) => wanted[name]);
+  const contains = (values) => values.map((one) => one.toLowerCase().includes(text));
+  const questions = text && contains(b.question.values);
+  const choices = text && contains(b.choices.values);
+  const hasText = (i) => questions[b.question.codes[i]]
+    || b.choices.codes.slice(b.starts[i], b.starts[i + 1]).some((code) => choices[code]);
   for (let i = 0; i < b.size; i++) {
-    if (!b.answers[asked.model] || (asked.other && !b.answers[asked.other])) break;
-    if (asked.hops && named(value(b, i, "hops")) !== asked.hops) continue;
-    if (asked.family && named(value(b, i, "distractor_family")) !== asked.family) continue;
-    if (!test(b, i, asked.model, asked.other)) continue;
-    if (asked.text && !questions[b.question.codes[i]]) {
-      let hit = false;
-      for (let at = b.starts[i]; at < b.starts[i + 1] && !hit; at++) hit = choices[b.choices.codes[at]];
-      if (!hit) continue;
-    }
-    found.push(i);
+    if (test(b, i, model, other)
+      && filters.every(([name, column]) => named(value(b, i, column)) === wanted[name])
+      && (!text || hasText(i))) found.push(i);
   }
   return found;
 }
 
 const COLUMNS = [
   ["question", question],
-  ["right answer", (b, i) => choice(b, i, b.gold[i])],
+  ["right_answer", (b, i) => choice(b, i, b.gold[i])],
   ["choice", (b, i, m) => choice(b, i, picked(b, i, m))],
-  ["other's choice", (b, i, m, o) => choice(b, i, picked(b, i, o))],
-  ["share", (b, i, m) => (picked(b, i, m) < 0 ? "" : b.answers[m].share[i])],
+  ["other_choice", (b, i, m, o) => choice(b, i, picked(b, i, o))],
+  ["share_percent", (b, i, m) => (picked(b, i, m) < 0 ? "" : b.answers[m].share[i])],
   ["hops", (b, i) => value(b, i, "hops") ?? ""],
-  ["distractors", (b, i) => value(b, i, "distractor_family") ?? ""],
-  ["models right", (b, i) => b.right[i]],
+  ["distractor_family", (b, i) => value(b, i, "distractor_family") ?? ""],
+  ["models_right", (b, i) => b.right[i]],
 ];
 
-const asked = () => {
+function asked() {
   const given = Object.fromEntries(new FormData(form));
-  if (!Object.hasOwn(KINDS, given.show) || (given.other === "" && KINDS[given.show][1].length > 3)) given.show = "any";
-  return { ...given, text: given.text.toLowerCase() };
-};
+  const kinds = given.other === "" ? KINDS : { ...KINDS, ...KINDS_OF_TWO };
+  const show = Object.hasOwn(kinds, given.show) ? given.show : "any";
+  return { ...given, show, kinds, test: kinds[show][1], text: given.text.toLowerCase() };
+}
+
+// The values that can be chosen are those of the probes in view.
+function offer(loaded, kinds) {
+  setOptions(byId("show"), Object.entries(kinds).map(([key, [name]]) => [key, name]));
+  for (const [name, column] of Object.entries(FILTERS)) {
+    const values = new Set(loaded.flatMap((b) => b.columns[column]?.values ?? []).map(named));
+    const ordered = [...values].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    setOptions(byId(name), [["", "any"], ...ordered.map((one) => [one, one])]);
+  }
+}
+
+// Say what is shown, also where the controls are not: in print, and to screen readers.
+function describe(loaded, { probe, model, other, show, hops, family, distance, text, kinds }) {
+  const sum = (name) => loaded.reduce((total, b) => total + b[name], 0);
+  const parts = [
+    probe === "" ? "all probes" : about.probes[probe], about.models[model],
+    other && `compared with ${about.models[other]}`, show !== "any" && kinds[show][0],
+    hops && `hops ${hops}`, family, distance && `distance ${distance}`, text && `“${text}”`,
+  ].filter(Boolean);
+  const lacking = [model, other].filter((m) => m && !loaded.some((b) => b.answers[m]));
+  return [
+    `${count(shown.rows.length)} of ${count(sum("total"))} questions: ${parts.join(", ")}.`,
+    ...lacking.map((m) => ` ${about.models[m]} has no results here.`),
+    sum("size") < sum("total") ? ` The page holds a sample of ${count(sum("size"))} of them.` : "",
+  ].join("");
+}
 
 async function select() {
+  const turn = ++turns;
   byId("rows").classList.add("stale");
-  const wanted = asked();
-  const probes = wanted.probe === "" ? about.probes.map((_, i) => i) : [Number(wanted.probe)];
+  const first = asked();
   const loaded = [];
-  for (const probe of probes) loaded.push(await block(probe));
-  const distinct = (name) => [...new Set(loaded.flatMap((b) => (b.columns[name] ? b.columns[name].values : [])))];
-  const options = (name) => [["", "any"], ...distinct(name).map(named).sort((a, b) => a.localeCompare(b, "en", { numeric: true })).map((v) => [v, v])];
-  setOptions(byId("hops"), options("hops"));
-  setOptions(byId("family"), options("distractor_family"));
-  setOptions(byId("show"), Object.entries(KINDS).filter(([, [, test]]) => wanted.other !== "" || test.length < 4).map(([key, [name]]) => [key, name]));
-  Object.assign(wanted, asked());
+  for (const probe of first.probe === "" ? about.probes.keys() : [Number(first.probe)]) {
+    loaded.push(await block(probe));
+    if (turn !== turns) return; // Something else was chosen meanwhile.
+  }
+  offer(loaded, first.kinds);
+  const wanted = asked();
   shown = { at: [], rows: [], wanted };
   for (const b of loaded) {
     for (const row of matching(b, wanted)) {
@@ -97,12 +130,9 @@ async function select() {
     }
   }
   sorted = undefined;
-  const total = loaded.reduce((sum, b) => sum + b.total, 0);
-  const held = loaded.reduce((sum, b) => sum + b.size, 0);
-  const sample = held < total ? ` The page holds a sample of ${held.toLocaleString("en")} of them.` : "";
-  byId("found").textContent = `${shown.rows.length.toLocaleString("en")} of ${total.toLocaleString("en")} questions.${sample}`;
-  const state = Object.entries({ ...wanted, text: form.elements.text.value }).filter(([, v]) => v !== "");
-  if (performance.getEntriesByName("rows").length) history.replaceState(null, "", `#${new URLSearchParams(state)}`);
+  byId("found").textContent = describe(loaded, wanted);
+  const state = [...new FormData(form)].filter(([, v]) => v !== "");
+  if (turn > 1) history.replaceState(null, "", `#${new URLSearchParams(state)}`);
   table.column(3).visible(wanted.other !== "", false);
   table.draw();
   byId("rows").classList.remove("stale");
@@ -114,7 +144,8 @@ function inOrder(order) {
   const rows = Array.from(shown.rows, (_, k) => k);
   if (order.length) {
     const [{ column, dir }] = order;
-    const keys = rows.map((k) => COLUMNS[column][1](shown.at[k], shown.rows[k], shown.wanted.model, shown.wanted.other));
+    const { model, other } = shown.wanted;
+    const keys = rows.map((k) => COLUMNS[column][1](shown.at[k], shown.rows[k], model, other));
     const sign = dir === "desc" ? -1 : 1;
     rows.sort((a, b) => sign * (keys[a] > keys[b]) - sign * (keys[a] < keys[b]) || a - b);
   }
@@ -137,7 +168,8 @@ function fillCell(cell, k, column) {
   cell.dataset.label = table.column(column).header().textContent;
   cell.className = column > 3 ? (column === 6 ? "" : "n") : "words";
   if (by !== undefined) cell.classList.add("chosen", isRight(b, i, by) ? "right" : "wrong");
-  const mark = by === undefined ? "" : picked(b, i, by) < 0 ? "set aside" : isRight(b, i, by) ? "✓ " : "✗ ";
+  const marks = { true: "✓ ", false: picked(b, i, by) < 0 ? "set aside" : "✗ " };
+  const mark = by === undefined ? "" : marks[isRight(b, i, by)];
   const unit = { 4: "%", 7: ` of ${Object.keys(b.answers).length}` }[column] ?? "";
   cell.replaceChildren(mark, text, text.textContent === "" ? "" : unit);
 }
@@ -153,13 +185,16 @@ function toggle(button, b, i) {
 function details(b, i) {
   const list = element("ol", { type: "A" });
   for (let at = 0; at < b.starts[i + 1] - b.starts[i]; at++) {
-    const by = Object.keys(b.answers).filter((m) => picked(b, i, m) === at).map((m) => `${about.models[m]} (${b.answers[m].share[i]}%)`);
+    const by = Object.keys(b.answers).filter((m) => picked(b, i, m) === at)
+      .map((m) => `${about.models[m]} (${b.answers[m].share[i]}%)`);
     const gold = at === b.gold[i];
-    list.append(element("li", gold ? { class: "gold" } : {}, element("bdi", { dir: "auto" }, choice(b, i, at)),
-      gold ? " ✓ right answer" : "", element("small", {}, by.length ? `chosen by ${by.join(", ")}` : "")));
+    list.append(element("li", gold ? { class: "gold" } : {},
+      element("bdi", { dir: "auto" }, choice(b, i, at)), gold ? " ✓ right answer" : "",
+      element("small", {}, by.length ? `chosen by ${by.join(", ")}` : "")));
   }
-  const facts = ["concept", "pos", "distractor_hops", "cluster", "template"].map((name) => [name, value(b, i, name)]).filter(([, v]) => v !== null && v !== undefined);
-  const line = [about.probes[b.probe], `id ${b.id[i]}`, ...facts.map(([name, v]) => `${name.replace("_", " ")} ${v}`)];
+  const facts = ["concept", "pos", "distractor_hops", "cluster", "template"]
+    .map((name) => [name.replace("_", " "), value(b, i, name) ?? null]).filter(([, v]) => v !== null);
+  const line = [[about.probes[b.probe]], ["id", b.id[i]], ...facts].map((one) => one.join(" "));
   return element("div", { class: "detail" }, element("p", {}, element("bdi", {}, line.join(" · "))), list);
 }
 
@@ -168,8 +203,8 @@ function browse(wanted) {
   for (const [name, v] of Object.entries(wanted)) {
     const field = form.elements[name];
     if (!field) continue;
-    // Which hops and families there are is known when the probe is read.
-    if (["hops", "family", "show"].includes(name)) field.append(element("option", { value: v }, v));
+    // Which of these there are is known when the probe is read.
+    if (name in FILTERS || name === "show") field.append(element("option", { value: v }, v));
     field.value = v;
     if (field.selectedIndex < 0) field.selectedIndex = 0;
   }
@@ -194,10 +229,15 @@ function startQuestions() {
     pageLength: 25,
     lengthMenu: [10, 25, 100],
     layout: { topStart: null, topEnd: null, bottomStart: ["info", "pageLength"], bottomEnd: "paging" },
-    columns: COLUMNS.map((_, column) => ({ data: null, defaultContent: "", orderable: true, createdCell: (cell, _value, { k }) => fillCell(cell, k, column) })),
+    columns: COLUMNS.map((_, column) => ({
+      data: null,
+      defaultContent: "",
+      createdCell: (cell, _value, { k }) => fillCell(cell, k, column),
+    })),
     ajax: ({ draw, start, length, order }, reply) => {
       const found = shown.rows.length;
-      reply({ draw, recordsTotal: found, recordsFiltered: found, data: inOrder(order).slice(start, start + length).map((k) => ({ k })) });
+      const data = inOrder(order).slice(start, start + length).map((k) => ({ k }));
+      reply({ draw, recordsTotal: found, recordsFiltered: found, data });
     },
   });
   setOptions(byId("show"), [["any", KINDS.any[0]]]);

@@ -5,7 +5,8 @@
 const about = JSON.parse(document.getElementById("about").textContent);
 const byId = (id) => document.getElementById(id);
 const percent = (share) => `${(100 * share).toFixed(1)}%`;
-const named = (value) => (value === null || value === undefined ? "not given" : String(value));
+const count = (number) => number.toLocaleString("en");
+const named = (value) => String(value ?? "not given");
 
 function element(tag, attributes = {}, ...content) {
   const made = document.createElement(tag);
@@ -65,9 +66,11 @@ let maps;
 function heatTable(map, model) {
   const probe = Number(byId("map-probe").value);
   const table = element("table", { class: "heat" });
-  table.append(element("caption", { class: "unseen" }, `${about.models[model]} on ${about.probes[probe]}`));
+  const caption = `${about.models[model]} on ${about.probes[probe]}`;
+  table.append(element("caption", { class: "unseen" }, caption));
   const head = table.createTHead();
-  const families = map.families.map(([name, span]) => element("th", { scope: "colgroup", colspan: span }, name));
+  const families = map.families.map(([name, span]) =>
+    element("th", { scope: "colgroup", colspan: span }, name));
   const corner = () => element("th", { scope: "col", class: "corner" }, "hops");
   head.insertRow().append(corner(), ...families);
   if (new Set(map.distances).size > 1) {
@@ -81,28 +84,37 @@ function heatTable(map, model) {
     const cells = map.cells[model][row].map((cell, at) => {
       if (!cell) return element("td", { class: "none" }, "–");
       const [value, low, high, n] = cell;
-      const button = element("button", { type: "button" }, element("b", {}, percent(value)),
-        element("small", {}, `${percent(low)} to ${percent(high)}`), element("small", {}, `n ${n.toLocaleString("en")}`));
-      button.addEventListener("click", () => {
-        byId("questions").scrollIntoView();
-        browse({ probe, model, hops, family: columns[at] });
-      });
-      return element("td", { class: n < about.small ? "few" : `s${Math.round(20 * value)}` }, button);
+      const lines = [`${percent(low)} to ${percent(high)}`, `n ${count(n)}`];
+      const content = element(form ? "button" : "div", form ? { type: "button" } : {},
+        element("b", {}, percent(value)), ...lines.map((line) => element("small", {}, line)));
+      const distance = map.distances[at];
+      const see = { probe, model, hops, family: columns[at], distance };
+      if (form) content.addEventListener("click", () => seeQuestions(see));
+      return element("td", { class: n < about.small ? "few" : `s${Math.round(20 * value)}` }, content);
     });
     body.insertRow().append(element("th", { scope: "row" }, hops), ...cells);
   });
   return table;
 }
 
+function seeQuestions(wanted) {
+  byId("questions").focus();
+  byId("questions").scrollIntoView();
+  return browse(wanted);
+}
+
 function showMaps() {
-  const map = maps[byId("map-probe").value];
-  const chosen = [...document.querySelectorAll("#map-models input:checked")].map((box) => Number(box.value));
-  const figures = chosen.map((model) => element("figure", {}, element("figcaption", {}, about.models[model]),
-    map?.cells[model]
-      ? element("div", { class: "wide" }, heatTable(map, model))
-      : element("p", { class: "empty" }, "No results on this probe.")));
-  const none = maps.some(Boolean) ? "Choose models." : "No probe has rows that differ in hops or distractors.";
-  byId("map-shown").replaceChildren(...(map && figures.length ? figures : [element("p", { class: "empty" }, none)]));
+  const probe = byId("map-probe").value;
+  const map = maps[probe];
+  const say = (text) => element("p", { class: "empty" }, text);
+  const chosen = [...document.querySelectorAll("#map-models input:checked")].map((box) => box.value);
+  const drawn = (model) => element("div", { class: "wide" }, heatTable(map, Number(model)));
+  const figures = chosen.map((model) => element("figure", {},
+    element("figcaption", {}, about.models[model]),
+    map?.cells[model] ? drawn(model) : say("No results on this probe.")));
+  if (!map) figures.splice(0, Infinity, say("No probe has questions that differ in hops or distractors."));
+  const title = element("h3", {}, about.probes[probe] ?? "");
+  byId("map-shown").replaceChildren(title, ...(figures.length ? figures : [say("Choose models.")]));
 }
 
 // --- start ---------------------------------------------------------------------------------

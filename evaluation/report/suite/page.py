@@ -108,7 +108,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
         found=found,
         hashes=[_hash(script) for script in scripts],
         # Checked not to end its element.
-        scripts=[Markup(script) for script in scripts],  # nosec B704
+        scripts=[Markup(script) for script in scripts],
         strongest=strongest_baseline,
         blocks=blocks,
         maps=pack(leaderboard.heat_maps(board)),

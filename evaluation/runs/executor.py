@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -62,30 +62,54 @@ def execute(
         The outcome of each run, in order.
     """
     reader = SplitReader()
-    for (name, options), group in groupby(specs, key=_model_of):
+    for _, group in groupby(specs, key=model_of):
         specs_of_model = list(group)
-        try:
-            model = ModelHandle(name, options)
-        except KbprobeError as error:
-            yield from (Outcome(spec, error) for spec in specs_of_model)
-            continue
-        with (
-            _entries(specs_of_model, workers) as entries,
-            ReadyScorers(workers, progress) as scorers,
-        ):
-            shared = (workers, progress, reports)
-            executor = _Executor(model, scorers, reader, entries, overwrite, *shared)
-            yield from executor.outcomes(specs_of_model)
+        cache = all(spec.run.cache for spec in specs_of_model)
+        with ExitStack() as stack:
+            try:
+                run_all = stack.enter_context(
+                    opened_model(
+                        specs_of_model[0], cache, reader, overwrite, workers, progress, reports
+                    )
+                )
+            except KbprobeError as error:
+                yield from (Outcome(spec, error) for spec in specs_of_model)
+                continue
+            yield from run_all(specs_of_model)
 
 
-def _model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
+@contextmanager
+def opened_model(
+    spec: RunSpec,
+    cache: bool,
+    reader: SplitReader,
+    overwrite: bool = False,
+    workers: Workers = ALONE,
+    progress: Progress = silent,
+    reports: bool = True,
+) -> Iterator[Callable[[Sequence[RunSpec]], Iterator[Outcome]]]:
+    """Open the model of a run, and yield what executes runs of that model: see :func:`execute`.
+
+    Its weights are loaded when they are first needed, and released at the end of the block.
+
+    Raises:
+        KbprobeError: the model cannot be opened.
+    """
+    model = ModelHandle(*model_of(spec))
+    with _entries(cache, workers) as entries, ReadyScorers(workers, progress) as scorers:
+        shared = (workers, progress, reports)
+        yield _Executor(model, scorers, reader, entries, overwrite, *shared).outcomes
+
+
+def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
+    """Return a run's model and how it is found and run: what runs share that share a model."""
     return spec.model, ModelOptions(**spec.run.model_dump(include=set(ModelOptions.model_fields)))
 
 
 @contextmanager
-def _entries(specs: Sequence[RunSpec], workers: Workers) -> Iterator[Path]:
+def _entries(cache: bool, workers: Workers) -> Iterator[Path]:
     """Give the folder that scores and vectors are kept in; one to throw away with --no-cache."""
-    if all(spec.run.cache for spec in specs):
+    if cache:
         yield cache_dir()
         return
     if workers.count > 1:

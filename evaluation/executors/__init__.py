@@ -1,0 +1,1 @@
+"""What executes the runs of a suite: this process, or workers that Ray starts."""

@@ -1,0 +1,273 @@
+"""Workers that Ray starts, on this machine or on a cluster's.
+
+Each worker is an actor that holds one model at a time: it is given runs of that model as long as
+there are any, then those of the model with the most left to do. Runs are handed out one at a time
+(those that train together, together), so that no worker waits while another has work. A worker
+that is lost is replaced, and its runs are handed out again: what it had finished is found in their
+folders. Nothing depends on the order in which runs end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.executors.base import Ended, batches
+from evaluation.runs.spec import RunSpec
+from kbprobe.errors import KbprobeError, MissingDependencyError
+from kbprobe.files import replacing_folder
+from kbprobe.progress import Progress, silent
+from kbprobe.targets import unwritable
+
+LOST = 3
+"""How often runs are handed out again because their worker was lost."""
+_MARKER = ".kbprobe-suite"
+Files = Mapping[str, bytes]
+
+
+class Worker:
+    """Executes runs in a process of its own, holding the model of the last one.
+
+    Args:
+        marker: a file in the suite's folder, and what it holds: a worker that cannot read it sends
+            results back instead of writing them.
+        folder: where the driver runs: paths are relative to it.
+        environment: variables that this process is to have.
+    """
+
+    def __init__(
+        self, marker: tuple[str, str], folder: str, environment: Mapping[str, str]
+    ) -> None:
+        os.environ.update(environment)
+        with suppress(OSError):
+            os.chdir(folder)
+        try:
+            self._shared = Path(marker[0]).read_text() == marker[1]
+        except OSError:
+            self._shared = False
+        self._held = ExitStack()
+        self._model: str | None = None
+        self._execute: Any = None
+
+    def run(self, specs: Sequence[RunSpec]) -> list[tuple[Ended, Files | None]]:
+        """Execute runs of one model; return how each ended, and its files if they are not shared.
+
+        The numbers of the runs are their places among those given.
+        """
+        from evaluation.executors.in_process import ended, unexpected
+
+        found: list[tuple[Ended, Files | None]] = []
+        with tempfile.TemporaryDirectory() as own:
+            places = specs
+            if not self._shared:
+                places = [replace(s, folder=Path(own, str(n))) for n, s in enumerate(specs)]
+            while len(found) < len(places):
+                left = places[len(found) :]
+                try:
+                    for outcome in self._opened(left[0])(left):
+                        done = ended(len(found), outcome.result)
+                        files = None if self._shared or done.error else _files(outcome.spec.folder)
+                        found.append((done, files))
+                except KbprobeError as error:  # the model cannot be opened
+                    found += [(ended(len(found) + at, error), None) for at in range(len(left))]
+                except Exception as error:  # of a plugin, or a fault: it ends its own run alone
+                    self._model = None
+                    found.append((unexpected(len(found), error), None))
+        return found
+
+    def _opened(self, spec: RunSpec) -> Any:
+        """Return what executes runs of a model, which is opened unless it is the one held."""
+        from evaluation.runs.executor import model_of, opened_model
+        from evaluation.runs.reading import SplitReader
+
+        name, options = model_of(spec)
+        model = f"{name} {options.model_dump_json()} {spec.run.cache}"
+        if model != self._model:
+            self._model = None
+            self._held.close()
+            self._held = ExitStack()
+            opened = opened_model(spec, spec.run.cache, SplitReader(), reports=False)
+            self._execute = self._held.enter_context(opened)
+            self._model = model
+        return self._execute
+
+
+def _files(folder: Path | None) -> Files:
+    assert folder is not None
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+@dataclass
+class _Batch:
+    """Runs that one worker executes together: their places, and how often they were handed out."""
+
+    places: list[int]
+    model: str
+    lost: int = 0
+
+
+@dataclass
+class RayWorkers:
+    """Executes runs in workers that Ray starts.
+
+    Attributes:
+        workers: how many; None: one for each processor, or for each share of a GPU.
+        address: of a cluster; None: workers on this machine.
+        gpus: of each worker, which may be a fraction; None: 1 where there are GPUs.
+        progress: told how many runs have ended.
+    """
+
+    workers: int | None = None
+    address: str | None = None
+    gpus: float | None = None
+    progress: Progress = silent
+
+    def execute(self, specs: Sequence[RunSpec]) -> Iterator[Ended]:
+        """See `evaluation.executors.base.Executor`.
+
+        Raises:
+            MissingDependencyError: Ray is not installed.
+            KbprobeError: the cluster cannot be reached.
+        """
+        ray = _connected(self.address)
+        try:
+            yield from self._execute(ray, specs)
+        finally:
+            if self.address is None:
+                ray.shutdown()
+
+    def _execute(self, ray: Any, specs: Sequence[RunSpec]) -> Iterator[Ended]:
+        from evaluation.runs.executor import model_of
+
+        resources = ray.cluster_resources()
+        gpus = (1.0 if resources.get("GPU") else 0.0) if self.gpus is None else self.gpus
+        have = resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1)
+        folder = specs[0].folder
+        assert folder is not None
+        waiting = [_Batch(places, f"{model_of(specs[places[0]])}") for places in batches(specs)]
+        count = min(self.workers or max(1, int(have)), len(waiting))
+        with _marked(folder.parent) as marker:
+            new = _starter(ray, gpus, marker)
+            yield from self._hand_out(ray, specs, waiting, [new() for _ in range(count)], new)
+
+    def _hand_out(
+        self, ray: Any, specs: Sequence[RunSpec], waiting: list[_Batch], idle: list[Any], new: Any
+    ) -> Iterator[Ended]:
+        held: dict[Any, str] = {}
+        running: dict[Any, tuple[Any, _Batch]] = {}
+        done = 0
+        while waiting or running:
+            while idle and waiting:
+                worker = idle.pop()
+                batch = _next(waiting, held.get(worker), list(held.values()))
+                held[worker] = batch.model
+                running[worker.run.remote([specs[at] for at in batch.places])] = worker, batch
+            self.progress("runs", done, len(specs))
+            (ready,), _ = ray.wait(list(running), num_returns=1)
+            worker, batch = running.pop(ready)
+            try:
+                found = ray.get(ready)
+            except ray.exceptions.RayActorError as error:
+                held.pop(worker, None)
+                idle.append(new())
+                batch.lost += 1
+                if batch.lost <= LOST:
+                    waiting.append(batch)
+                    continue
+                said = f"its worker was lost {batch.lost} times: {str(error).splitlines()[0]}"
+                found = [(Ended(at, said), None) for at in range(len(batch.places))]
+            except ray.exceptions.RayError as error:
+                idle.append(worker)
+                said = f"unexpected {type(error).__name__}: {str(error).splitlines()[-1]}"
+                found = [(Ended(at, said), None) for at in range(len(batch.places))]
+            else:
+                idle.append(worker)
+            for ended, files in found:
+                place = batch.places[ended.run]
+                folder = specs[place].folder
+                if files is not None and folder is not None:
+                    _write(files, folder)
+                done += 1
+                yield replace(ended, run=place)
+
+
+def _next(waiting: list[_Batch], held: str | None, others: Sequence[str]) -> _Batch:
+    """Take what a worker does next: runs of the model it holds, else of the one most left behind.
+
+    That is the model with the most runs left for each worker that holds it.
+    """
+    left: dict[str, int] = {}
+    for batch in waiting:
+        left[batch.model] = left.get(batch.model, 0) + len(batch.places)
+    model = held if held in left else max(left, key=lambda one: left[one] / (1 + others.count(one)))
+    at = next(number for number, batch in enumerate(waiting) if batch.model == model)
+    return waiting.pop(at)
+
+
+def _connected(address: str | None) -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependencyError("ray", "ray", "--executor ray") from None
+    if ray.is_initialized():
+        return ray
+    settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            **settings,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = "on this machine" if address is None else f"at {address}"
+        raise KbprobeError(
+            f"Ray cannot be used {where}: {str(error).strip()}. Name a running cluster with "
+            "--address, or leave --executor ray out."
+        ) from error
+    return ray
+
+
+def _starter(ray: Any, gpus: float, marker: tuple[str, str]) -> Any:
+    """Return a function that starts a worker."""
+    names = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    environment["TQDM_DISABLE"] = "1"
+    # On GPUs a worker needs a processor to feed it; without any, one to compute on.
+    actor = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(Worker)
+    return lambda: actor.remote(marker, os.getcwd(), environment)
+
+
+@contextmanager
+def _marked(folder: Path) -> Iterator[tuple[str, str]]:
+    """Put a file into a folder while the block lasts; yield its path and what it holds."""
+    text = uuid.uuid4().hex
+    path = folder.absolute() / f"{_MARKER}-{text[:8]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        yield str(path), text
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _write(files: Files, folder: Path) -> None:
+    """Write the results that a worker sent, whole or not at all."""
+    with replacing_folder(folder) as aside:
+        for name, content in files.items():
+            path = aside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)

@@ -1,0 +1,238 @@
+"""The command ``evaluate-probe suite``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kbprobe.cli import FAILED, debug_option
+from kbprobe.progress import shown_progress
+
+if TYPE_CHECKING:
+    from evaluation.executors.base import Executor
+    from evaluation.suites.forecast import Forecast
+    from evaluation.suites.plan import Plan, PlannedRun
+    from evaluation.suites.run import Done
+    from kbprobe.progress import Progress
+
+PROGRAM = "evaluate-probe"
+UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "timing samples": "runs"}
+
+
+@click.command(
+    "suite",
+    help="Run all that a file declares: probes x models x studies x seeds. Finished runs are found "
+    "by what they depend on, and never run again.",
+)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.yaml")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+    help="Folder of all results. [default: the file's output; else results/NAME of the file]",
+)  # fmt: skip
+@click.option(
+    "--dry-run", is_flag=True,
+    help="Print the runs, and what they take: rows, tokens and time, from a timed sample.",
+)  # fmt: skip
+@click.option(
+    "--sample", type=click.IntRange(min=0), metavar="N",
+    help="With --dry-run: rows of each probe and model to time; 0: none. [default: 16]",
+)  # fmt: skip
+@click.option(
+    "--retries", type=click.IntRange(min=0), default=0, metavar="N",
+    help="How many more times to try a run that failed, unless its options, its probe or its model "
+    "are at fault.",
+)  # fmt: skip
+@click.option(
+    "--executor", type=click.Choice(["in-process", "ray"]), default="in-process",
+    help="What executes the runs: this process, or workers that Ray starts. [default: in-process]",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Ray: how many workers. [default: as many as there are processors, or GPUs]",
+)  # fmt: skip
+@click.option(
+    "--address", metavar="ADDRESS",
+    help="Ray: the cluster's address, or auto. [default: workers on this machine]",
+)  # fmt: skip
+@click.option(
+    "--gpus-per-worker", type=click.FloatRange(min=0), metavar="F",
+    help="Ray: GPUs of each worker, such as 0.5. [default: 1 where there are GPUs, else 0]",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@debug_option
+def suite_command(
+    file: Path,
+    output: Path | None,
+    dry_run: bool,
+    sample: int | None,
+    as_json: bool,
+    retries: int,
+    **executing: Any,
+) -> int:
+    """Run a suite."""
+    from evaluation.suites.file import read_suite
+    from evaluation.suites.plan import Plan
+    from evaluation.suites.run import run_suite
+
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_DISABLE", "1")
+    with shown_progress(True, UNITS) as progress:
+        executor = _executor(progress, **executing)
+        plan = Plan.of(*read_suite(file, output))
+        if dry_run:
+            return _dry_run(plan, sample, as_json, progress)
+        done = run_suite(plan, executor, retries, _report)
+    _show(plan, done, as_json)
+    return FAILED if done.failed else 0
+
+
+def _executor(
+    progress: Progress,
+    executor: str,
+    workers: int | None,
+    address: str | None,
+    gpus_per_worker: float | None,
+) -> Executor:
+    from evaluation.executors.in_process import InProcess
+    from kbprobe.errors import UsageError
+
+    if executor == "ray":
+        from evaluation.executors.ray import RayWorkers
+
+        return RayWorkers(workers, address, gpus_per_worker, progress)
+    for name, value in (
+        ("--workers", workers),
+        ("--address", address),
+        ("--gpus-per-worker", gpus_per_worker),
+    ):
+        if value is not None:
+            raise UsageError(f"{name} is for --executor ray: give that as well, or leave it out")
+    return InProcess(progress)
+
+
+def _report(run: PlannedRun, done: int, total: int) -> None:
+    """Report on stderr how a run ended."""
+    said = f"accuracy {100 * (run.accuracy or 0.0):.1f}" if run.error is None else run.error
+    name = f"{run.spec.probe_name} with {run.spec.model}"
+    options = "".join(f", {key} {value}" for key, value in run.spec.named_options().items())
+    click.echo(f"[{done}/{total}] {name}{options}: {said}", err=True)
+
+
+def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
+    import json
+
+    from evaluation.suites.forecast import SAMPLE, forecast, totals
+
+    found = forecast(plan.sorted_runs, SAMPLE if sample is None else sample, progress)
+    total = totals(found)
+    if as_json:
+        runs = [
+            {
+                "key": one.run.key,
+                "probe": one.run.spec.probe_name,
+                "model": one.run.spec.model,
+                "options": one.run.spec.named_options(),
+                "finished": one.run.finished,
+                "rows": one.rows,
+                "tokens": one.tokens,
+                "seconds": one.seconds,
+                "problem": one.problem,
+            }
+            for one in found
+        ]
+        click.echo(json.dumps({"runs": runs, "total": total}, ensure_ascii=False))
+        return 0
+    _print_forecast(found)
+    click.echo(
+        f"\n{total['runs']:,} runs, {total['finished']:,} of them finished; to score: "
+        f"{total['rows']:,} rows, {total['tokens']:,} tokens, about {_spelled(total['seconds'])} "
+        "on this machine, without loading, training and writing."
+    )
+    if total["unknown"]:
+        click.echo(f"Of {total['unknown']:,} runs the time is not known, and not counted.")
+    for problem in dict.fromkeys(one.problem for one in found if one.problem):
+        click.echo(f"A sample could not be scored: {problem}", err=True)
+    return 0
+
+
+def _print_forecast(found: Sequence[Forecast]) -> None:
+    from evaluation.results.console import print_rows
+    from evaluation.results.words import last_name
+
+    rows = []
+    for one in sorted(found, key=lambda one: (one.run.spec.probe_name, one.run.spec.model)):
+        spec = one.run.spec
+        options = " ".join(f"{name}={value}" for name, value in spec.named_options().items())
+        state = "finished" if one.run.finished else "failed before" if one.run.error else "new"
+        numbers = (one.rows, one.tokens, None if one.seconds is None else round(one.seconds))
+        shown = ("-" if number is None or one.run.finished else f"{number:,}" for number in numbers)
+        rows.append((spec.probe_name, last_name(spec.model), options, state, *shown))
+    print_rows(("probe", "model", "options", "state", "rows", "tokens", "seconds"), rows, names=4)
+
+
+def _spelled(seconds: float) -> str:
+    """Spell a time: ``45 s``, ``12 min``, ``3.4 h``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _show(plan: Plan, done: Done, as_json: bool) -> None:
+    if as_json:
+        click.echo(done.record.model_dump_json())
+    else:
+        _print_runs(done)
+        for request, summary in done.summaries:
+            assert request.output is not None
+            click.echo(f"\n{request.output.name} ({request.output}):")
+            request.study.show(summary)
+    failed = [run for run in done.record.runs if run.state == "failed"]
+    for run in failed:
+        click.echo(f"{PROGRAM}: {run.probe} with {run.model}: {run.error}", err=True)
+    for name, reason in done.lacking.items():
+        click.echo(f"{PROGRAM}: {name} could not be summarised: {reason}", err=True)
+    kept = len(done.record.runs) - done.executed
+    click.echo(
+        f"{plan.folder}: {len(done.record.runs):,} runs, {kept:,} of them finished before; "
+        f"{len(failed):,} failed.",
+        err=True,
+    )
+    if len(failed) < len(done.record.runs):
+        _write_page(plan.folder)
+
+
+def _write_page(folder: Path) -> None:
+    """Write the page of all results, unless what draws it is not installed."""
+    from evaluation.report.suite import make_suite_page
+    from evaluation.results.types import REPORT
+    from evaluation.suites.plan import RUNS
+    from kbprobe.errors import MissingDependencyError
+
+    try:
+        made = make_suite_page(folder / RUNS, folder / REPORT)
+    except MissingDependencyError as error:
+        click.echo(f"There is no page of all results: {error}", err=True)
+        return
+    click.echo(f"Wrote {made.path}", err=True)
+
+
+def _print_runs(done: Done) -> None:
+    from evaluation.results.console import print_rows
+    from evaluation.results.words import last_name
+
+    rows = [
+        (
+            run.probe,
+            last_name(run.model),
+            " ".join(f"{name}={value}" for name, value in run.options.items()),
+            "-" if run.rows is None else f"{run.rows:,}",
+            "failed" if run.accuracy is None else f"{100 * run.accuracy:.1f}",
+        )
+        for run in sorted(done.record.runs, key=lambda run: (run.probe, run.model, run.key))
+    ]
+    print_rows(("probe", "model", "options", "rows", "accuracy"), rows, names=3)

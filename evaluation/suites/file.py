@@ -1,0 +1,191 @@
+"""Suite files: YAML that declares which studies are made of which probes, models and seeds.
+
+.. code-block:: yaml
+
+    output: results/suite             # folder of all results (default: results/NAME of the file)
+    probes: [probes/*]                # folders, files, Hub ids, or patterns of paths
+    models:
+      - FacebookAI/roberta-large
+      - model: meta-llama/Llama-3.1-8B
+        options: {dtype: bfloat16}    # of this model alone
+    studies:                          # default: zero_shot
+      - zero_shot
+      - study: curve
+        options: {sizes: [125, 500]}
+    seeds: [0, 1]                     # default: 0
+    options: {limit: 2000}            # of all runs
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from evaluation.models.files import is_checkpoint
+from evaluation.studies.base import Study, StudyRequest
+from evaluation.studies.registry import STUDIES
+from kbprobe.errors import UsageError
+from kbprobe.format.manifest import MANIFEST
+from kbprobe.parsing import read_yaml, validated
+
+DEFAULT_STUDY = "zero_shot"
+MAX_ENTRIES = 10_000
+"""Most probes, models, studies or seeds of a file."""
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelEntry(_Part):
+    """A model, and options of its runs alone."""
+
+    model: str = Field(min_length=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class StudyEntry(_Part):
+    """A study, and its options, or options of its runs alone."""
+
+    study: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class SuiteFile(_Part):
+    """A declared suite."""
+
+    output: Path | None = None
+    probes: tuple[str, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
+    models: tuple[ModelEntry, ...] = Field(min_length=1, max_length=MAX_ENTRIES)
+    studies: tuple[StudyEntry, ...] = Field(
+        (StudyEntry(study=DEFAULT_STUDY),), min_length=1, max_length=MAX_ENTRIES
+    )
+    seeds: tuple[int, ...] = Field((0,), min_length=1, max_length=MAX_ENTRIES)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named_models(cls, value: Any) -> Any:
+        return _entries(value, "model")
+
+    @field_validator("studies", mode="before")
+    @classmethod
+    def _named_studies(cls, value: Any) -> Any:
+        return _entries(value, "study")
+
+
+def _entries(value: Any, key: str) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    return [{key: one} if isinstance(one, str) else one for one in value]
+
+
+def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyRequest], Path]:
+    """Read a suite file; return a request for each study, seed and set of options, and the folder.
+
+    Paths are relative to the current folder, as on the command line. Models that are given the
+    same options share a request. A study that sets its seeds itself has one request for all.
+
+    Args:
+        path: the YAML file.
+        output: the folder of all results, if not the file's.
+
+    Raises:
+        UsageError: the file cannot be read or is no suite; the message names file and key.
+    """
+    try:
+        suite = validated(read_yaml(path), SuiteFile, str(path))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: No such file or directory. Name a suite file.") from None
+    folder = output or suite.output or Path("results") / path.stem
+    probes = _matching(suite.probes, f"{path}: probes", "probe", _is_probe)
+    models = [
+        (model, entry.options)
+        for at, entry in enumerate(suite.models)
+        for model in _matching([entry.model], f"{path}: models.{at}", "model", is_checkpoint)
+    ]
+    requests = []
+    for at, entry in enumerate(suite.studies):
+        owner = f"{path}: studies.{at}"
+        study = _study(entry.study, owner)
+        for seed in dict.fromkeys(suite.seeds) if "seed" not in study.fixed else (None,):
+            seeded = {} if seed is None else {"seed": seed}
+            for options, names in _alike(models):
+                values = {**suite.options, **seeded, **options, **entry.options}
+                place = _place(folder, study, at, suite, seed, options)
+                requests.append(
+                    StudyRequest.parse(
+                        study, probes, names, values, place, f"{owner} ({study.name})"
+                    )
+                )
+    return requests, folder
+
+
+def _matching(
+    names: Sequence[str], owner: str, kind: str, is_one: Callable[[str], bool]
+) -> list[str]:
+    """Replace patterns by the paths that match them and hold a probe or a model, sorted."""
+    found: list[str] = []
+    for name in names:
+        if not _PATTERN.search(name):
+            found.append(name)
+            continue
+        matches = [one for one in sorted(glob.glob(name, recursive=True)) if is_one(one)]
+        if not matches:
+            raise UsageError(f"{owner}: there is no {kind} at {name!r}. Mend the pattern.")
+        found += matches
+    return list(dict.fromkeys(found))
+
+
+def _is_probe(path: str) -> bool:
+    held = (one for name in (MANIFEST, "*.jsonl") for one in Path(path).glob(name))
+    return path.endswith(".jsonl") or next(held, None) is not None
+
+
+def _study(name: str, owner: str) -> Study:
+    try:
+        study = STUDIES.get(name)
+    except UsageError as error:
+        raise UsageError(f"{owner}: {error}") from None
+    if study.expand is None:
+        raise UsageError(
+            f"{owner}: {name} takes folders of results, not probes and models. Run it on the "
+            f"suite's folders afterwards: evaluate-probe {name} DIR..."
+        )
+    return study
+
+
+def _alike(
+    models: Sequence[tuple[str, dict[str, Any]]],
+) -> list[tuple[dict[str, Any], list[str]]]:
+    """Put models with the same options together, in the order given."""
+    found: list[tuple[dict[str, Any], list[str]]] = []
+    for model, options in models:
+        names = next((names for known, names in found if known == options), None)
+        if names is None:
+            found.append((options, [model]))
+        elif model not in names:
+            names.append(model)
+    return found
+
+
+def _place(
+    folder: Path, study: Study, at: int, suite: SuiteFile, seed: int | None, options: dict[str, Any]
+) -> Path:
+    """Return the folder of a study's summary: named by what tells it from the file's others."""
+    from evaluation.names import options_name
+
+    same = [number for number, one in enumerate(suite.studies) if one.study == study.name]
+    name = study.name if len(same) < 2 else f"{study.name}-{same.index(at) + 1}"
+    parts = [name]
+    if seed is not None and len(suite.seeds) > 1:
+        parts.append(f"seed-{seed}")
+    if options:
+        parts.append(options_name(options))
+    return folder / "studies" / "+".join(parts)

@@ -1,0 +1,130 @@
+"""Running a suite: only what is not finished, whoever executes it, and then its summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.executors.base import Executor
+from evaluation.runs.folders import load
+from evaluation.studies.base import Finished, StudyRequest, write_summary
+from evaluation.suites.plan import Plan, PlannedRun
+from evaluation.suites.record import SuiteRecord, record_of, write_record
+from kbprobe.errors import KbprobeError
+from kbprobe.targets import OTHER_FOLDER, unwritable
+
+Report = Callable[[PlannedRun, int, int], None]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A suite that was run.
+
+    Attributes:
+        record: what is in ``suite.json``.
+        executed: how many runs were executed now; all others were finished before.
+        summaries: each study that has a summary of its own, with it.
+        lacking: the folders' names of studies that could not be summarised, with the reason.
+    """
+
+    record: SuiteRecord
+    executed: int
+    summaries: Sequence[tuple[StudyRequest, Any]]
+    lacking: dict[str, str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a run failed, or a summary could not be made."""
+        return bool(self.lacking) or any(run.state == "failed" for run in self.record.runs)
+
+
+def run_suite(
+    plan: Plan,
+    executor: Executor,
+    retries: int = 0,
+    report: Report = lambda _run, _done, _all: None,
+) -> Done:
+    """Execute the runs of a suite that are not finished, and summarise its studies.
+
+    Args:
+        plan: the suite's runs.
+        executor: what executes them.
+        retries: how many more times a run that failed is tried, unless its options, its probe or
+            its model are at fault.
+        report: told of each run as it ends, with how many have and how many there are to execute.
+
+    Raises:
+        KbprobeError: nothing can be executed at all, or the suite's folder cannot be written.
+    """
+    executed = _execute(plan, plan.sorted_runs, executor, retries, report)
+    for number, request in enumerate(plan.requests):
+        if request.study.follow is not None and not _errors(plan, number):
+            further = request.study.follow(request, _finished(plan, number))
+            new = plan.add(number, further)
+            executed += _execute(plan, new, executor, retries, report)
+    summaries, lacking = [], {}
+    for number, request in enumerate(plan.requests):
+        assert request.output is not None
+        if request.study.independent:
+            continue
+        try:
+            summaries.append((request, _summarise(plan, number, request, request.output)))
+        except KbprobeError as error:
+            lacking[request.output.name] = str(error)
+    record = record_of(plan)
+    try:
+        write_record(record, plan.folder)
+    except OSError as error:
+        raise unwritable(plan.folder, error, OTHER_FOLDER) from error
+    return Done(record, executed, summaries, lacking)
+
+
+def _execute(
+    plan: Plan, runs: Sequence[PlannedRun], executor: Executor, retries: int, report: Report
+) -> int:
+    """Execute those of some runs that are not finished; return how many."""
+    waiting = first = [run for run in runs if run.to_execute]
+    done = 0
+    for left in reversed(range(retries + 1)):
+        again = []
+        for ended in executor.execute([run.spec for run in waiting]) if waiting else ():
+            run = waiting[ended.run]
+            run.look()
+            run.error = ended.error or run.error
+            if run.error is not None and left and not ended.lasting:
+                again.append(run)
+                continue
+            done += 1
+            report(run, done, len(first))
+        # In an order that no worker decides.
+        waiting = sorted(again, key=lambda run: run.key)
+        for run in waiting:
+            run.error = None
+    return len(first)
+
+
+def _errors(plan: Plan, request: int) -> list[str]:
+    runs = (plan.runs[key] for key in plan.asked[request])
+    return [
+        f"{run.spec.probe_name} with {run.spec.model}: {run.error}" for run in runs if run.error
+    ]
+
+
+def _finished(plan: Plan, request: int) -> list[Finished]:
+    runs = [plan.runs[key] for key in plan.asked[request]]
+    return [Finished(load(run.folder), run.spec, run.folder) for run in runs]
+
+
+def _summarise(plan: Plan, number: int, request: StudyRequest, output: Path) -> Any:
+    if errors := _errors(plan, number):
+        raise KbprobeError(
+            f"{len(errors)} of its {len(plan.asked[number])} runs failed, the first with: "
+            f"{errors[0]}"
+        )
+    summary = request.study.summarise(request, _finished(plan, number))
+    write_summary(request.study, summary, output)
+    if request.study.finish is not None:
+        request.study.finish(request, summary)
+    return summary

@@ -40,6 +40,10 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
+_LONGEST_NAME = 255
+"""Bytes of a file's name: longer ones cannot even be looked for."""
+
+
 class DataFile(Part):
     """One data file: where it is in the probe's folder, and what identifies its content.
 
@@ -68,6 +72,8 @@ class DataFile(Part):
         pure = PurePosixPath(path)
         if not pure.parts or pure.is_absolute() or ".." in pure.parts or set("\\\0") & set(path):
             raise ValueError("expected a path within the probe's folder, with forward slashes")
+        if max(len(part.encode("utf-8", "surrogatepass")) for part in pure.parts) > _LONGEST_NAME:
+            raise ValueError(f"expected names of at most {_LONGEST_NAME} bytes")
         return path
 
     @field_validator("split")

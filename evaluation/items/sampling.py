@@ -1,0 +1,185 @@
+"""Drawing some rows of a split: which ones follows from the seed and their ids or clusters alone.
+
+Of a built probe only the rows drawn are read: the others are neither made into items nor checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evaluation.items.sources import FoundSplit, probe_split
+from evaluation.items.tables import NEEDED, own_questions
+from evaluation.items.types import ProbeSplit
+from kbprobe.columns import codes, single_chunk
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_AT_ONCE = 1 << 16
+"""Rows of a file that are in memory at a time."""
+
+
+class Drawn(NamedTuple):
+    """Rows that were drawn.
+
+    Attributes:
+        rows: their places, ascending.
+        whole: whether they are whole clusters.
+        clusters: how many clusters all rows are of.
+    """
+
+    rows: list[int]
+    whole: bool
+    clusters: int
+
+
+def draw_rows(clusters: pa.Array, ids: Sequence[str], limit: int, seed: int) -> Drawn:
+    """Draw ``limit`` rows by a hash of seed and id, whatever their clusters."""
+
+    def draw(row: int) -> bytes:
+        return hashlib.sha256(f"{seed}\0{ids[row]}".encode("utf-8", "surrogatepass")).digest()
+
+    kept = heapq.nsmallest(limit, range(len(ids)), key=draw)
+    return Drawn(sorted(kept), False, len(clusters.unique()))
+
+
+def draw_clusters(clusters: pa.Array, limit: int, seed: int) -> Drawn:
+    """Draw at most ``limit`` rows: whole clusters, in an order that only the seed decides.
+
+    Drawing ends at the first cluster that does not fit. If the first cluster alone is too large
+    it is cut.
+    """
+    of_row, names = codes(clusters.dictionary_encode())
+    sizes = np.bincount(of_row, minlength=len(names))
+
+    def draw(cluster: int) -> bytes:
+        return hashlib.sha256(f"{seed}\0{names[cluster]}".encode()).digest()
+
+    # Each cluster has a row at least: no more clusters than rows can be kept.
+    order = heapq.nsmallest(limit + 1, range(len(names)), key=draw)
+    fits = int(np.searchsorted(np.cumsum(sizes[order]), limit, side="right"))
+    kept = np.zeros(len(names), dtype=np.bool_)
+    kept[order[: max(fits, 1)]] = True
+    rows = np.flatnonzero(kept[of_row])[:limit]
+    return Drawn(rows.tolist(), fits > 0, len(names))
+
+
+def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
+    """Keep ``limit`` rows, drawn by a hash of seed and id, whatever their clusters.
+
+    They reach more clusters than :func:`sample_clusters` does, so that accuracy is known more
+    exactly; but parts of clusters have no strict accuracy. The rows kept stay in the order of the
+    source.
+
+    Raises:
+        UsageError: ``limit`` is below 1.
+    """
+    _check_limit(limit)
+    if limit >= len(split.items):
+        return split
+    clusters = single_chunk(split.about["cluster"])
+    return _cut(split, draw_rows(clusters, [item.id for item in split.items], limit, seed))
+
+
+def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
+    """Keep at most ``limit`` rows: whole clusters, in an order that only the seed decides.
+
+    Whole clusters, because strict cluster accuracy of part of a cluster would flatter the model.
+    Drawing ends at the first cluster that does not fit: to pass it over would favour small ones.
+    The rows kept stay in the order of the source. If the first cluster alone is too large it is
+    cut, and the rows count as having no clusters.
+
+    Raises:
+        UsageError: ``limit`` is below 1.
+    """
+    _check_limit(limit)
+    if limit >= len(split.items):
+        return split
+    return _cut(split, draw_clusters(single_chunk(split.about["cluster"]), limit, seed))
+
+
+def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> ProbeSplit | None:
+    """Read some rows of a built probe: those that :func:`sample_clusters` or ``sample_rows`` keeps.
+
+    Of the whole split no more is read than what the draw depends on; rows that are not drawn are
+    not checked.
+
+    Returns:
+        None where the split must be read whole: it was not built by kbprobe, holds no more rows
+        than the limit, names no clusters, or a row that was drawn has a fault (which is then put
+        into words).
+
+    Raises:
+        KbprobeError: the file is damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if found.entry is None or any(path.suffix != ".parquet" for path in found.paths):
+        return None
+    found.verify()
+    drawn_by = ["cluster", *(["id"] if limit_by == "rows" else ())]
+    try:
+        table = pa.concat_tables([pq.read_table(path, columns=drawn_by) for path in found.paths])
+        clusters = single_chunk(table["cluster"])
+        if limit >= len(table) or not pa.types.is_string(clusters.type) or _some_empty(clusters):
+            return None
+        drawn = (
+            draw_rows(clusters, table["id"].to_pylist(), limit, seed)
+            if limit_by == "rows"
+            else draw_clusters(clusters, limit, seed)
+        )
+        whole, table = (len(table), drawn.clusters), _rows_of(found, drawn.rows)
+    except (pa.ArrowException, OSError, KeyError):
+        return None
+    questions = own_questions(table)
+    if questions is None:
+        return None
+    split = probe_split(found.name, found.source, found.split, questions, found.manifest)
+    return replace(split, clustered=drawn.whole and split.clustered, drawn_from=whole)
+
+
+def _some_empty(clusters: pa.Array) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(clusters.null_count or pc.any(pc.equal(clusters, "")).as_py())
+
+
+def _rows_of(found: FoundSplit, rows: Sequence[int]) -> pa.Table:
+    """Read some rows of a split's files, a part of the files at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted, first, parts = np.asarray(rows), 0, []
+    for path in found.paths:
+        schema = pq.read_schema(path)
+        columns = [name for name in schema.names if name in NEEDED]
+        texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+        # Most rows are passed over: their texts need not be copied.
+        with pq.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(_AT_ONCE, columns=columns):
+                low, high = np.searchsorted(wanted, (first, first + len(batch)))
+                if high > low:
+                    taken = batch.take(pa.array(wanted[low:high] - first))
+                    own = pa.schema([schema.field(name) for name in columns])
+                    parts.append(pa.Table.from_batches([taken]).cast(own))
+                first += len(batch)
+    return pa.concat_tables(parts)
+
+
+def _cut(split: ProbeSplit, drawn: Drawn) -> ProbeSplit:
+    whole = len(split.items), drawn.clusters
+    clustered = split.clustered and drawn.whole
+    return replace(split.take(drawn.rows), clustered=clustered, drawn_from=whole)
+
+
+def _check_limit(limit: Any) -> None:
+    if limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {limit}")

@@ -25,7 +25,7 @@ from kbprobe.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FILLED = ("id", "question", "choices", "answer", "setup")
+_FILLED = ("id", "question", "choices", "answer", "setup", "cluster")
 """Columns that every row has a value in."""
 _OF_SCORED = ("correct", "margin", "probability", "tie")
 """Columns that every scored row has a value in, and no other row."""

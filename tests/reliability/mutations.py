@@ -273,12 +273,13 @@ def _parquet(content: bytes, random: Random) -> bytes:
 
     try:
         table = pq.read_table(pa.BufferReader(content))
+        names = table.schema.names
     except (pa.ArrowException, OSError, ValueError):  # damaged by an earlier mutation
         return _bytes(content, random)
-    if not table.num_columns:
+    if not names:
         return _bytes(content, random)
-    at = random.randrange(table.num_columns)
-    name, column = table.schema.names[at], table.column(at)
+    at = random.randrange(len(names))
+    name, column = names[at], table.column(at)
     rows = list(range(table.num_rows))
     kind = random.randrange(7)
     if kind == 0:

@@ -34,6 +34,7 @@ _READ = (1, FORMAT)
 #: as long as 9, to save a tenth of the bytes.
 _LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
 INFO_FILE = "snapshot.json"
+_SEAL = "record_sha256"
 _KNOWN_FIELDS = ConfigDict(extra="forbid")
 
 
@@ -230,12 +231,17 @@ def write_snapshot(folder: Path, compiled: Compiled, **described: Any) -> Snapsh
 
 
 def write_info(folder: Path, info: SnapshotInfo) -> None:
-    """Write ``snapshot.json``."""
+    """Write ``snapshot.json``, with a checksum of all else that it holds."""
     described = {"format": info.format, **asdict(info)}
     if not info.counts:
         del described["counts"]
+    described[_SEAL] = _digest_of_record(described)
     text = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
     (folder / INFO_FILE).write_bytes(text.encode())
+
+
+def _digest_of_record(described: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def _encodings(table: pa.Table) -> dict[str, str]:
@@ -278,6 +284,9 @@ def read_info(folder: Path) -> SnapshotInfo:
             f"{path} has format {raw['format']}; this kbprobe reads formats "
             f"{' and '.join(map(str, _READ))}"
         )
+    # Those written before there was one have none.
+    if (seal := raw.pop(_SEAL, None)) is not None and seal != _digest_of_record(raw):
+        raise SnapshotError(f"{path} was changed after kbprobe wrote it: its checksum differs")
     try:
         info = validated(raw, SnapshotInfo, str(path))
     except UsageError as error:

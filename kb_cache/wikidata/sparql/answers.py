@@ -88,7 +88,7 @@ def read(path: Path) -> CachedAnswer:
         raise DamagedAnswer("it is not a cached answer, or one of another version") from error
     if stated != (len(cached.answer.rows), answer_digest(cached.answer)):
         raise DamagedAnswer("its rows do not match its checksum")
-    digest = hashlib.sha256(cached.query.encode()).hexdigest()
+    digest = hashlib.sha256(cached.query.encode("utf-8", "surrogatepass")).hexdigest()
     if (path.parent.name, path.name) != (slug(cached.endpoint), f"{digest}{_SUFFIX}"):
         raise DamagedAnswer("it is the answer to another query")
     return cached

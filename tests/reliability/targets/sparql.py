@@ -45,7 +45,9 @@ def _expected(path: Path) -> tuple[tuple[str, ...], list[str]]:
         names = [variable.value for variable in found.variables]
         rows = [repr([_term(row[name]) for name in names]) for row in found]
     except (SyntaxError, OSError, ValueError) as error:
-        if "Invalid" in str(error):  # IRIs that services send, although RDF has no such IRIs
+        # IRIs that services send, although RDF has no such IRIs; further members, which the
+        # format allows and this reader does not.
+        if "Invalid" in str(error) or "after the end of the bindings" in str(error):
             raise Undecided(str(error)) from error
         raise Refused(str(error)) from error
     return tuple(names), sorted(rows)

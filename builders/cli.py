@@ -18,6 +18,7 @@ import click
 from builders.engine.registry import PROBES
 from kbprobe.cli import Dispatch, debug_option, run
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.options import MAX_SEED
 
 if TYPE_CHECKING:
     from builders.engine.probe import Probe
@@ -82,7 +83,12 @@ _COMMON: list[click.Parameter] = [
         help="The probe's folder [probes/NAME]; of several probes, the parent of all [probes].",
     ),
     click.Option(
-        ["--seed"], type=int, metavar="N", default=0, show_default=True, help="Random seed."
+        ["--seed"],
+        type=click.IntRange(0, MAX_SEED),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="Random seed.",
     ),
     click.Option(
         ["--template"],

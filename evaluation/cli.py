@@ -179,8 +179,8 @@ def _run_study(
         # Read once, when transformers imports tqdm: no bars in logs.
         os.environ.setdefault("TQDM_DISABLE", "1")
     given = _given(fields, values)
-    if tag is not None and not re.fullmatch(r"\w[\w.,=-]{0,60}", tag):
-        raise UsageError(f"--tag {tag!r}: use letters, digits and - . , = (60 at most)")
+    if tag is not None and not re.fullmatch(r"\w[\w.,=@+-]{0,59}", tag):
+        raise UsageError(f"--tag {tag!r}: use letters, digits, _ and - . , = @ + (60 at most)")
     owner = "the run" if study.name == DEFAULT_STUDY else study.name
     request = StudyRequest.parse(study, probes, models, given, output, owner)
     request = replace(request, tag=tag or "")

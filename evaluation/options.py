@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.options import Metavar, Options, option_name
+from kbprobe.options import MAX_SEED, Metavar, Options, option_name
 from kbprobe.parsing import json_value
 
 
@@ -36,6 +36,7 @@ class ModelOptions(Options):
     random_weights: int | None = Field(
         None,
         ge=0,
+        le=MAX_SEED,
         description="Initialise the weights at random with this seed, as the configuration says, "
         "instead of loading the checkpoint's: the architecture without pre-training.",
     )
@@ -88,6 +89,7 @@ class RunOptions(ModelOptions):
     seed: int = Field(
         0,
         ge=0,
+        le=MAX_SEED,
         description="Seed of everything drawn: limit, shots, training, random labels, intervals.",
     )
     scorer: str | None = Field(
@@ -102,6 +104,7 @@ class RunOptions(ModelOptions):
     train_seed: int | None = Field(
         None,
         ge=0,
+        le=MAX_SEED,
         description="Seed of a learner's randomness, including its training rows; none: --seed.",
     )
     train_on: Annotated[str | None, Metavar("PROBE")] = Field(

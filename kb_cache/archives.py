@@ -54,6 +54,10 @@ def read_files(
         raise SourceError(f"cannot read {path}: {error}") from error
 
 
+_MOST_IN_ALL = 4 << 30
+"""Bytes of all members of a tar: WordNet and GCIDE have a hundredth of that."""
+
+
 def check_member(member: zipfile.ZipInfo) -> None:
     """Refuse, with `TooLarge`, a member of a zip that unpacks to far more than texts do."""
     limit = most_unpacked(member.compress_size)
@@ -67,14 +71,16 @@ def _sizes(tar: tarfile.TarFile, largest: int) -> dict[str, int]:
     To get from one member to the next unpacks what is between them: of too large a member nothing
     is unpacked.
     """
-    sizes = {}
+    sizes, total = {}, 0
     for count, member in enumerate(tar, 1):
         if member.isfile():
             sizes[member.name] = member.size
-        if count > MOST_MEMBERS or member.size > max(largest, ALWAYS):
+        total += member.size
+        if count > MOST_MEMBERS or member.size > max(largest, ALWAYS) or total > _MOST_IN_ALL:
             raise tarfile.ReadError(
-                f"it holds more than {MOST_MEMBERS:,} members, or {member.name} of "
-                f"{member.size:,} bytes; unpack what is needed, and give that folder"
+                f"it holds more than {MOST_MEMBERS:,} members, more than {_MOST_IN_ALL >> 30} GiB, "
+                f"or {member.name} of {member.size:,} bytes; unpack what is needed, and give that "
+                "folder"
             )
     return sizes
 

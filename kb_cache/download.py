@@ -323,7 +323,7 @@ def _session() -> Session:
                 url = urljoin(resp.url, target)
                 scheme, before = urlsplit(url).scheme, urlsplit(resp.url).scheme
                 if scheme not in ("http", "https") or (before, scheme) == ("https", "http"):
-                    raise InvalidSchema(f"it redirects to {url[:80]!r}, where we do not go")
+                    raise InvalidSchema(f"it redirects to {url[:80]!r}, which is not allowed")
             return target
 
     retries = Retry(

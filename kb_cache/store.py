@@ -117,7 +117,10 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def entry_lock(
-    name: str, doing: str = "writing a snapshot", request: Mapping[str, Any] | None = None
+    name: str,
+    doing: str = "writing a snapshot",
+    request: Mapping[str, Any] | None = None,
+    remedy: str = "Give it another name with --name.",
 ) -> Iterator[None]:
     """Hold a cache entry; what dead writers left of it is put back or removed. Not reentrant.
 
@@ -125,6 +128,7 @@ def entry_lock(
         name: of the entry.
         doing: what this process does with it, for the messages of others.
         request: what it is to hold; another process that makes the same is waited for.
+        remedy: what to do where another process holds it.
 
     Raises:
         CacheError: the folder cannot be written.
@@ -137,7 +141,7 @@ def entry_lock(
         target.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(target.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "it cannot be written to", str(target.parent))
-    remedies = {"remedy": "Give it another name with --name.", "room": OTHER_CACHE}
+    remedies = {"remedy": remedy, "room": OTHER_CACHE}
     with taking(target, doing, request or {"doing": doing}, overwrite=True, **remedies):
         yield
 
@@ -161,7 +165,7 @@ def remove_entry(name: str) -> bool:
     target = entry_path(name)
     if not target.exists() and not remains(target):
         return False
-    with entry_lock(name, f"removing {name}"):
+    with entry_lock(name, f"removing {name}", remedy="Then run this command again."):
         for folder in (target, *remains(target)):
             remove_tree(folder)
             if folder.exists():

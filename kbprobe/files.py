@@ -17,13 +17,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kbprobe.errors import KbprobeError
-from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, short_name
+from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """Errors that another folder does not have: no room, no permission."""
 
-State = frozenset[tuple[str, int, int, int]] | None
-"""What a folder holds: path, size, time and inode of each file; None: there is no such folder."""
+State = frozenset[tuple[str, int, int]] | None
+"""What a folder holds: path, size and time of each file; None: there is no such folder."""
+_NOT_OURS = ("Thumbs.db", "desktop.ini")
+"""Files that a file manager makes where it looks; so are some with a leading dot."""
 
 _expected: dict[Path, State] = {}
 """What the folders held that this process has taken (`kbprobe.targets`) when it began."""
@@ -110,8 +112,9 @@ def replacing_folder(target: Path) -> Iterator[Path]:
         OSError: the parent folder cannot be written, the disk is full, or ``target`` exists and
             is not a folder.
     """
-    sweep(target.parent)
+    target = Path(os.path.realpath(target))  # of a link, what it leads to
     recover(target)
+    sweep(target.parent)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "exists and is not a folder", str(target))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -168,6 +171,8 @@ def sweep(folder: Path) -> list[Path]:
             continue
         target = path.with_name(match["name"])
         if match["what"] == "old" and not target.exists() and not path.is_file():
+            if is_shortened(match["name"]):
+                continue  # `recover` puts it back, where the whole name is known.
             with suppress(OSError):
                 path.rename(target)
                 done.append(path)
@@ -244,9 +249,11 @@ def state_of(folder: Path) -> State:
         for name in names:
             with suppress(FileNotFoundError):
                 path = os.path.join(parent, name)
+                if name.startswith(".") or name in _NOT_OURS:
+                    continue
                 about = os.lstat(path)
                 relative = os.path.relpath(path, folder)
-                found.append((relative, about.st_size, about.st_mtime_ns, about.st_ino))
+                found.append((relative, about.st_size, about.st_mtime_ns))
     return frozenset(found)
 
 
@@ -286,7 +293,15 @@ def _flush(path: Path) -> None:
     folder = path.is_dir()
     if folder and os.name != "posix":  # other systems cannot open a folder
         return
-    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR | getattr(os, "O_BINARY", 0))
+    if folder:
+        # Some file systems flush no folders, and some folders cannot be read.
+        with suppress(OSError):
+            _flush_open(os.open(path, os.O_RDONLY))
+        return
+    _flush_open(os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0)))
+
+
+def _flush_open(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     finally:

@@ -5,6 +5,7 @@ The package filelock leaves its files on POSIX systems; ours lie beside what use
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -18,6 +19,8 @@ LOCK_TIMEOUT = 600.0
 """Seconds to wait for another process that holds a lock."""
 PAUSE = 0.05
 """Seconds between two attempts."""
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+"""Errors of file systems that have no locks."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -62,7 +65,9 @@ else:
                 return descriptor
         except (BlockingIOError, FileNotFoundError):
             pass
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError) and error.errno in NO_LOCKS:
+                path.unlink(missing_ok=True)
             os.close(descriptor)
             raise
         os.close(descriptor)
@@ -87,17 +92,31 @@ def locked(path: Path, doing: str, timeout: float = LOCK_TIMEOUT) -> Iterator[No
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + timeout
-    while (descriptor := try_lock(path)) is None:
+    while (descriptor := _try(path)) is None:
         if time.monotonic() > end:
             raise CacheError(
                 f"another process has been {doing} for {timeout:.0f} s (it holds {path}); wait "
-                "for it to end, or end it"
+                "for it to finish, or stop it"
             )
         time.sleep(PAUSE)
     try:
         yield
     finally:
-        unlock(path, descriptor)
+        if descriptor != _WITHOUT:
+            unlock(path, descriptor)
+
+
+_WITHOUT = -1
+"""Stands for a lock where the file system has none: two processes may then do the same work."""
+
+
+def _try(path: Path) -> int | None:
+    try:
+        return try_lock(path)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return _WITHOUT
+        raise
 
 
 def sweep_locks(folder: Path, ending: str) -> list[Path]:

@@ -20,6 +20,9 @@ from kbprobe.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     import click
 
+MAX_SEED = (1 << 63) - 1
+"""The largest seed: what JSON and Arrow hold as an integer everywhere."""
+
 SHOWN = 60
 """Characters of a default or of a wrong value that are shown."""
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 REMAINS = re.compile(
     r"\.(?P<name>.+)\.(?P<what>new|old)-(?:(?P<host>[0-9a-f]{8})-(?P<process>[0-9]{1,10})"
-    r"-(?P<started>[0-9]{1,20})-(?P<time>[0-9]{1,12})-[0-9a-f]{8}|[0-9a-f]{16})",
+    r"-(?P<started>[0-9]{1,20})-(?P<time>[0-9]{1,12})-[0-9a-f]{8})",
     re.DOTALL,
 )
-"""The hidden names of what is being written (new) or was replaced (old); some name no owner."""
+"""The hidden names of what is being written (new) or was replaced (old), with the owner."""
 ABANDONED = 2 * 86400.0
-"""Age in seconds at which what another machine wrote, or nobody knows who, counts as abandoned."""
+"""Seconds without a change after which what another machine wrote counts as abandoned."""
 _LONGEST_NAME = 180
 """Bytes of a target's name that are repeated in hidden names; file systems take 255 in all."""
 
@@ -43,11 +43,17 @@ def short_name(name: str) -> str:
     return f"{kept}-{hashlib.sha256(encoded).hexdigest()[:16]}"
 
 
-def is_abandoned(path: Path) -> bool:
-    """Tell whether the owner of something hidden has ended: never of one that may be alive.
+def is_shortened(name: str) -> bool:
+    """Tell whether a name that `short_name` returned is not the whole one."""
+    return len(os.fsencode(name)) == _LONGEST_NAME and bool(re.search("-[0-9a-f]{16}$", name))
 
-    Another machine's, or another container's, processes cannot be looked up: what they wrote is
-    abandoned when it is `ABANDONED` seconds old.
+
+def is_abandoned(path: Path) -> bool:
+    """Tell whether the owner of something hidden has ended.
+
+    Another machine's, or another container's, processes cannot be looked up, nor those from before
+    this machine was started: what they wrote is abandoned when nothing in it has changed for
+    `ABANDONED` seconds.
     """
     match = REMAINS.fullmatch(path.name)
     if match is None:
@@ -56,9 +62,10 @@ def is_abandoned(path: Path) -> bool:
     if known:
         return not is_alive(int(match["process"]), int(match["started"]))
     try:
-        newest = max(path.lstat().st_mtime, float(match["time"] or 0))
+        inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
+        newest = max(float(match["time"]), *(one.lstat().st_mtime for one in (path, *inside)))
     except OSError:
-        return False
+        return False  # It is being written, or removed.
     return time.time() - newest > ABANDONED
 
 
@@ -96,9 +103,12 @@ def process_start(process: int) -> int | None:
 
 @cache
 def host() -> str:
-    """Return eight hexadecimal digits for this machine; containers on it differ."""
+    """Return eight hexadecimal digits for this machine since it was started; containers differ.
+
+    Virtual machines of one image may share all else, but not the id of their start.
+    """
     parts = [socket.gethostname()]
-    for path in ("/etc/machine-id", "/proc/self/ns/pid"):
+    for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
             # Process numbers mean something within their namespace alone.
             own = os.readlink(path) if "/ns/" in path else Path(path).read_text(encoding="utf-8")

@@ -27,6 +27,8 @@ MAX_JSON_BYTES = 1 << 28
 """Most bytes of a JSON file; the largest that kbprobe writes, keys of sheets, have some 10 MB."""
 MAX_YAML_BYTES = 1 << 20
 """Most bytes of a YAML file; people write them."""
+MAX_VALUES = 20_000_000
+"""Most values in a JSON file, by its commas and brackets: each takes some 60 bytes of memory."""
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 """Most values in a YAML file, those that aliases repeat counted each time."""
@@ -34,6 +36,14 @@ MAX_INTEGER = (1 << 63) - 1
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Value = TypeVar("_Value")
+_DECIMAL = {
+    "int": re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
+    "float": re.compile(
+        r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
+}
+"""YAML 1.1's forms of numbers, without those to base 60 (``1:30``), which take quadratic time."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -105,6 +115,8 @@ def json_value(content: str | bytes, source: str, remedy: str = "") -> Any:
     refuse = _refusing(source, remedy)
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        if sum(map(text.count, ",[{")) > MAX_VALUES:
+            refuse(f"holds more than {MAX_VALUES:,} values")
         value = json.loads(
             text,
             object_pairs_hook=_unique,
@@ -256,12 +268,24 @@ def _loader() -> type[yaml.SafeLoader]:
     import yaml
 
     class PlainLoader(yaml.SafeLoader):
-        """Resolves as YAML 1.1 does, but for dates, which stay texts."""
+        """Resolves as YAML 1.1 does, but for dates and numbers to base 60, which stay texts."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012
-            first: [pair for pair in pairs if not pair[0].endswith(":timestamp")]
+            first: [
+                (tag, _DECIMAL.get(tag.rpartition(":")[2], pattern))
+                for tag, pattern in pairs
+                if not tag.endswith(":timestamp")
+            ]
             for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
+        _composed = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+            self._composed += 1
+            if self._composed > MAX_NODES:
+                problem = f"more than {MAX_NODES:,} values"
+                raise yaml.composer.ComposerError(None, None, problem, self.get_mark())
+            return super().compose_node(parent, index)
 
     return PlainLoader
 

@@ -117,16 +117,19 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
 
 def _log_lines(units: Mapping[str, str]) -> Progress:
     began = last = time.monotonic()
+    first, shown = 0, ""
 
     def log(what: str, done: int, total: int) -> None:
-        nonlocal began, last
+        nonlocal began, last, first, shown
         now = time.monotonic()
-        if done == 0:
-            began = now
-        if now - last >= LOG_SECONDS and done and total:
+        if what != shown or done < first:
+            # What was there before, as of a resumed download, took no time now.
+            began, first, shown = now, done, what
+        if now - last >= LOG_SECONDS and done > first and total:
             last = now
-            left = (now - began) / done * (total - done)
-            amount = f"{done:,} of {total:,} {_unit(what, units)}".rstrip()
+            left = (now - began) / (done - first) * (total - done)
+            unit = _unit(what, units)
+            amount = amount_done(done, total, unit).replace("/", " of ", 1)
             click.echo(f"{what}: {amount}, about {left:,.0f} s left", err=True)
 
     return log

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import UNWRITABLE, expecting, find_damage, recover, state_of, sweep
-from kbprobe.locks import PAUSE, sweep_locks, try_lock, unlock
+from kbprobe.locks import NO_LOCKS, PAUSE, sweep_locks, try_lock, unlock
 from kbprobe.owners import host, is_alive, process_start, short_name
 from kbprobe.parsing import read_record
 
@@ -34,8 +34,6 @@ LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
 _UNKNOWN = 5.0
 """Seconds in which the holder of a lock must have said who it is."""
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Errors of file systems that have no locks."""
 
 
 class _File(BaseModel):
@@ -154,7 +152,7 @@ def _refuse_bytes(folder: Path, remedy: str) -> None:
         if sys.getfilesystemencoding() != "utf-8":
             remedy = f"If it is UTF-8, set PYTHONUTF8=1. Or: {remedy}"
         raise UsageError(
-            f"the name of the folder {str(folder)!r} is no UTF-8 text as this process reads it, "
+            f"the name of the folder {str(folder)!r} is not valid UTF-8 as this process reads it, "
             f"and Arrow cannot write there. {remedy}"
         ) from None
 
@@ -222,8 +220,8 @@ def taking(
             if overwrite or not place.is_dir() or not any(place.iterdir()):
                 raise unwritable(target, error, room or remedy) from error
             waited = False
-        sweep(place.parent)
         recover(place)
+        sweep(place.parent)
         now = state_of(place)
         held.enter_context(expecting(place, now))
         held.enter_context(_told(target, place, room or remedy))
@@ -289,7 +287,7 @@ def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
         OSError: it cannot be made.
     """
     if not target.name:
-        raise UsageError(f"{target} cannot be written: it is no folder of its own. {remedy}")
+        raise UsageError(f"{target} cannot be written: it has no name of its own. {remedy}")
     path = lock_path(target)
     missing = [folder for folder in target.parents if not folder.exists()]
     try:
@@ -309,8 +307,10 @@ def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
 
 def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | None, bool]:
     """Take a lock, or wait for it; the descriptor is None where the file system has no locks."""
-    waiting, unknown = "", time.monotonic() + _UNKNOWN
+    waiting, unknown = "", None
     while True:
+        if unknown is None:
+            unknown = time.monotonic() + _UNKNOWN
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             descriptor = try_lock(path)
@@ -321,7 +321,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
             time.sleep(PAUSE)
             continue
         except OSError as error:
-            if error.errno in _NO_LOCKS:
+            if error.errno in NO_LOCKS:
                 return None, False
             raise
         if descriptor is not None:
@@ -334,8 +334,10 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
                 raise
             return descriptor, bool(waiting)
         holder = _read_holder(path)
+        if holder is not None:
+            unknown = None  # Who takes it next has as long to say who it is.
         if holder is None:
-            if time.monotonic() > unknown:
+            if unknown is not None and time.monotonic() > unknown:
                 raise UsageError(f"another process is writing {target}: wait for it. {remedy}")
         elif (holder.machine, holder.process, holder.thread) == (
             own.machine,
@@ -346,7 +348,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
         elif holder.request != own.request:
             raise UsageError(
                 f"{target} is being written by {holder}, from another request. Wait for it to "
-                f"end. Or: {remedy}"
+                f"finish. {remedy}"
             )
         elif waiting != (waiting := f"Waiting for {holder}, which writes {target}."):
             print(waiting, file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,11 +85,26 @@ def named_jobs(
     return jobs
 
 
+def _allow_open_files(locks: int) -> None:
+    """Let this process open a lock file for each of many probes, as far as the system allows it."""
+    try:
+        import resource
+    except ImportError:  # not on Windows, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = locks + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def run_jobs(
     jobs: Iterable[Job], overwrite: bool, as_json: bool, reading: Reading | None = None
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
+    _allow_open_files(len(jobs))
     described = [(request.description(), request, folder) for request, folder in jobs]
     with ExitStack() as all_held:
         again = {}
@@ -184,7 +199,7 @@ def clean(folder: Path, as_json: bool) -> None:
         UsageError: there is no such folder.
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder: name the one to clean (--clean DIR)")
+        raise UsageError(f"{folder} is not a folder: give one with --clean DIR")
     removed = []
     for parent, _, _ in os.walk(folder):
         removed += [*sweep(Path(parent)), *sweep_locks(Path(parent), LOCK_ENDING)]

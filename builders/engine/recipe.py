@@ -14,8 +14,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -25,6 +25,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from kbprobe.errors import UsageError
+from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
 
 MAX_PROBES = 1_000
@@ -38,7 +39,7 @@ class Entry(BaseModel):
 
     probe: str
     output: str | None = None
-    seed: int | None = None
+    seed: int | None = Field(None, ge=0, le=MAX_SEED)
     template: Path | None = None
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -58,8 +59,24 @@ class Recipe(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     output: Path = Path("probes")
-    seed: int = 0
+    seed: int = Field(0, ge=0, le=MAX_SEED)
     probes: tuple[Entry, ...] = Field(min_length=1, max_length=MAX_PROBES)
+
+
+def _refuse_shared(folders: Sequence[str], path: Path) -> None:
+    """Refuse outputs that are one folder, on some system at least, or lie within each other."""
+    # Windows and macOS know no upper and lower case.
+    parts = sorted((PureWindowsPath(name.casefold()).parts, name) for name in folders)
+    for (one, name), (other, within) in pairwise(parts):
+        if one == other:
+            raise UsageError(
+                f"{path}: two probes would go to {within!r}; give one of them its own 'output'"
+            )
+        if other[: len(one)] == one:
+            raise UsageError(
+                f"{path}: {within!r} is within {name!r}, the folder of another probe; give one of "
+                "them another 'output'"
+            )
 
 
 def read_recipe(
@@ -80,11 +97,7 @@ def read_recipe(
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a recipe file.") from None
     folders = [entry.output or entry.probe for entry in recipe.probes]
-    folder, times = Counter(folders).most_common(1)[0]
-    if times > 1:
-        raise UsageError(
-            f"{path}: two probes would go to {folder!r}; give one of them its own 'output'"
-        )
+    _refuse_shared(folders, path)
     jobs = []
     for number, (entry, folder) in enumerate(zip(recipe.probes, folders, strict=True)):
         owner = f"{path}: probes.{number}: {entry.probe}"

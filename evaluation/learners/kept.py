@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from evaluation.scorers.base import ReadyScorer
 from kb_cache.store import OTHER_CACHE
 from kbprobe.errors import KbprobeError
 from kbprobe.files import remove_tree, replacing_folder
+from kbprobe.locks import try_lock, unlock
+from kbprobe.targets import lock_path, taking
 
 
 @contextmanager
@@ -51,6 +54,7 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
         is_there: tells whether a folder holds the model.
         write: trains it, and writes it into a folder, whole or not at all.
         load: loads it from a folder.
+        course: the folder that is locked meanwhile: one with whatever ``write`` may go on from.
         remove: removes a folder; it may leave those that are to be kept.
     """
 
@@ -59,15 +63,22 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
     is_there: Callable[[Path], bool]
     write: Callable[[Path], None]
     load: Callable[[Path], ReadyScorer]
+    course: Path
     remove: Callable[[Path], None] = remove_tree
 
     def __enter__(self) -> ReadyScorer:
         began = time.perf_counter()
-        if self.training.workers.leads and not self.is_there(self.folder):
-            self.write(self.folder)
-        self.training.workers.wait()
-        # Nothing here holds what is loaded, so that it can be released.
-        ready = self.load(self.folder)
+        with ExitStack() as held:
+            if self.training.workers.leads:
+                # Another evaluation with the same training waits here, and loads what this wrote.
+                doing, request = "training a model", str(self.course)
+                held.enter_context(taking(self.course, doing, request, True, remedy=OTHER_CACHE))
+                if not self.is_there(self.folder):
+                    self.write(self.folder)
+            self.training.workers.wait()
+            # Nothing here holds what is loaded, so that it can be released.
+            ready = self.load(self.folder)
+            self.training.workers.wait()
         self.training.model.training_seconds += time.perf_counter() - began
         return ready
 
@@ -77,5 +88,17 @@ class TrainedOnce(AbstractContextManager[ReadyScorer]):
 
     def discard(self) -> None:
         """Remove what was trained, or what an interrupted run left of it."""
-        if self.training.workers.leads:
+        if not self.training.workers.leads:
+            return
+        lock = lock_path(Path(os.path.realpath(self.course)))
+        try:
+            descriptor = try_lock(lock)
+        except OSError:  # no locks here, or nothing to remove
             self.remove(self.folder)
+            return
+        if descriptor is None:
+            return  # Another evaluation uses it, and removes it.
+        try:
+            self.remove(self.folder)
+        finally:
+            unlock(lock, descriptor)

@@ -203,7 +203,7 @@ def _refuse(spec: RunSpec, differences: Sequence[Difference]) -> None:
     }
     if "model" in options:
         options = {}
-    tag = options_name(options) or "second"
+    tag = options_name(options)[:60] or "second"
     raise UsageError(
         f"{spec.folder} holds other results: {said}. To keep both, add --tag {tag} (with -o: name "
         f"another folder, such as -o {spec.folder}+{tag}); --overwrite replaces them."

@@ -122,7 +122,7 @@ def refuse_other_files(folder: Path, what: str) -> None:
     if others := sorted(held - ours):
         raise UsageError(
             f"{folder} holds more than results ({others[0]}), which would be lost when it is "
-            f"{what}. Take it away, or choose another folder with -o."
+            f"{what}. Move it elsewhere, or choose another folder with -o."
         )
 
 

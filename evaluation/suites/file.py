@@ -22,7 +22,7 @@ import glob
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -31,6 +31,7 @@ from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
+from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
 
 DEFAULT_STUDY = "zero_shot"
@@ -66,7 +67,9 @@ class SuiteFile(_Part):
     studies: tuple[StudyEntry, ...] = Field(
         (StudyEntry(study=DEFAULT_STUDY),), min_length=1, max_length=MAX_ENTRIES
     )
-    seeds: tuple[int, ...] = Field((0,), min_length=1, max_length=MAX_ENTRIES)
+    seeds: tuple[Annotated[int, Field(ge=0, le=MAX_SEED)], ...] = Field(
+        (0,), min_length=1, max_length=MAX_ENTRIES
+    )
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("models", mode="before")

@@ -101,7 +101,7 @@ def json_rows(name: str, text: str, skipped: Skipped) -> Iterator[tuple[str, dic
             count += 1
             yield where, row
         else:
-            skipped.add("lines are no JSON objects and were left out", where)
+            skipped.add("lines that are not JSON objects were left out", where)
     if not count:
         raise SourceError(f"{name} is not JSON lines: no line of it is a JSON object")
 

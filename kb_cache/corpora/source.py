@@ -143,7 +143,7 @@ def _list_rows(
         if isinstance(row, dict):
             yield where, row
         else:
-            skipped.add("items are no JSON objects and were left out", where)
+            skipped.add("items that are not JSON objects were left out", where)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def read_source(path: Path, member: str = "") -> VectorsSource:
         chosen = _member(path, member)
         source = replace(source, member=chosen, version=version_of(Path(chosen).name))
     elif member:
-        raise UsageError(f"--member {member} names a file of a zip, and {path} is none")
+        raise UsageError(f"--member {member} names a file of a zip, but {path} is not a zip file")
     name = Path(source.member or path.name).name
     return replace(source, glove=_GLOVE.fullmatch(name) is not None)
 

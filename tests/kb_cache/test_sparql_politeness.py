@@ -71,7 +71,7 @@ def test_retry_after_binds_other_sessions(server: ServerScript, fake_time: FakeT
 def test_retry_after_beyond_the_longest_wait(server: ServerScript, fake_time: FakeTime) -> None:
     server.reply_with(Reply(b"", 429, {"Retry-After": "4000"}))
     for _ in range(2):  # the second is not even asked
-        with pytest.raises(EndpointError, match=r"left alone for 4000 s.*is kept"):
+        with pytest.raises(EndpointError, match=r"wait 4000 s.*is kept"):
             endpoint(server).ask(QUERY)
     assert (len(server.asked), fake_time.slept) == (1, [])
 

@@ -84,7 +84,7 @@ def test_no_home_a_plain_locale_and_a_name_that_is_no_text(tmp_path: Path) -> No
     words[-1] = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
     done = subprocess.run(words, capture_output=True, env=environment, timeout=120, check=False)
     assert done.returncode == 2
-    assert b"is no UTF-8 text as this process reads it" in done.stderr
+    assert b"is not valid UTF-8 as this process reads it" in done.stderr
     assert b"set PYTHONUTF8=1" in done.stderr
     assert b"Choose another folder with -o." in done.stderr
     assert os.listdir(os.fsencode(tmp_path)) == [os.path.basename(output)]

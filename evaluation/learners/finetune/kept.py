@@ -87,6 +87,7 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
     return TrainedOnce(
         training=training,
         folder=Path(kept) if kept else own,
+        course=own.parent,
         is_there=lambda folder: _holds(folder, identity),
         write=lambda folder: _train(training, network, folder, identity, own.parent, unfinished),
         load=load,

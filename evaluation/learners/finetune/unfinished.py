@@ -58,7 +58,7 @@ class Unfinished:
     def after_step(self, state: Callable[[], Course]) -> None:
         """Save the state if it is time to, and if there is room for it."""
         waited = time.monotonic() - self._saved
-        if waited < SECONDS:
+        if waited < SECONDS or waited < TIMES_ITS_COST * (self._cost or 0.0):
             return
         course = state()
         cost = _size(course) / _BYTES_PER_SECOND if self._cost is None else self._cost

@@ -65,9 +65,11 @@ def fitted(
         parameters = sum(weights.numel() for weights in model.parameters())
         return ReadyScorer(WordsScorer(model, vectors, handle.device), parameters)
 
+    own = training_folder(identity)
     return TrainedOnce(
         training=training,
-        folder=training_folder(identity),
+        folder=own,
+        course=own,
         is_there=_is_there,
         write=write,
         load=load,

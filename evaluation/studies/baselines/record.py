@@ -37,7 +37,7 @@ def check_recordable(request: StudyRequest) -> None:
     for probe in request.probes:
         if not isinstance(probe, str) or not Path(probe).is_dir():
             raise UsageError(
-                f"--record writes into the folder of a built probe, and {probe} is none: leave "
+                f"--record writes into the folder of a built probe, but {probe} is not one: leave "
                 f"{option_name('record')} out, or build one with: build-probe NAME -o DIR"
             )
         read_manifest(Path(probe))

@@ -204,7 +204,7 @@ class Endpoint:
             if wait > self.limits.longest_wait + self.limits.pause:
                 until = datetime.fromtimestamp(now + wait, UTC).strftime("%Y-%m-%d %H:%M")
                 raise EndpointError(
-                    f"{self.url} asks to be left alone for {wait:.0f} s, until {until} UTC. Start "
+                    f"{self.url} asks clients to wait {wait:.0f} s, until {until} UTC. Start "
                     "again then: what has been answered is kept."
                 )
             if wait > 0:

@@ -44,12 +44,18 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
+def test_numbers_to_base_60_stay_texts() -> None:
+    long = "1:" + "59:" * 300_000 + "1"
+    assert yaml_value(f"a: 1:30\nb: {long}\nc: -1_000\nd: 1.5", "recipe.yaml") == {
+        "a": "1:30", "b": long, "c": -1000, "d": 1.5,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a: " + "9" * 5000, "beyond 64 bits"),
         ("a: 0x" + "f" * 60, "beyond 64 bits"),
-        ("a: 1:" + "59:" * 300 + "1", "beyond 64 bits"),
         ("a: .inf", "finite"),
         (BOMB, "line 5: more than 100,000 values"),
         ("[" * 100_000, "nested too deeply"),

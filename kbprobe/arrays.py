@@ -14,7 +14,7 @@ Bools = npt.NDArray[np.bool_]
 UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
-DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, TokenError)
+DAMAGED_ARRAY = (OSError, ValueError, OverflowError, EOFError, SyntaxError, TokenError)
 """What ``np.load`` raises for a damaged file; its header is parsed as Python is."""
 
 ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])

@@ -258,7 +258,9 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ..
 
 
 def _digest(parameters: int, texts: npt.NDArray[Any], vectors: npt.NDArray[Any]) -> str:
-    digest = hashlib.sha256(f"{parameters} {texts.shape} {vectors.shape}".encode())
+    # The same bytes are other numbers in another type or order.
+    kinds = [(values.dtype.str, values.shape) for values in (texts, vectors)]
+    digest = hashlib.sha256(f"{parameters} {kinds}".encode())
     for values in (texts, vectors):
         digest.update(np.ascontiguousarray(values).view(np.uint8).data)
     return digest.hexdigest()

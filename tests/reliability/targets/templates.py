@@ -72,6 +72,7 @@ def _render_plainly(path: Path) -> list[str]:
         ValueError,
         LookupError,
         TypeError,
+        AttributeError,  # of PyYAML, for a date that is none
         RecursionError,
     ) as error:
         raise Refused(str(error)) from error

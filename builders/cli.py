@@ -106,6 +106,14 @@ _COMMON: list[click.Parameter] = [
     click.Option(
         ["--audit/--no-audit"], default=True, show_default=True, help="Run the audit at the end."
     ),
+    click.Option(
+        ["--workers"],
+        type=click.IntRange(1),
+        metavar="N",
+        default=2,
+        show_default=True,
+        help="How many workers draw, and render and write large builds; rows never depend on it.",
+    ),
     click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
     click.Option(
         ["--sample"],
@@ -206,6 +214,7 @@ def _build(
     template: Path | None,
     format: str,
     audit: bool,
+    workers: int,
     overwrite: bool,
     sample: int | None,
     blind: bool,
@@ -234,7 +243,7 @@ def _build(
     from builders.engine.recipe import read_recipe
 
     if from_manifest is not None:
-        command.rebuild(from_manifest, output, template, overwrite, as_json)
+        command.rebuild(from_manifest, output, template, overwrite, as_json, workers)
         return
     values = {"template": template, "format": format, "audit": audit}
     if recipe is not None:
@@ -245,7 +254,7 @@ def _build(
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(jobs, overwrite, as_json, reading)
+    command.run_jobs(jobs, overwrite, as_json, reading, workers)
 
 
 @click.command(

@@ -10,9 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+AnyInts = npt.NDArray[np.signedinteger[Any]]
+"""Integers of any width: arrays of a number for each row are as narrow as they can be."""
+
 Bools = npt.NDArray[np.bool_]
 UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
+
+Some = Ints | Bools | slice
+"""Which elements of an array: their positions, a mask, or a stretch."""
 
 DAMAGED_ARRAY = (OSError, ValueError, OverflowError, EOFError, SyntaxError, TokenError)
 """What ``np.load`` raises for a damaged file; its header is parsed as Python is."""

@@ -27,7 +27,7 @@ from kbprobe.format.attribution import (
 )
 from kbprobe.format.canary import canary_of
 from kbprobe.format.card import Configs, front_matter
-from kbprobe.format.items import COLUMNS, Coded, Items, arrow_schema, plain
+from kbprobe.format.items import COLUMNS, Items, ItemsInParts, arrow_schema, plain
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
 
@@ -185,7 +185,7 @@ def command_of(request: Request) -> str:
     return " ".join(words)
 
 
-def first_row(splits: Mapping[str, Items]) -> dict[str, Any]:
+def first_row(splits: Mapping[str, Items | ItemsInParts]) -> dict[str, Any]:
     """Return the first row of a config."""
     row: dict[str, Any] = plain(next(iter(splits.values())).table(0, 1)).to_pylist()[0]
     return row
@@ -201,12 +201,10 @@ def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str
     return [(name, text, held.get(name, 0)) for name, text in request.probe.flags.items()]
 
 
-def _cluster_sizes(splits: Mapping[str, Items]) -> ClusterSizes:
+def _cluster_sizes(splits: Mapping[str, Items | ItemsInParts]) -> ClusterSizes:
     sizes = []
     for items in splits.values():
-        cluster = items.columns["cluster"]
-        assert isinstance(cluster, Coded)
-        counted = np.bincount(cluster.codes)
+        counted = np.bincount(items.clusters)
         sizes.append(counted[counted > 0])
     every = np.concatenate(sizes)
     return ClusterSizes(int(every.min()), int(np.median(every)), int(every.max()))

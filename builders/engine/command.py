@@ -16,6 +16,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.summary import show
+from builders.engine.workers import DEFAULT_WORKERS, using_workers
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
@@ -100,7 +101,11 @@ def _allow_open_files(locks: int) -> None:
 
 
 def run_jobs(
-    jobs: Iterable[Job], overwrite: bool, as_json: bool, reading: Reading | None = None
+    jobs: Iterable[Job],
+    overwrite: bool,
+    as_json: bool,
+    reading: Reading | None = None,
+    workers: int = DEFAULT_WORKERS,
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
@@ -125,7 +130,7 @@ def run_jobs(
                     reading.write(folder, request.seed, overwrite)
             else:
                 waiting.append((request, folder))
-        with shown_phase() as progress:
+        with shown_phase() as progress, using_workers(workers):
             for built, written, folder in build_all(waiting, progress):
                 held[folder].close()
                 progress("")
@@ -146,7 +151,12 @@ def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json
 
 
 def rebuild(
-    path: Path, output: Path | None, template: Path | None, overwrite: bool, as_json: bool
+    path: Path,
+    output: Path | None,
+    template: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    workers: int = DEFAULT_WORKERS,
 ) -> None:
     """Build what a manifest records, and compare the files' checksums.
 
@@ -180,6 +190,7 @@ def rebuild(
             if request.is_in(folder, held.enter_context(taken)):
                 click.echo(f"{folder} already holds exactly this.", err=as_json)
                 return
+        held.enter_context(using_workers(workers))
         built = build(request, held.enter_context(shown_phase()))
         new = write(built, folder)
     if as_json:

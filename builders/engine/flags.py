@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.drops import DropLog
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Ints, Some
 from kbprobe.format.items import Coded, Ragged
 
 
@@ -44,9 +44,14 @@ class Flags:
         names = self.names if name in self.names else (*self.names, name)
         return replace(self, names=names, bits=self.bits | (lines << names.index(name)))
 
-    def take(self, lines: Ints | Bools) -> Flags:
+    def take(self, lines: Some) -> Flags:
         """Return the flags of some lines."""
         return replace(self, bits=self.bits[lines])
+
+    def narrow(self) -> Flags:
+        """Return the flags in as few bytes a line as hold them."""
+        kind = np.min_scalar_type(-(1 << len(self.names)))
+        return replace(self, bits=self.bits.astype(kind))
 
     @property
     def flagged(self) -> Bools:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,27 +16,30 @@ from typing import Any
 
 import numpy as np
 
-from builders.engine.audit.report import audit
+from builders.engine.audit.report import Totals, audit_sample, choose_rows
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
 from builders.engine.options import ProbeOptions
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
+from builders.engine.render.blocks import Blocks
 from builders.engine.request import Request
 from builders.engine.splits import first_clusters
 from builders.engine.strategies import FromAnnotators
-from builders.english.screen import offensive_texts
+from builders.engine.workers import workers
 from kb_cache.base import manifest_entry, source_records
-from kbprobe.arrays import ragged_ranges
+from kbprobe.arrays import ragged_ranges, sorted_unique
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.attribution import question_languages
-from kbprobe.format.dataset import CARD, write_annotations, write_configs
-from kbprobe.format.items import Items, plain
+from kbprobe.format.card import Configs
+from kbprobe.format.dataset import CARD, data_folder, write_annotations
+from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
+from kbprobe.format.shards import Shard, write_shards
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100
@@ -54,12 +58,21 @@ class Built:
 
     request: Request
     manifest: dict[str, Any]
-    configs: dict[str, dict[str, Items]]
+    configs: Configs
     seconds: dict[str, float] = field(default_factory=dict)
     annotations: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def splits(self) -> dict[str, Items]:
+    def in_parts(self) -> bool:
+        """Whether rows are rendered while they are written, since they are many."""
+        return any(
+            isinstance(items, ItemsInParts)
+            for splits in self.configs.values()
+            for items in splits.values()
+        )
+
+    @property
+    def splits(self) -> Mapping[str, Items | ItemsInParts]:
         """The splits of the default config."""
         return self.configs[DEFAULT_CONFIG]
 
@@ -90,6 +103,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     rng = RandomGenerator.of(request.seed, probe.name)
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
+        variant_plans = {name: plan.variants[name] for name in request.variants}
     with phase("render"):
         identity, rng = row_identity(probe.name, knowledge.name), rng.child("assemble")
         sub_questions = {
@@ -105,9 +119,10 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             identity,
             rng,
             controls=request.controls,
-            sub_questions=sub_questions.values(),
+            facts=[*sub_questions.values()],
         )
-        asked_again = {name: variant_of(plan.variants[name], done) for name in request.variants}
+        del plan  # `done` has its rows in another order; both would be kept until the end.
+        asked_again = {name: variant_of(some, done) for name, some in variant_plans.items()}
         variants = {
             name: assemble(
                 some, template, probe.variants[name].setup or probe.setup, identity, rng, like=done
@@ -115,20 +130,28 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             for name, some in asked_again.items()
             if len(some)
         }
+        if len(done) == 0:
+            raise KbprobeError("no row is left to write")
+        rendered = {
+            name: Blocks(rows)
+            for name, rows in {DEFAULT_CONFIG: done, **sub_questions, **variants}.items()
+        }
+        configs = {}
+        for name, blocks in rendered.items():
+            blocks.prepare()
+            configs[name] = blocks.splits()
+            if name == DEFAULT_CONFIG:
+                configs |= {control: blocks.splits(control) for control in request.controls}
+        for name in rendered:
+            _check_rows(name, configs[name])
     reports: dict[str, dict[str, Any] | None] = {}
     if request.audit:
         with phase("audit"):
             reports = {
-                name: audit(rows.audit_rows(probe.arguments_decide), request.seed)
-                for name, rows in {DEFAULT_CONFIG: done, **sub_questions}.items()
-                if rows.plan.known.any()
+                name: _audited(rendered[name], request)
+                for name in (DEFAULT_CONFIG, *sub_questions)
+                if rendered[name].done.plan.known.any()
             }
-    configs = {DEFAULT_CONFIG: _split_items(done)}
-    configs |= {control: _split_items(done, control) for control in request.controls}
-    for name, rows in {**sub_questions, **variants}.items():
-        configs[name] = _split_items(rows)
-    for name in configs.keys() - set(request.controls):
-        _check_rows(name, configs[name])
     manifest: dict[str, Any] = {
         "probe": probe.name,
         "about": template.about,
@@ -146,7 +169,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "pyarrow": version("pyarrow"),
             "numpy": version("numpy"),
         },
-        "screen": {"on": options.screen, "rows": _listed_rows(done)},
+        "screen": {"on": options.screen, "rows": rendered[DEFAULT_CONFIG].listed_rows},
         "counts": _counts(done),
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
@@ -163,7 +186,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     return Built(request, manifest, configs, seconds, lines)
 
 
-def _check_rows(config: str, splits: Mapping[str, Items]) -> None:
+def _check_rows(config: str, splits: Mapping[str, Items | ItemsInParts]) -> None:
     """Check the first rows of each split against their setup, as a release checks all of them.
 
     All rows are made alike; masks and repeated choices have been looked for in every one.
@@ -194,10 +217,12 @@ def build_all(
             built = build(request, partial(_placed, progress, place))
             if writing is not None:
                 yield writing[0], writing[1].result(), writing[2]
-            if number < len(jobs):
+            writing = None
+            if number < len(jobs) and not built.in_parts:
                 writing = (built, writer.submit(write, built, folder), folder)
             else:
-                # Nothing is left to do meanwhile; here Ctrl-C stops the writing.
+                # Nothing is left to do meanwhile, or all workers are taken by it; here Ctrl-C stops
+                # the writing. Processes are forked while no other thread runs.
                 progress(f"{built.request.probe.name}: write")
                 yield built, write(built, folder), folder
 
@@ -206,24 +231,46 @@ def _placed(progress: Progress, place: str, phase: str) -> None:
     progress(f"{phase}{place}")
 
 
-def write(built: Built, folder: Path, workers: int = 2) -> dict[str, Any]:
+def write(built: Built, folder: Path) -> dict[str, Any]:
     """Write a build into ``folder``, whole or not at all; return its manifest.
+
+    Large builds are rendered here, block by block, by as many processes as there are workers.
 
     Raises:
         OSError: the folder cannot be written, or the disk is full.
     """
     start = time.perf_counter()
     with replacing_folder(folder) as aside:
-        files = write_configs(aside, built.configs, built.request.format, workers)
-        manifest = {**built.manifest, "files": files}
+        shards = write_shards(aside, built.configs, built.request.format, workers(), data_folder)
+        manifest = {**built.manifest, "files": [shard.file for shard in shards]}
+        configs = _with_sizes(built.configs, shards)
+        if manifest["screen"]["rows"] is None:
+            default = (one.counted for one in shards if one.file.config == DEFAULT_CONFIG)
+            manifest["screen"] = {**manifest["screen"], "rows": sum(default)}
         if built.annotations:
             annotations = write_annotations(aside, built.annotations)
             manifest["annotation"] = {**manifest["annotation"], "file": annotations}
-        card = card_text(manifest, built.request, built.configs)
+        card = card_text(manifest, built.request, configs)
         (aside / CARD).write_text(card, encoding="utf-8", newline="\n")
         write_manifest(aside, manifest)
     built.seconds["write"] = time.perf_counter() - start
     return manifest
+
+
+def _with_sizes(configs: Configs, shards: Iterable[Shard]) -> Configs:
+    """Note the bytes of what was made in parts: each part was laid out once, while it was there."""
+    total: Counter[tuple[str, str]] = Counter()
+    for shard in shards:
+        total[shard.file.config, shard.file.split] += shard.num_bytes
+    return {
+        config: {
+            split: items
+            if isinstance(items, Items)
+            else replace(items, num_bytes=total[config, split])
+            for split, items in splits.items()
+        }
+        for config, splits in configs.items()
+    }
 
 
 def request_of(manifest: Manifest, template: Path | None = None) -> Request:
@@ -249,10 +296,23 @@ def _asked_for(sub_question: Plan, plan: Plan) -> Plan:
     return sub_question.take(np.isin(sub_question.question_keys, facts.sub_question[edges]))
 
 
-def _split_items(done: Assembled, control: str | None = None) -> dict[str, Items]:
-    """Return the items of each split that has any."""
-    rows = {name: np.flatnonzero(done.plan.split == code) for code, name in enumerate(SPLITS)}
-    return {name: done.items(some, control) for name, some in rows.items() if some.size}
+def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
+    """Audit a sample of the rows that have an answer; only the sample is rendered for it."""
+    done, plan = blocks.done, blocks.done.plan
+    known = np.flatnonzero(plan.known)
+    split, cluster = plan.split[known], plan.cluster.codes[known]
+    totals = Totals.of(
+        plan.nodes.shape[1],
+        done.gold[known],
+        split,
+        cluster,
+        plan.question[known],
+        plan.nodes[:, 0][known],
+    )
+    sample = choose_rows(split, cluster, request.seed)
+    rows = sample.rows
+    seen = blocks.audit_rows(known[rows], request.probe.arguments_decide)
+    return audit_sample(seen, sample.within(rows), totals)
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
@@ -276,16 +336,16 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
 def _counts(done: Assembled) -> dict[str, Any]:
     """Rows by split and by hops x family cell, clusters, questions, and what was left out."""
     plan = done.plan
-    if len(plan) == 0:
-        raise KbprobeError("no row is left to write")
-    clusters = np.unique(plan.cluster.codes, return_counts=True)[1]
-    pairs = np.unique((plan.question * len(plan.choices.names) + plan.nodes[:, 0])[plan.known])
+    clusters = np.bincount(plan.cluster.codes)
+    clusters = clusters[clusters > 0]
+    pairs = plan.question.astype(np.int64) * len(plan.choices.names) + plan.nodes[:, 0]
+    pairs = sorted_unique(pairs[plan.known])
     unlabelled = int((~plan.known).sum())
     cells: dict[str, dict[str, int]] = {}
     names = plan.family.values.to_pylist()
     origin, family = plan.provenance, plan.family.codes
     span = int(origin.distance.max()) + 1
-    cell = (origin.hops * len(names) + family) * span + origin.distance
+    cell = (origin.hops.astype(np.int64) * len(names) + family) * span + origin.distance
     _, first, counts = np.unique(cell, return_index=True, return_counts=True)
     for row, count in zip(first.tolist(), counts.tolist(), strict=True):
         label = family_label(names[family[row]], int(origin.distance[row]))
@@ -307,22 +367,12 @@ def _counts(done: Assembled) -> dict[str, Any]:
     }
 
 
-def _listed_rows(done: Assembled) -> int:
-    """Count the rows that show a word of the screen's list, in their question or a choice."""
-    questions, choices = done.questions, done.choices
-    shown = offensive_texts(questions.values)[questions.codes]
-    shown |= offensive_texts(choices.values)[choices.codes].any(axis=1)
-    return int(shown.sum())
-
-
 def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:
     """How many rows a variant has, and of how many another answer is right than in the default."""
-    gold = dict(zip(done.columns["id"].to_pylist(), done.plan.nodes[:, 0].tolist(), strict=True))
-    pairs = zip(variant.columns["id"].to_pylist(), variant.plan.nodes[:, 0].tolist(), strict=True)
-    return {
-        "rows": len(variant.plan),
-        "other_answers": sum(gold[row] != answer for row, answer in pairs),
-    }
+    order = np.argsort(done.ids)
+    row = order[np.searchsorted(done.ids, variant.ids, sorter=order)]
+    other = done.plan.nodes[row, 0] != variant.plan.nodes[:, 0]
+    return {"rows": len(variant), "other_answers": int(np.count_nonzero(other))}
 
 
 def same_rows(old: Manifest, new: Mapping[str, Any]) -> list[str]:

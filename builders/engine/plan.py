@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from builders.engine.flags import Flags
 from builders.engine.strategies import AnyWording, FromKnowledgeBase, Shuffled
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints, Some
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -229,7 +229,7 @@ class Provenance:
     choice_family: Ints
     choice_hops: Ints
 
-    def take(self, rows: Ints | Bools) -> Provenance:
+    def take(self, rows: Some) -> Provenance:
         """Return that of some rows."""
         arrays = ("fact", "hops", "distance", "choice_family", "choice_hops")
         taken = {name: getattr(self, name)[rows] for name in arrays}
@@ -288,19 +288,21 @@ class Plan:
         """(rows,) the identity of each row's question."""
         return self.questions.key[self.question]
 
-    def take(self, rows: Ints | Bools) -> Plan:
+    def take(self, rows: Some) -> Plan:
         """Return the plan of some rows, in the order given."""
+        origin = self.provenance.take(rows)
+        # Where clusters are concepts, the two share one array.
+        same = self.cluster is self.provenance.concept
         return replace(
             self,
+            provenance=origin,
+            cluster=origin.concept if same else self.cluster.take(rows),
             question=self.question[rows],
             nodes=self.nodes[rows],
             split=self.split[rows],
             flags=None if self.flags is None else self.flags.take(rows),
             fold=None if self.fold is None else self.fold[rows],
-            **{
-                name: getattr(self, name).take(rows)
-                for name in ("family", "cluster", "provenance", "order", "answers")
-            },
+            **{name: getattr(self, name).take(rows) for name in ("family", "order", "answers")},
         )
 
     def with_dropped(self, reason: str, count: int) -> Plan:

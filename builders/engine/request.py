@@ -13,8 +13,9 @@ from builders.engine.render.controls import check_template
 from builders.engine.render.template_file import Template
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError, did_you_mean
-from kbprobe.format.dataset import Format, check_target
+from kbprobe.format.dataset import check_target
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.format.shards import Format
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import (
     NEVER_DRAWN,
     Family,
+    Perturbation,
     QuestionBatch,
     Truth,
     draw_once,
@@ -64,8 +65,12 @@ def plan_rows(
     rests on fact ``i``, its choices are of the row's family, and rows of one concept form a
     cluster. ``choice_hops`` as one number is that of the distractors.
     """
-    rows = np.arange(len(nodes), dtype=np.int64)
-    code, gold_hops = np.zeros_like(rows) + family, np.zeros_like(rows) + hops
+
+    def by_row(value: int | Ints) -> Ints:
+        return value if isinstance(value, np.ndarray) else np.full(len(nodes), value, np.int64)
+
+    rows = np.arange(len(nodes) if question is None or fact is None else 0, dtype=np.int64)
+    code, gold_hops = by_row(family), by_row(hops)
     if choice_family is None:
         choice_family = np.repeat(code[:, None], nodes.shape[1], axis=1)
     if isinstance(choice_hops, int):
@@ -86,7 +91,7 @@ def plan_rows(
             facts=facts,
             fact=rows if fact is None else fact,
             hops=gold_hops,
-            distance=np.zeros_like(rows) + distance,
+            distance=by_row(distance),
             choice_family=choice_family,
             choice_hops=choice_hops,
         ),
@@ -202,43 +207,79 @@ def draw_plan(
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
-    sizes = [part.rows.size for part in parts]
-    family = np.repeat([1 + names.index(part.family.name) for part in parts], sizes)
-    distance = np.repeat([part.family.distance for part in parts], sizes)
-    filled = np.concatenate([part.filled for part in parts])
-    distractors = np.concatenate([part.nodes for part in parts])
-    # Each draw becomes a row for every question that it was made for.
-    order = np.argsort(drawn_for, kind="stable")
-    start = np.cumsum(asked_by) - asked_by
-    pair = np.concatenate([part.rows for part in parts])
-    rows = order[ragged_ranges(start[pair], asked_by[pair])]
-    draw = np.repeat(np.arange(pair.size), asked_by[pair])
-    family, distance, filled = family[draw], distance[draw], filled[draw]
-    some = asking.take(rows)
-    # The widest arrays of a plan, and the ones that are copied most, are kept narrow.
-    random = np.int8(1 + names.index(RANDOM))
-    of_family, of_distance = family.astype(np.int8)[:, None], distance.astype(np.int8)[:, None]
+    rows = _rows_of_draws(parts, asking, split, names, drawn_for)
     return plan_rows(
         questions=questions,
         choices=choices,
-        nodes=np.concatenate([some.gold[:, None], distractors[draw]], axis=1, dtype=np.int32),
-        split=split[rows],
         families=names,
-        concept=some.concept,
         facts=facts,
         relation=relation,
-        question=some.question,
-        fact=some.fact,
-        family=family,
-        hops=some.hops,
-        distance=distance,
-        choice_family=np.concatenate([of_family, np.where(filled, random, of_family)], axis=1),
-        choice_hops=np.concatenate(
-            [some.hops.astype(np.int8)[:, None], np.where(filled, np.int8(0), of_distance)], axis=1
-        ),
-        flags=flags.take(rows),
+        flags=flags.narrow().take(rows.pop("line")),
         dropped=dropped,
+        **rows,
     )
+
+
+def _rows_of_draws(
+    parts: list[Perturbation], asking: Asking, split: Ints, names: list[str], drawn_for: Ints
+) -> dict[str, Any]:
+    """Lay out the rows of all draws: each draw becomes one for every question it was made for.
+
+    Columns are as narrow as their values allow, and ``parts`` is emptied on the way: with tens of
+    millions of rows a second copy of them would not fit.
+
+    Args:
+        parts: the draws.
+        asking: the questions.
+        split: the split of each.
+        names: the families.
+        drawn_for: what each question's distractors are drawn for, as the draws number it.
+
+    Returns:
+        The arguments of :func:`plan_rows` that are by row, and ``line``: each row's question.
+    """
+    asked_by = np.bincount(drawn_for)
+    order = np.argsort(drawn_for, kind="stable").astype(np.int32)
+    start = np.cumsum(asked_by) - asked_by
+    rows = sum(int(asked_by[part.rows].sum()) for part in parts)
+    width = 1 + parts[0].nodes.shape[1]
+    line = np.empty(rows, dtype=np.int32)
+    nodes = np.empty((rows, width), dtype=np.int32)
+    family, distance = np.empty(rows, dtype=np.int8), np.empty(rows, dtype=np.int8)
+    choice_family = np.empty((rows, width), dtype=np.int8)
+    choice_hops = np.empty((rows, width), dtype=np.int8)
+    random, at = 1 + names.index(RANDOM), 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        times = asked_by[part.rows]
+        draw = np.repeat(np.arange(part.rows.size), times)
+        here = slice(at, at + draw.size)
+        line[here] = order[ragged_ranges(start[part.rows], times)]
+        number, away = 1 + names.index(part.family.name), part.family.distance
+        filled = part.filled[draw]
+        nodes[here, 1:] = part.nodes[draw]
+        family[here], distance[here] = number, away
+        choice_family[here, 0], choice_hops[here, 0] = number, 0
+        choice_family[here, 1:] = np.where(filled, random, number)
+        choice_hops[here, 1:] = np.where(filled, 0, away)
+        at = here.stop
+    nodes[:, 0] = asking.gold.astype(np.int32)[line]
+    hops = asking.hops.astype(np.int8)[line]
+    choice_hops[:, 0] = hops
+    return {
+        "line": line,
+        "nodes": nodes,
+        "split": split.astype(np.int8)[line],
+        "concept": asking.concept.astype(np.int32)[line],
+        "question": asking.question.astype(np.int32)[line],
+        "fact": asking.fact.astype(np.int32)[line],
+        "hops": hops,
+        "family": family,
+        "distance": distance,
+        "choice_family": choice_family,
+        "choice_hops": choice_hops,
+    }
 
 
 def _offensive(questions: Questions, asking: Asking) -> Bools:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from builders.engine.draw.balanced import ranks_within
-from kbprobe.arrays import Bools, Ints, UInts
+from kbprobe.arrays import Bools, Ints, Some, UInts
 from kbprobe.rng import RandomGenerator
 
 Golds = Callable[[], Ints]
@@ -23,7 +23,7 @@ Golds = Callable[[], Ints]
 class Shuffled:
     """Each row's choices are shuffled, whatever other rows show."""
 
-    def take(self, rows: Ints | Bools) -> Shuffled:
+    def take(self, rows: Some) -> Shuffled:
         """Return the order of some rows."""
         return self
 
@@ -78,7 +78,7 @@ class ByChoiceGroup(Shuffled):
 
     group: Ints
 
-    def take(self, rows: Ints | Bools) -> ByChoiceGroup:
+    def take(self, rows: Some) -> ByChoiceGroup:
         """Return the groups of some rows."""
         return ByChoiceGroup(self.group[rows])
 
@@ -154,7 +154,7 @@ class FromKnowledgeBase:
         """(K, rows) what a row's id is made of, of its choices: the gold, then the others."""
         return np.concatenate([nodes[:, :1], np.sort(nodes[:, 1:], axis=1)], axis=1).T
 
-    def take(self, rows: Ints | Bools) -> FromKnowledgeBase:
+    def take(self, rows: Some) -> FromKnowledgeBase:
         """Return the source of some rows' answers."""
         return self
 
@@ -183,6 +183,6 @@ class FromAnnotators(FromKnowledgeBase):
         """(K, rows) the choices in order: a row is the same before and after it is labelled."""
         return np.sort(nodes, axis=1).T
 
-    def take(self, rows: Ints | Bools) -> FromAnnotators:
+    def take(self, rows: Some) -> FromAnnotators:
         """Return the source of some rows' answers."""
         return replace(self, labelled=self.labelled[rows])

@@ -10,7 +10,7 @@ import numpy as np
 from kbprobe.arrays import ragged_ranges
 from kbprobe.columns import to_numpy
 from kbprobe.format.attribution import languages_of
-from kbprobe.format.items import COLUMNS, Coded, Items, Ragged, arrow_schema
+from kbprobe.format.items import COLUMNS, Coded, Items, ItemsInParts, Ragged, arrow_schema
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SIZES = (
 )
 """The Hub's size categories, each with the rows that it ends before."""
 
-Configs = Mapping[str, Mapping[str, Items]]
+Configs = Mapping[str, Mapping[str, Items | ItemsInParts]]
 
 
 def front_matter(
@@ -95,12 +95,20 @@ def _entries(manifest: Mapping[str, Any], config: str) -> Iterable[Any]:
 
 
 def _config(manifest: Mapping[str, Any], config: str) -> dict[str, Any]:
-    files = [{"split": one.split, "path": one.path} for one in _entries(manifest, config)]
+    paths: dict[str, list[str]] = {}
+    for one in _entries(manifest, config):
+        paths.setdefault(one.split, []).append(one.path)
+    files = [
+        {"split": split, "path": some[0] if len(some) == 1 else some}
+        for split, some in paths.items()
+    ]
     default = {"default": True} if config == DEFAULT_CONFIG else {}
     return {"config_name": config, **default, "data_files": files}
 
 
-def _info(manifest: Mapping[str, Any], config: str, splits: Mapping[str, Items]) -> dict[str, Any]:
+def _info(
+    manifest: Mapping[str, Any], config: str, splits: Mapping[str, Items | ItemsInParts]
+) -> dict[str, Any]:
     sizes = {name: arrow_bytes(items) for name, items in splits.items()}
     return {
         "config_name": config,
@@ -114,13 +122,18 @@ def _info(manifest: Mapping[str, Any], config: str, splits: Mapping[str, Items])
     }
 
 
-def arrow_bytes(items: Items) -> int:
+def arrow_bytes(items: Items | ItemsInParts) -> int:
     """Return the bytes of all rows in the types of :func:`kbprobe.format.items.arrow_schema`.
 
     ``datasets`` calls this number ``num_bytes``. It counts as ``pyarrow.Table.nbytes`` does, an
     offset for each string and list, but for bitmaps of nulls: there are none.
     """
-    return sum(_column_bytes(items, name) for name in COLUMNS)
+    if isinstance(items, Items):
+        return sum(_column_bytes(items, name) for name in COLUMNS)
+    if items.num_bytes is not None:
+        return items.num_bytes
+    pairs = zip(items.cuts[:-1], items.cuts[1:], strict=True)
+    return sum(arrow_bytes(items.make(start, stop)) for start, stop in pairs)
 
 
 def _column_bytes(items: Items, name: str) -> int:
@@ -142,7 +155,8 @@ def _column_bytes(items: Items, name: str) -> int:
         return _offsets(rows) + sum(parts)
     if isinstance(value, np.ndarray):
         return 4 * value.size + (_offsets(rows) if value.ndim > 1 else 0)
-    return int(value.nbytes)
+    # Of numbers that are null in every row, Arrow counts a bitmap whose size depends on the slice.
+    return 4 * rows if str(value.type) == "int32" else int(value.nbytes)
 
 
 def _strings(column: Coded, codes: Any) -> int:

@@ -6,13 +6,14 @@ The schema only grows within a major version. ``SCHEMA_VERSION`` stands in every
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from kbprobe.arrays import Bools, Ints, ragged_ranges, run_starts
+from kbprobe.arrays import Ints, Some, ragged_ranges, run_starts
 from kbprobe.format.manifest import SCHEMA_VERSION
 from kbprobe.format.setups import SETUPS
 
@@ -117,7 +118,7 @@ class Coded:
     values: pa.Array
     codes: Ints
 
-    def take(self, rows: Ints | Bools) -> Coded:
+    def take(self, rows: Some) -> Coded:
         """Return some of the rows."""
         return Coded(self.values, self.codes[rows])
 
@@ -165,6 +166,13 @@ class Items:
     rows: int
     columns: dict[str, str | Ints | Coded | Ragged | pa.Array]
 
+    @property
+    def clusters(self) -> Ints:
+        """(rows,) the number of each row's cluster."""
+        cluster = self.columns["cluster"]
+        assert isinstance(cluster, Coded)
+        return cluster.codes
+
     def table(self, start: int = 0, stop: int | None = None) -> pa.Table:
         """Lay out rows ``start .. stop`` in the order of :data:`COLUMNS`.
 
@@ -195,6 +203,37 @@ class Items:
                 return numbers
             return pa.ListArray.from_arrays(_even(value[rows]), numbers)
         return value[rows]
+
+
+@dataclass(frozen=True)
+class ItemsInParts:
+    """All rows of one split and config, made a part at a time.
+
+    Attributes:
+        cuts: where parts begin, and where the last ends.
+        make: makes the items of rows ``start .. stop``.
+        clusters: (rows,) the number of each row's cluster.
+        count: counts what is to be known of rows ``start .. stop`` once they have been made.
+        num_bytes: the bytes of all rows as Arrow has them, once they are known.
+    """
+
+    cuts: tuple[int, ...]
+    make: Callable[[int, int], Items]
+    clusters: Ints
+    count: Callable[[int, int], int]
+    num_bytes: int | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.cuts[-1]
+
+    def table(self, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Lay out rows ``start .. stop`` as :meth:`Items.table` does; of several parts, decoded."""
+        stop = self.rows if stop is None else min(stop, self.rows)
+        ends = [*(cut for cut in self.cuts if start < cut < stop), stop]
+        tables = [self.make(at, end).table() for at, end in zip([start, *ends], ends, strict=False)]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(map(plain, tables))
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -23,6 +23,7 @@ from builders.engine.pipeline import build
 from builders.engine.probe import find_probe, probe
 from builders.engine.render.controls import (
     NONSENSE,
+    mark_beside,
     nonsense_answers,
     nonsense_in,
     perturbed,
@@ -34,7 +35,6 @@ from builders.engine.render.template_file import Wording, key_words_of_text
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files
-from kbprobe.format.items import Coded
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import CONTROLS, MASK
 from kbprobe.rng import RandomGenerator
@@ -152,7 +152,8 @@ def test_no_nonsense_word_is_a_word_of_the_question_or_a_choice() -> None:
     choices = pa.array(["a snap", "other", "foes"])
     codes = np.array([[1, 2]] * len(NONSENSE) + [[1, 2], [0, 1]])
     question = np.array([*range(len(NONSENSE)), len(NONSENSE), 0])
-    taken = nonsense_in(Coded(texts, question), Coded(choices, codes))
+    taken = nonsense_in(texts)
+    mark_beside(taken, question, nonsense_in(choices), codes)
     expected = np.eye(len(NONSENSE) + 1, len(NONSENSE), dtype=np.bool_)
     expected[-1, [NONSENSE.index("foo"), NONSENSE.index("da")]] = True
     expected[0, NONSENSE.index("snap")] = True
@@ -167,12 +168,12 @@ def test_no_nonsense_word_is_a_word_of_the_question_or_a_choice() -> None:
         shown = perturbed(batch, lines, taken, RandomGenerator.of(seed, "t")).to_pylist()
         drawn = [text.split()[-2] for text in shown]
         assert not any(taken[line, NONSENSE.index(word)] for line, word in enumerate(drawn))
-    answers = Coded(pa.array(["not", "really"]), np.array([[0, 1], [1, 0]] * 4))
+    answers = pa.array(["not", "really"])
     two_free = np.ones(len(NONSENSE), dtype=np.bool_)
     two_free[[2, 5]] = False
     for seed in range(20):
         nonsense = nonsense_answers(answers, two_free, RandomGenerator.of(seed, "t"))
-        assert set(nonsense.values.to_pylist()) == {NONSENSE[2], NONSENSE[5]}
+        assert set(nonsense.to_pylist()) == {NONSENSE[2], NONSENSE[5]}
 
 
 @pytest.mark.parametrize(
@@ -496,9 +497,9 @@ def test_a_control_is_one_rendering_call_for_each_wording(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(stems, "render_batch", counted)
     build(replace(request(pairs=3000), audit=False))
-    # Text, two controls and frame, in two wordings each.
-    assert len(calls) == 8
-    assert sum(calls) == 4 * 3000
+    # Text and two controls, in two wordings each; frames are rendered for the audit alone.
+    assert len(calls) == 6
+    assert sum(calls) == 3 * 3000
 
 
 def test_choices_of_any_table_can_stand_beside_concepts_of_another(rows: dict[str, Rows]) -> None:

@@ -30,7 +30,7 @@ from builders.engine.audit.partial_input import (
     partial_baselines,
 )
 from builders.engine.splits import first_clusters
-from kbprobe.arrays import Floats, Ints, contains, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, contains, sorted_unique
 from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
@@ -126,7 +126,77 @@ class Estimate(NamedTuple):
         return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
 
 
+class Sample(NamedTuple):
+    """The rows that an audit looks at: whole clusters, drawn with the seed where there are more.
+
+    Attributes:
+        split: the split that is scored.
+        scored: the rows of it that are scored.
+        train: the rows of train that baselines are fitted on.
+    """
+
+    split: int
+    scored: Ints
+    train: Ints
+
+    @property
+    def rows(self) -> Ints:
+        """All of them, ascending."""
+        return sorted_unique(np.concatenate([self.scored, self.train]))
+
+    def within(self, rows: Ints) -> Sample:
+        """Return the sample as positions in some rows (ascending) that hold it."""
+        some = (np.searchsorted(rows, part) for part in (self.scored, self.train))
+        return Sample(self.split, *some)
+
+
+def choose_rows(split: Ints, concept: Ints, seed: int) -> Sample:
+    """Choose the rows to audit, given the split and the cluster of all rows.
+
+    At most ``AUDITED_ROWS`` are scored, and baselines are fitted on at most ``FITTED_ROWS``.
+    """
+    rng = RandomGenerator.of(seed, "audit")
+    best = _scored_split(split)
+    scored = np.flatnonzero(split == best)
+    if scored.size > AUDITED_ROWS:
+        scored = scored[first_clusters(concept[scored], AUDITED_ROWS, rng.child("rows"))]
+    # Where train is all there is, nothing is fitted: it would be scored on what it has seen.
+    train = np.flatnonzero((split == 0) & (best != 0))
+    if train.size > FITTED_ROWS:
+        train = train[first_clusters(concept[train], FITTED_ROWS, rng.child("fit"))]
+    return Sample(best, scored, train)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What an audit counts in all rows, and not in its sample alone.
+
+    Attributes:
+        positions: how often each position is right.
+        leakage: what train shares with validation and test.
+    """
+
+    positions: list[float]
+    leakage: dict[str, int]
+
+    @classmethod
+    def of(
+        cls, width: int, answer: Ints, split: Ints, concept: Ints, question: Ints, gold: Ints
+    ) -> Totals:
+        """Count, given parallel arrays over all rows."""
+        positions = np.bincount(answer, minlength=width) / answer.size
+        leakage = _leakage(split, concept, question, gold)
+        return cls([float(share) for share in positions], leakage)
+
+
 def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
+    """Choose among some rows, and run every baseline on these; see :func:`audit_sample`."""
+    width = rows.choices.shape[1]
+    totals = Totals.of(width, rows.answer, rows.split, rows.concept, rows.question, rows.gold)
+    return audit_sample(rows, choose_rows(rows.split, rows.concept, seed), totals)
+
+
+def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, Any]:
     """Run every baseline; return a JSON-ready report.
 
     The report holds ``chance``; ``constant_choices``: whether all rows choose among the same few
@@ -135,17 +205,14 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
     ``positions``: how often each position is right; ``leakage``: what train and test share;
     ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold it;
     ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
+
+    Args:
+        rows: at least those of the sample.
+        sample: which of these rows to look at.
+        totals: what was counted in all rows of the build.
     """
+    split, scored, train = sample
     width = rows.choices.shape[1]
-    rng = RandomGenerator.of(seed, "audit")
-    split = _scored_split(rows)
-    scored = np.flatnonzero(rows.split == split)
-    if scored.size > AUDITED_ROWS:
-        scored = scored[first_clusters(rows.concept[scored], AUDITED_ROWS, rng.child("rows"))]
-    # Where train is all there is, nothing is fitted: it would be scored on what it has seen.
-    train = np.flatnonzero((rows.split == 0) & (split != 0))
-    if train.size > FITTED_ROWS:
-        train = train[first_clusters(rows.concept[train], FITTED_ROWS, rng.child("fit"))]
     chance = 1.0 / width
     report: dict[str, Any] = {
         "chance": chance,
@@ -155,10 +222,8 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
         "fitted_rows": int(train.size),
         "baselines": {},
         "picks": {},
-        "positions": [
-            float(x) for x in np.bincount(rows.answer, minlength=width) / len(rows.answer)
-        ],
-        "leakage": _leakage(rows),
+        "positions": totals.positions,
+        "leakage": totals.leakage,
         "giveaways": {},
         "bar": _bar(rows),
         "flags": [],
@@ -254,8 +319,8 @@ def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]
             yield Baseline(name, BASELINES[name], scores, TOLERANCE)
 
 
-def _scored_split(rows: AuditRows) -> int:
-    present = [code for code in (2, 1, 0) if (rows.split == code).any()]
+def _scored_split(split: Ints) -> int:
+    present = [code for code in (2, 1, 0) if (split == code).any()]
     return present[0]
 
 
@@ -363,17 +428,23 @@ def _estimate(credit: Floats, cluster: Ints) -> Estimate:
     return Estimate(mean, max(mean - 1.96 * error, 0.0), min(mean + 1.96 * error, 1.0), credit.size)
 
 
-def _leakage(rows: AuditRows) -> dict[str, int]:
+def _leakage(split: Ints, concept: Ints, question: Ints, gold: Ints) -> dict[str, int]:
     """What train shares with validation and test."""
-    train, rest = rows.split == 0, rows.split != 0
+    train, rest = split == 0, split != 0
 
-    def shared(label: Ints) -> int:
-        return int(np.intersect1d(label[train], label[rest]).size)
+    def held(label: Ints, rows: Bools, size: int) -> Bools:
+        found = np.zeros(size, dtype=np.bool_)
+        found[label[rows]] = True
+        return found
 
-    golds = np.isin(rows.gold[rest], rows.gold[train])
+    def shared(label: Ints) -> Bools:
+        size = int(label.max(initial=-1)) + 1
+        return held(label, train, size) & held(label, rest, size)
+
+    golds = shared(gold)
     return {
-        "clusters in train and elsewhere": shared(rows.concept),
-        "questions in train and elsewhere": shared(rows.question),
-        "golds in train and elsewhere": shared(rows.gold),
-        "rows elsewhere whose gold is a gold in train": int(golds.sum()),
+        "clusters in train and elsewhere": int(shared(concept).sum()),
+        "questions in train and elsewhere": int(shared(question).sum()),
+        "golds in train and elsewhere": int(golds.sum()),
+        "rows elsewhere whose gold is a gold in train": int(golds[gold[rest]].sum()),
     }

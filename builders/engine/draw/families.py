@@ -26,8 +26,9 @@ from builders.engine.draw.balanced import (
     sorted_by,
 )
 from builders.engine.options import RANDOM
+from builders.engine.workers import workers
 from kb_cache.graph import Graph
-from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import AnyInts, Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1
@@ -41,7 +42,6 @@ POOL_SAMPLE = 24
 
 BALANCED_POOL_SAMPLE = 96
 FILL_SAMPLE = 16
-WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,8 @@ class Perturbation(NamedTuple):
     """One family's rows: ``rows`` index the questions; ``filled`` marks random fills."""
 
     family: Family
-    rows: Ints
-    nodes: Ints
+    rows: AnyInts
+    nodes: AnyInts
     filled: Bools
 
 
@@ -291,7 +291,10 @@ def perturb(
         else:
             drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
         drawn, filled = _fill(drawn, some, at_random, truth, max_fill, chance.child("fill"))
-        return Perturbation(family, rows[drawn.rows], drawn.nodes, filled)
+        # Kept for all families until the last is drawn: as narrow as they can be.
+        return Perturbation(
+            family, rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32), filled
+        )
 
     jobs = [
         (family, rows, rng.child(family.name, family.distance, repeat).child(what, first))
@@ -301,7 +304,7 @@ def perturb(
     ]
     # Draws depend on nothing but their rng, so they may run side by side: NumPy sorts and
     # gathers without holding the interpreter's lock.
-    with ThreadPoolExecutor(max_workers=WORKERS) as pool:
+    with ThreadPoolExecutor(max_workers=workers()) as pool:
         yield from pool.map(draw, jobs)
 
 

@@ -7,20 +7,18 @@ the questions differ and, where the answers are a few fixed words, the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.partial_input import has_constant_choices
 from builders.engine.render.jinja import TemplateError
 from builders.engine.render.questions import Fields, QuestionBatch
 from builders.engine.render.rewrites import SEPARATOR, KeepArguments, ReplaceWords
 from builders.engine.render.template_file import Template, Wording
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import AnyInts, Bools, Ints
 from kbprobe.columns import mask, to_numpy
-from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, MASK, NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
@@ -54,53 +52,26 @@ def check_template(template: Template, setup: str, controls: Iterable[str]) -> N
             )
 
 
-def render_controls(
-    controls: Iterable[str],
-    questions: QuestionBatch,
-    texts: Coded,
-    keys: Ints,
-    choices: Coded,
-    setup: str,
-    rng: RandomGenerator,
-) -> Iterator[tuple[str, pa.Array, Coded]]:
-    """Yield each control's name, its texts of the questions in use, and its choices.
+def nonsense_in(texts: pa.Array) -> Bools:
+    """Tell which nonsense words each text holds: (texts, nonsense words).
+
+    Some of them are words after all: a fee, to snap.
+    """
+    held = [mask(pc.match_substring_regex(texts, rf"(?i)\b{word}\b")) for word in NONSENSE]
+    return np.stack(held, axis=1)
+
+
+def mark_beside(taken: Bools, question: AnyInts, held: Bools, choices: AnyInts) -> None:
+    """Mark in ``taken`` (questions, nonsense words) those that a choice beside a question holds.
 
     Args:
-        controls: names among :data:`kbprobe.format.setups.CONTROLS`.
-        questions: the questions in use.
-        texts: (rows,) each row's question among the texts of those in use.
-        keys: their identity in the knowledge base: what the nonsense words are drawn by.
-        choices: (rows, K) the choices' texts, as shown.
-        setup: a cloze probe's questions are checked for their mask.
-        rng: the random generator.
+        taken: what :func:`nonsense_in` found in questions, or nothing yet.
+        question: (rows,) each row's question.
+        held: what :func:`nonsense_in` found in the choices' texts.
+        choices: (rows, K) each row's choices.
     """
-    taken = nonsense_in(texts, choices)
-    for name in controls:
-        if name == NO_LANGUAGE:
-            shown = without_language(questions)
-            answers = nonsense_answers(choices, np.asarray(taken.any(axis=0)), rng.child(name))
-        else:
-            shown, answers = perturbed(questions, keys, taken, rng.child(name)), choices
-        if setup == CLOZE:
-            questions.check_masks(shown, name)
-        yield name, shown, answers
-
-
-def nonsense_in(texts: Coded, choices: Coded) -> Bools:
-    """Tell which nonsense words a question's text or choices hold: (questions, nonsense words).
-
-    Given are the question and the choices of every row. Some nonsense words are words after all:
-    a fee, to snap.
-    """
-    held = []
-    for word in NONSENSE:
-        pattern = rf"(?i)\b{word}\b"
-        in_text, in_choice = (
-            mask(pc.match_substring_regex(one.values, pattern)) for one in (texts, choices)
-        )
-        in_text[texts.codes[in_choice[choices.codes].any(axis=1)]] = True
-        held.append(in_text)
-    return np.stack(held, axis=1)
+    for word in np.flatnonzero(held.any(axis=0)):
+        taken[question[held[choices, word].any(axis=1)], word] = True
 
 
 def without_language(questions: QuestionBatch) -> pa.Array:
@@ -113,7 +84,8 @@ def without_language(questions: QuestionBatch) -> pa.Array:
 def perturbed(questions: QuestionBatch, keys: Ints, taken: Bools, rng: RandomGenerator) -> pa.Array:
     """Render questions with a nonsense word for each key word, drawn for each question anew.
 
-    A word that is ``taken``, of :func:`nonsense_in`, gives way to the next that is not.
+    A word that is ``taken`` (questions, nonsense words), since the question or a choice beside it
+    holds it, gives way to the next that is not.
     """
     turn = np.arange(len(NONSENSE))
 
@@ -139,14 +111,11 @@ def _words(codes: Ints) -> list[str]:
     return [NONSENSE[code] for code in codes.tolist()]
 
 
-def nonsense_answers(choices: Coded, taken: Bools, rng: RandomGenerator) -> Coded:
-    """Put one nonsense word for each answer word, where all rows choose among the same few.
+def nonsense_answers(texts: pa.Array, taken: Bools, rng: RandomGenerator) -> pa.Array:
+    """Return a nonsense word for each of a few answers.
 
-    Words that are ``taken``, since questions hold them, are the last to be used. Choices that are
-    open stay as they are.
+    Words that are ``taken``, since questions hold them, are the last to be used.
     """
-    if not has_constant_choices(choices.codes, len(NONSENSE)):
-        return choices
     drawn = np.lexsort((rng.bits(np.arange(len(NONSENSE))), taken))
-    rank = to_numpy(pc.rank(choices.values, tiebreaker="dense")).astype(np.int64) - 1
-    return Coded(pa.array(_words(drawn[rank])), choices.codes)
+    rank = to_numpy(pc.rank(texts, tiebreaker="dense")).astype(np.int64) - 1
+    return pa.array(_words(drawn[np.minimum(rank, len(NONSENSE) - 1)]))

@@ -1,0 +1,144 @@
+"""How the time and memory of a build grow with its rows, and what a second worker is worth.
+
+    python benchmarks/build_scale.py [--rows 500000,1000000,...] [--workers 1,2] [--json]
+
+Each build runs in a process of its own: `wordnet_hypernymy` with the families of the paper, every
+candidate alike, all contexts and no caps, asked in as many perturbations as give the rows wanted.
+The audit is part of it. The report shows the seconds of each phase, the peak memory of the whole
+process (``ru_maxrss``) and of each phase (Linux), rows per second, and how far the time per row
+is from that of all sizes together, which linear growth makes 0. Reading WordNet and the imports
+are left out of the rates; they do not grow with the rows.
+
+Builds of the same rows by different numbers of workers must have equal files; the report says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PROBE = "wordnet_hypernymy"
+OPTIONS: dict[str, Any] = {
+    "families": ("paper",),
+    "max_hops": 20,
+    "stem_overlap": "keep",
+    "sampling": "uniform",
+    "train_rows": 0,
+    "max_contexts": 0,
+    "cap_per_gold": 0,
+    "tier": "full",
+    "every_family": True,
+}
+ROWS = (500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000)
+GROWING = ("plan", "render", "audit", "write")
+"""The phases whose time depends on the rows."""
+
+Report = dict[str, Any]
+
+
+def reset_peak() -> None:
+    """Let the kernel count this process's peak memory anew, where it can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mib() -> float:
+    """Return the peak memory since the last reset, or of the whole process (not Linux)."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def build_one(specification: Report) -> Report:
+    """Build and write the probe in this process; return its rows, seconds and peaks."""
+    from builders.engine.pipeline import build_all
+    from builders.engine.probe import find_probe
+    from builders.engine.request import Request
+    from builders.engine.workers import using_workers
+
+    probe = find_probe(PROBE)
+    options = {**OPTIONS, "perturbations": specification["perturbations"]}
+    request = Request(probe, probe.options.parse(options, probe.name))
+    peaks: dict[str, float] = {}
+    now = ["imports"]
+
+    def entered(phase: str) -> None:
+        peaks[now[0]] = peak_mib()
+        reset_peak()
+        now[0] = phase.split(": ", 1)[1].split(" (")[0]
+
+    start = time.perf_counter()
+    folder = Path(specification["output"]) / "probe"
+    with using_workers(specification["workers"]):
+        [(built, manifest, _)] = build_all([(request, folder)], entered)
+    seconds = time.perf_counter() - start
+    peaks[now[0]] = peak_mib()
+    files = hashlib.sha256("".join(file.sha256 for file in manifest["files"]).encode())
+    return {
+        "rows": manifest["counts"]["rows"],
+        "files": len(manifest["files"]),
+        "bytes": sum(file.bytes for file in manifest["files"]),
+        "sha256": files.hexdigest(),
+        "seconds": built.seconds,
+        "wall": seconds,
+        "peaks_mib": peaks,
+        "peak_mib": max(peaks.values()),
+    }
+
+
+def measure(perturbations: int, workers: int, scratch: Path) -> Report:
+    """Build in a fresh process.
+
+    Raises:
+        SystemExit: the build failed.
+    """
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    given = {"perturbations": perturbations, "workers": workers, "output": str(folder)}
+    command = [sys.executable, __file__, "--build", json.dumps(given)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    shutil.rmtree(folder)
+    if done.returncode:
+        raise SystemExit(f"the build of {perturbations} perturbations failed")
+    return {**given, **json.loads(done.stdout)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", default=",".join(map(str, ROWS)))
+    parser.add_argument("--workers", default="1")
+    parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--build", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.build:
+        print(json.dumps(build_one(json.loads(args.build))))
+        return
+    print("building 1 perturbation to count its rows", file=sys.stderr)
+    once = measure(1, 1, args.scratch)["rows"]
+    found = []
+    for rows in map(int, args.rows.split(",")):
+        for workers in map(int, args.workers.split(",")):
+            perturbations = min(max(round(rows / once), 1), 50)
+            print(f"{rows:,} rows, {workers} worker(s)", file=sys.stderr)
+            found.append(measure(perturbations, workers, args.scratch))
+    if args.json:
+        print(json.dumps(found))
+        return
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

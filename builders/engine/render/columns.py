@@ -1,0 +1,90 @@
+"""Columns of items from plans: only the values in use, each once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from builders.engine.render.questions import QuestionBatch
+from kbprobe.arrays import Ints, UInts, ragged_ranges, sorted_unique
+from kbprobe.columns import to_numpy
+from kbprobe.format.items import Coded, Items, Ragged
+
+SPARSE = 4
+"""How many times as many values as codes there are where codes are sorted, not looked up."""
+
+
+def compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return the codes in use, ascending, and the codes renumbered by them.
+
+    The time depends on the number of codes alone where they are few beside ``size`` values.
+    """
+    if size > SPARSE * codes.size:
+        used = sorted_unique(codes)
+        return used.astype(np.int64), np.searchsorted(used, codes)
+    found = np.zeros(size, dtype=np.bool_)
+    found[codes.ravel()] = True
+    number = np.cumsum(found) - 1
+    return np.flatnonzero(found), number[codes]
+
+
+def compacted(column: Any) -> Any:
+    """Keep only the values in use, each once.
+
+    Columns point into tables that are much larger, or that hold a text several times; Parquet's
+    writer takes an index over as it is only where all its values differ.
+    """
+    if isinstance(column, Coded):
+        used, codes = compact(column.codes, len(column.values))
+        distinct = column.values.take(pa.array(used)).dictionary_encode()
+        return Coded(distinct.dictionary, to_numpy(distinct.indices).astype(np.int64)[codes])
+    if isinstance(column, Ragged):
+        lines, line = compact(column.line, column.indptr.size - 1)
+        starts = column.indptr[lines]
+        lengths = column.indptr[lines + 1] - starts
+        entries = ragged_ranges(starts, lengths)
+        parts = {
+            name: compacted(replace(part, codes=part.codes[entries]))
+            for name, part in column.parts.items()
+        }
+        return Ragged(line, np.concatenate([[0], np.cumsum(lengths)]), parts)
+    return column
+
+
+def some_items(columns: dict[str, Any], start: int, stop: int) -> Items:
+    """Return a stretch of the rows that some columns hold."""
+    rows = slice(start, stop)
+    return Items(stop - start, {name: _sliced(column, rows) for name, column in columns.items()})
+
+
+def _sliced(column: Any, rows: slice) -> Any:
+    if isinstance(column, Coded):
+        return Coded(column.values, column.codes[rows])
+    if isinstance(column, Ragged):
+        return replace(column, line=column.line[rows])
+    return column if isinstance(column, str) else column[rows]
+
+
+def argument_column(batch: QuestionBatch, question: Ints) -> Ragged:
+    """List the question's arguments by name, one line a question."""
+    arguments = batch.arguments()
+    names, lines = list(arguments), batch.used.size
+    entry = np.arange(lines * len(names), dtype=np.int64)
+    # Entry e belongs to line e // len(names) and to argument e % len(names).
+    argument, line = entry % max(len(names), 1), entry // max(len(names), 1)
+    joined = pa.concat_arrays([*arguments.values(), pa.array([], pa.string())])
+    parts = {
+        "name": Coded(pa.array(names, pa.string()), argument),
+        "value": Coded(joined, argument * lines + line),
+    }
+    return Ragged(question, np.arange(lines + 1, dtype=np.int64) * len(names), parts)
+
+
+def id_texts(ids: UInts) -> pa.Array:
+    """Spell 64-bit ids out as 16 hexadecimal digits, without a Python string for each."""
+    digits = ids.astype(">u8").tobytes().hex().encode()
+    offsets = np.arange(ids.size + 1, dtype=np.int32) * 16
+    return pa.StringArray.from_buffers(ids.size, pa.py_buffer(offsets), pa.py_buffer(digits))

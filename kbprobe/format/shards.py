@@ -1,0 +1,267 @@
+"""Writing items: how a split is cut into files, and how workers share them.
+
+A split is one file, or, if it is made in parts and large, several of about ``SHARD_BYTES``. What is
+in a file depends on the items alone: neither the number of workers nor their order shows in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from kbprobe.files import file_sha256
+from kbprobe.format.manifest import DataFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kbprobe.format.items import Items, ItemsInParts
+
+ROWS_PER_GROUP = 1 << 16
+"""Rows laid out and written at a time: bounds memory however many rows there are."""
+
+SHARD_BYTES = 200_000_000
+"""Bytes of a file of a large split, about: from three quarters of it to one and a half."""
+
+Format = Literal["parquet", "jsonl"]
+Splits = Mapping[str, "Items | ItemsInParts"]
+
+
+class Shard(NamedTuple):
+    """A file that was written.
+
+    Attributes:
+        file: the manifest's entry.
+        num_bytes: the bytes of its rows as Arrow has them; 0 where items were not made in parts.
+        counted: what the parts' ``count`` found.
+    """
+
+    file: DataFile
+    num_bytes: int = 0
+    counted: int = 0
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A file to write: parts ``first .. last`` of a split."""
+
+    folder: Path
+    path: Path
+    config: str
+    split: str
+    items: Items | ItemsInParts
+    parts: tuple[tuple[int, int], ...]
+
+    def run(self) -> Shard:
+        """Write the file."""
+        write = _write_jsonl if self.path.suffix == ".jsonl" else _write_parquet
+        return write(self)
+
+    def laid_out(self) -> Iterator[tuple[pa.Table, int, int]]:
+        """Yield tables of at most ``ROWS_PER_GROUP`` rows, and what was counted of each part."""
+        from kbprobe.format.card import arrow_bytes
+        from kbprobe.format.items import Items
+
+        for start, stop in self.parts:
+            items, num_bytes, counted = self.items, 0, 0
+            if not isinstance(items, Items):
+                counted_by = items.count
+                items = items.make(start, stop)
+                num_bytes, counted = arrow_bytes(items), counted_by(start, stop)
+            for at in range(0, items.rows, ROWS_PER_GROUP):
+                yield items.table(at, at + ROWS_PER_GROUP), num_bytes, counted
+                num_bytes = counted = 0
+
+    def shard(self, digest: Any, num_bytes: int, counted: int) -> Shard:
+        """Describe the file once it is written."""
+        entry = DataFile(
+            path=self.path.relative_to(self.folder).as_posix(),
+            config=self.config,
+            split=self.split,
+            rows=sum(stop - start for start, stop in self.parts),
+            bytes=self.path.stat().st_size,
+            sha256=file_sha256(self.path),
+            rows_sha256=digest.hexdigest(),
+        )
+        return Shard(entry, num_bytes, counted)
+
+
+def write_shards(
+    folder: Path,
+    configs: Mapping[str, Splits],
+    format: Format,
+    workers: int,
+    data_folder: Callable[[Path, str], Path],
+) -> list[Shard]:
+    """Write the items of each config and split into ``folder``, ``workers`` files at a time.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+    """
+    from kbprobe.format.items import Items
+
+    jobs: list[_Job] = []
+    for config, splits in configs.items():
+        place = data_folder(folder, config)
+        place.mkdir(parents=True)
+        per_row = _bytes_per_row(splits) if format == "parquet" else 0.0
+        for split, items in splits.items():
+            cuts = (0, items.rows) if isinstance(items, Items) else items.cuts
+            parts = list(pairwise(cuts))
+            count = min(len(parts), max(1, round(items.rows * per_row / SHARD_BYTES)))
+            for at in range(count):
+                name = f"{split}-{at:05d}-of-{count:05d}.parquet"
+                path = place / (name if format == "parquet" else f"{split}.jsonl")
+                some = parts[len(parts) * at // count : len(parts) * (at + 1) // count]
+                jobs.append(_Job(folder, path, config, split, items, tuple(some)))
+    in_parts = any(not isinstance(job.items, Items) for job in jobs)
+    with _executor(jobs, workers, in_parts) as pool:
+        return list(pool.map(_run, range(len(jobs))) if in_parts else pool.map(_Job.run, jobs))
+
+
+_jobs: Sequence[_Job] = ()
+"""The jobs of the processes that are being forked: these inherit them, and are told numbers."""
+
+
+def _run(number: int) -> Shard:
+    return _jobs[number].run()
+
+
+def _executor(jobs: Sequence[_Job], workers: int, in_parts: bool) -> Executor:
+    """Return what runs the jobs: processes where they render in Python, else threads.
+
+    Processes are forked, so that they share the plan's arrays; only Linux does that safely.
+    """
+    global _jobs
+    _jobs = jobs
+    if not in_parts or min(workers, len(jobs)) < 2 or sys.platform != "linux":
+        return ThreadPoolExecutor(max_workers=workers)
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("fork")
+    return ProcessPoolExecutor(min(workers, len(jobs)), context, _begin_worker)
+
+
+def _begin_worker() -> None:
+    """Prepare a forked process: one thread, and an end when the process that forked it ends."""
+    import ctypes
+    import signal
+
+    import pyarrow as pa
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pa.set_cpu_count(1)
+
+
+def _bytes_per_row(splits: Splits) -> float:
+    """Return the bytes that a row takes in a file, measured on the first rows of the largest split.
+
+    Only splits that are made in parts are measured: others are one file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from kbprobe.format.items import Items
+
+    largest = max(splits.values(), key=lambda items: items.rows)
+    if isinstance(largest, Items):
+        return 0.0
+    rows = min(ROWS_PER_GROUP, largest.cuts[1])
+    table = largest.make(0, rows).table()
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **_settings(table.schema)) as writer:
+        writer.write_table(table)
+    return float(len(sink.getvalue()) / rows)
+
+
+def _settings(schema: pa.Schema) -> dict[str, Any]:
+    """Return how Parquet files are written.
+
+    Pages are cut where their content says, so that stores that keep equal chunks once (the Hub)
+    take only what changed from one build to the next; the page index lets readers skip pages.
+    """
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        # The stored Arrow schema would say "dictionary"; readers are to see strings.
+        "store_schema": False,
+        "use_dictionary": _repeating(schema),
+        "dictionary_pagesize_limit": 1 << 30,
+        "write_statistics": False,
+        "write_page_index": True,
+        "use_content_defined_chunking": True,
+    }
+
+
+def _write_parquet(job: _Job) -> Shard:
+    import pyarrow.parquet as pq
+
+    from kbprobe.format.items import arrow_schema
+
+    digest = hashlib.sha256()
+    writer, sums = None, [0, 0]
+    try:
+        for table, *more in job.laid_out():
+            sums = [one + other for one, other in zip(sums, more, strict=True)]
+            _feed(digest, table)
+            if writer is None:
+                writer = pq.ParquetWriter(job.path, table.schema, **_settings(table.schema))
+            writer.write_table(table, row_group_size=ROWS_PER_GROUP)
+        if writer is not None:
+            writer.add_key_value_metadata(arrow_schema().metadata)
+    finally:
+        if writer is not None:
+            writer.close()
+    return job.shard(digest, *sums)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The Parquet paths of all columns whose values repeat: all but ``id``."""
+
+    def leaves(field: pa.Field, path: str) -> list[str]:
+        kind = field.type
+        if hasattr(kind, "value_field"):
+            return leaves(kind.value_field, f"{path}.list.element")
+        if kind.num_fields and not hasattr(kind, "index_type"):
+            inner = (kind.field(at) for at in range(kind.num_fields))
+            return [leaf for part in inner for leaf in leaves(part, f"{path}.{part.name}")]
+        return [path]
+
+    return [leaf for field in schema if field.name != "id" for leaf in leaves(field, field.name)]
+
+
+def _write_jsonl(job: _Job) -> Shard:
+    from kbprobe.format.items import plain
+
+    digest, sums = hashlib.sha256(), [0, 0]
+    with job.path.open("w", encoding="utf-8", newline="\n") as file:
+        for table, *more in job.laid_out():
+            sums = [one + other for one, other in zip(sums, more, strict=True)]
+            _feed(digest, table)
+            for row in plain(table).to_pylist():
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return job.shard(digest, *sums)
+
+
+def _feed(digest: Any, table: pa.Table) -> None:
+    """Add the rows' ids, questions, choices and answers to a hash, without decoding their texts."""
+    from kbprobe.columns import to_numpy
+
+    for name in ("id", "question", "answer", "choices"):
+        column = table[name].combine_chunks()
+        if name == "choices":
+            column = column.field("text").values
+        if hasattr(column, "dictionary"):
+            digest.update(to_numpy(column.indices).astype("<i4").tobytes())
+            column = column.dictionary
+        for buffer in column.buffers()[1:]:
+            digest.update(memoryview(buffer))

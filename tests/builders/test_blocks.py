@@ -1,0 +1,199 @@
+"""Large builds are rendered and written in blocks: the rows are those of a build in one piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders.engine.pipeline import Built, build, write
+from builders.engine.plan import Plan
+from builders.engine.probe import find_probe
+from builders.engine.render import blocks
+from builders.engine.request import Request
+from builders.engine.workers import using_workers
+from kbprobe.format import shards
+from kbprobe.format.dataset import load
+from kbprobe.format.items import ItemsInParts, plain
+from kbprobe.format.manifest import read_manifest
+from tests.builders.test_sub_questions import NAME, PROBE
+
+Rows = dict[tuple[str, str], list[dict[str, Any]]]
+
+PROBES: dict[str, dict[str, Any]] = {
+    "wordnet_hypernymy": {"limit": 300, "pos": ("noun",)},
+    # Controls whose answers are replaced, and variants.
+    "age_comparison": {"limit": 360},
+    "antonym_negation": {"limit": 200},
+    # Sub-questions.
+    NAME: {"choices": 3},
+}
+
+
+def request(name: str, *, audit: bool = False) -> Request:
+    """Ask for a small build of a probe with controls, variants or sub-questions."""
+    probe = PROBE if name == NAME else find_probe(name)
+    planned, plans = probe.plan, list[Plan]()
+
+    @wraps(planned)  # Its module is where the wordings are looked for.
+    def plan_once(*given: Any) -> Plan:
+        if not plans:
+            plans.append(planned(*given))
+        return plans[0]
+
+    probe = replace(probe, plan=plan_once)
+    return Request(probe, probe.options.parse(PROBES[name], name), audit=audit)
+
+
+def rows_of(built: Built) -> Rows:
+    return {
+        (config, split): plain(items.table()).to_pylist()
+        for config, splits in built.configs.items()
+        for split, items in splits.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def asked() -> Callable[[str], Request]:
+    """Return the request of a probe; it is planned once."""
+    found: dict[str, Request] = {}
+
+    def one(name: str) -> Request:
+        if name not in found:
+            found[name] = request(name)
+        return found[name]
+
+    return one
+
+
+@pytest.fixture(scope="module")
+def whole(asked: Callable[[str], Request]) -> Callable[[str], Rows]:
+    """Return all rows of a probe, built in one piece."""
+    found: dict[str, Rows] = {}
+
+    def one(name: str) -> Rows:
+        if name not in found:
+            found[name] = rows_of(build(asked(name)))
+        return found[name]
+
+    return one
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "antonym_negation" else name
+        for name in PROBES
+    ],
+)
+@settings(max_examples=2, deadline=None)
+@given(size=st.integers(24, 55))
+def test_rows_do_not_depend_on_the_size_of_blocks(
+    name: str,
+    size: int,
+    asked: Callable[[str], Request],
+    whole: Callable[[str], Rows],
+) -> None:
+    expected = whole(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BLOCK_ROWS", size)
+        built = build(asked(name))
+        assert any(isinstance(items, ItemsInParts) for items in built.splits.values())
+        assert rows_of(built) == expected
+
+
+def written(asked: Request, folder: Path, workers: int, patch: pytest.MonkeyPatch) -> Path:
+    """Write a probe in blocks of 30 rows and files of two blocks or so."""
+    patch.setattr(blocks, "BLOCK_ROWS", 30)
+    patch.setattr(shards, "SHARD_BYTES", 6_000)
+    with using_workers(workers):
+        write(build(asked), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sharded(asked: Callable[[str], Request], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a probe in many files, written by two workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("sharded") / "ages"
+        return written(asked("age_comparison"), folder, 2, patch)
+
+
+def test_bytes_do_not_depend_on_the_number_of_workers(
+    asked: Callable[[str], Request],
+    sharded: Path,
+    whole: Callable[[str], Rows],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "age_comparison"
+    folders = [sharded, written(asked(name), tmp_path / "by-one", 1, monkeypatch)]
+    one, *others = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in folders
+    )
+    for other in others:
+        assert one == other
+    manifest = read_manifest(folders[0])
+    test = [entry for entry in manifest.files_of("default") if entry.split == "test"]
+    assert len(test) > 1
+    assert test[0].path == f"data/test-00000-of-{len(test):05d}.parquet"
+    loaded = load(folders[0], "no_language")
+    assert loaded["test"].to_list() == whole(name)["no_language", "test"]
+
+
+def test_sharded_builds_are_streamed_by_their_card(
+    sharded: Path, whole: Callable[[str], Rows]
+) -> None:
+    import datasets
+
+    streamed = datasets.load_dataset(str(sharded), "perturbed", split="test", streaming=True)
+    assert list(streamed) == whole("age_comparison")["perturbed", "test"]
+
+
+def test_what_is_counted_of_rows_does_not_depend_on_blocks(
+    asked: Callable[[str], Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited = request("wordnet_hypernymy", audit=True)
+    write(build(audited), tmp_path / "whole")
+    written(audited, tmp_path / "blocks", 2, monkeypatch)
+    one, other = (
+        json.loads((tmp_path / kind / "manifest.json").read_text(encoding="utf-8"))
+        for kind in ("whole", "blocks")
+    )
+    assert len(other["files"]) > len(one["files"])
+    assert {**one, "files": []} == {**other, "files": []}
+    sizes = [
+        [
+            line
+            for line in (tmp_path / kind / "README.md").read_text("utf-8").split("\n")
+            if "num_bytes" in line or "num_examples" in line
+        ]
+        for kind in ("whole", "blocks")
+    ]
+    assert sizes[0] == sizes[1]
+
+
+def test_pages_are_indexed(sharded: Path) -> None:
+    for path in sorted((sharded / "data").glob("*.parquet")):
+        assert pq.ParquetFile(path).metadata.row_group(0).column(0).has_offset_index
+
+
+def test_an_error_in_a_worker_leaves_no_folder(
+    asked: Callable[[str], Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards._Job, "run", full)
+    with pytest.raises(OSError, match="No space left"):
+        written(asked("age_comparison"), tmp_path / "ages", 2, monkeypatch)
+    assert not (tmp_path / "ages").exists()

@@ -91,7 +91,7 @@ def by_config(entries: Any) -> dict[str, Mapping[str, Any]]:
 def data_paths(config: Mapping[str, Any]) -> set[tuple[str, str]]:
     """Return the splits and paths that an entry of ``configs`` lists."""
     files = [one for one in listed(config.get("data_files")) if isinstance(one, Mapping)]
-    return {(str(one.get("split")), str(one.get("path"))) for one in files}
+    return {(str(one.get("split")), str(path)) for one in files for path in listed(one.get("path"))}
 
 
 def sections(text: str) -> dict[str, str]:

@@ -94,7 +94,11 @@ def croissant(
         **({"url": f"{HUB}/{repo_id}"} if repo_id else {}),
         "keywords": ["probing", "language models", *base.name.split("+")],
         "distribution": [_file_object(entry, host) for entry in manifest.files],
-        "recordSet": [_record_set(entry, manifest) for entry in manifest.files],
+        "recordSet": [
+            _record_set(entry, manifest)
+            for config in manifest.configs
+            for entry in manifest.split_files(config).values()
+        ],
     }
 
 

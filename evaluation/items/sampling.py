@@ -122,7 +122,7 @@ def open_sample(found: FoundSplit, limit: int, limit_by: str, seed: int) -> Prob
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if found.entry is None or any(path.suffix != ".parquet" for path in found.paths):
+    if not found.entries or any(path.suffix != ".parquet" for path in found.paths):
         return None
     found.verify()
     drawn_by = ["cluster", *(["id"] if limit_by == "rows" else ())]

@@ -89,7 +89,8 @@ class FoundSplit:
         split: its own name there.
         paths: the files that hold its rows.
         manifest: of a probe that ``build-probe`` wrote.
-        entry: the manifest's record of the file, and the folder that it is relative to.
+        entries: the manifest's records of the files; empty if there is no manifest.
+        folder: what these are relative to.
     """
 
     name: str
@@ -97,7 +98,8 @@ class FoundSplit:
     split: str
     paths: Sequence[Path]
     manifest: Manifest | None = None
-    entry: tuple[Path, DataFile] | None = None
+    entries: Sequence[DataFile] = ()
+    folder: Path = Path()
 
     def open(self) -> ProbeSplit:
         """Read the rows, checksum first where there is one.
@@ -111,15 +113,13 @@ class FoundSplit:
         return probe_split(self.name, self.source, self.split, read, self.manifest)
 
     def verify(self) -> None:
-        """Compare the file with its checksum, where there is one.
+        """Compare the files with their checksums, where there are any.
 
         Raises:
-            KbprobeError: the file is damaged.
+            KbprobeError: a file is damaged.
         """
-        if self.entry is not None:
-            folder, entry = self.entry
-            if damage := damaged_files(folder, [entry]):
-                raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+        if damage := damaged_files(self.folder, self.entries):
+            raise KbprobeError(f"{self.folder}: {damage[0]}. Build the probe again.")
 
 
 def find_split(
@@ -184,17 +184,18 @@ def _find_built(folder: Path, source: str, split: str, config: str | None) -> Fo
         return _named(_find_built(folder / config, source, split, None), config)
     manifest = read_manifest(folder)
     # By config, the folder that a file is in, and by split.
-    configs: dict[str, dict[str, DataFile]] = {DEFAULT_CONFIG: {}}
+    configs: dict[str, dict[str, list[DataFile]]] = {DEFAULT_CONFIG: {}}
     for entry in manifest.files:
         held = entry.path.split("/")[0]
-        configs.setdefault(DEFAULT_CONFIG if held == DATA else held, {})[entry.split] = entry
+        splits = configs.setdefault(DEFAULT_CONFIG if held == DATA else held, {})
+        splits.setdefault(entry.split, []).append(entry)
     config = config or DEFAULT_CONFIG
     if config not in configs:
         raise UsageError(_unknown(source, "config", config, configs))
-    entry = configs[config][_choose(split, configs[config], source)]
-    found = FoundSplit(
-        manifest.probe, source, entry.split, [folder / entry.path], manifest, (folder, entry)
-    )
+    own = _choose(split, configs[config], source)
+    entries = configs[config][own]
+    paths = [folder / entry.path for entry in entries]
+    found = FoundSplit(manifest.probe, source, own, paths, manifest, entries, folder)
     return _named(found, config)
 
 

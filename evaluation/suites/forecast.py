@@ -73,10 +73,10 @@ def forecast(
 def _rows(spec: RunSpec) -> int | None:
     """Return how many rows a run scores, as far as a manifest tells."""
     found = check_split(spec.probe, spec.run.split, spec.run.config)
-    if found is None or found.entry is None:
+    if found is None or not found.entries:
         return None
-    rows = found.entry[1].rows
-    return rows if spec.run.limit is None or rows is None else min(rows, spec.run.limit)
+    rows = sum(entry.rows for entry in found.entries)
+    return rows if spec.run.limit is None else min(rows, spec.run.limit)
 
 
 _OF_LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "fold")

@@ -243,9 +243,26 @@ class Manifest(Part):
             )
         return configs[config]
 
+    def split_files(self, config: str) -> dict[str, DataFile]:
+        """Return the one file of each split of a config.
+
+        Raises:
+            UsageError: there is no such config, or a split is in several files.
+        """
+        found: dict[str, DataFile] = {}
+        for entry in self.files_of(config):
+            if entry.split in found:
+                raise UsageError(
+                    f"{self.probe}: the split {entry.split} of the config {config} is in several "
+                    "files, and this reads splits of one. Build fewer rows (--limit), or as JSON "
+                    "lines (--format jsonl)."
+                )
+            found[entry.split] = entry
+        return found
+
     def split_file(self, config: str, split: str) -> DataFile:
         """Return the file of a split of a config, or raise a UsageError that names the splits."""
-        entries = {entry.split: entry for entry in self.files_of(config)}
+        entries = self.split_files(config)
         if split not in entries:
             raise UsageError(
                 f"{self.probe} has no split {split!r}.{did_you_mean(split, entries)} "

@@ -39,7 +39,7 @@ def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | Non
     Raises:
         KbprobeError: a file is missing or damaged.
     """
-    files = {entry.split: entry for entry in manifest.configs[config]}
+    files = manifest.split_files(config)
     for split in (SPLITS[2], SPLITS[1]):
         scored = _labelled(folder, files.get(split))
         if scored is not None:

@@ -173,7 +173,7 @@ def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) 
     entry = manifest.split_file(config, split)
     table = read_rows(folder, entry)
     _check(table, f"{folder}, config {config}, split {split}")
-    entries = {other.split: other for other in manifest.files_of(config)}
+    entries = manifest.split_files(config)
     others = [entries[one] for one in _EXAMPLES if one != split and one in entries]
     examples = next((other for other in others if _labelled(read_rows(folder, other))), None)
     return Task(name, config, split, entry, table, examples)

@@ -177,6 +177,11 @@ def _release(repo_id: str, version: str, forced: Sequence[Finding], manifest: Ma
     return "\n\n".join([text, warning, "\n".join(items)])
 
 
+def _below(config: str, path: str | list[str]) -> str | list[str]:
+    """Return the path, or the paths, of a split's files in the folder of a config."""
+    return f"{config}/{path}" if isinstance(path, str) else [f"{config}/{one}" for one in path]
+
+
 def _data_files(folder: Path, manifest: Manifest, prefix: str) -> list[LocalFile]:
     """Return the data files in a manifest, with the checksums that it records."""
     for name in (CARD, MANIFEST, BASELINES, *(entry.path for entry in manifest.files)):
@@ -215,7 +220,7 @@ def _renamed_card(
         rest = {key: value for key, value in entry.items() if key not in ("config_name", "default")}
         if "data_files" in rest:
             files = entry["data_files"]
-            rest["data_files"] = [{**file, "path": f"{config}/{file['path']}"} for file in files]
+            rest["data_files"] = [{**file, "path": _below(config, file["path"])} for file in files]
         return {"config_name": name, **rest}
 
     def renamed_load(found: re.Match[str]) -> str:

@@ -20,6 +20,8 @@ from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
 from builders.engine.workers import using_workers
+from evaluation.items.sampling import open_sample
+from evaluation.items.sources import find_split, open_probe
 from kbprobe.format import shards
 from kbprobe.format.dataset import load
 from kbprobe.format.items import ItemsInParts, plain
@@ -157,6 +159,16 @@ def test_sharded_builds_are_streamed_by_their_card(
 
     streamed = datasets.load_dataset(str(sharded), "perturbed", split="test", streaming=True)
     assert list(streamed) == whole("age_comparison")["perturbed", "test"]
+
+
+def test_all_files_of_a_split_are_evaluated(sharded: Path) -> None:
+    rows = read_manifest(sharded).counts.splits["test"]
+    assert len(open_probe(sharded, split="test").items) == rows
+    # The draw of a sample reads parts of files.
+    found = find_split(sharded, split="test")
+    sample = open_sample(found, 10, "rows", 0) if found else None
+    assert sample is not None
+    assert len(sample.items) == 10
 
 
 def test_what_is_counted_of_rows_does_not_depend_on_blocks(

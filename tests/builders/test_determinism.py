@@ -25,14 +25,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from builders.engine.draw import families
 from builders.engine.pipeline import build, request_of, write
+from builders.engine.workers import using_workers
 from kbprobe.format.manifest import read_manifest
 
-families.WORKERS = workers = int(sys.argv[1])
 for name, manifest in zip(sys.argv[3::2], sys.argv[4::2]):
     request = replace(request_of(read_manifest(Path(manifest))), audit=False)
-    write(build(request), Path(sys.argv[2]) / name, workers=workers)
+    with using_workers(int(sys.argv[1])):
+        write(build(request), Path(sys.argv[2]) / name)
 """
 
 

@@ -1,0 +1,30 @@
+"""Evaluations that need the same training, at once: one trains, none removes what others load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.commands import staged
+
+pytestmark = [pytest.mark.slow, pytest.mark.posix]
+
+
+@pytest.mark.parametrize("apart", [0.05, 0.5, 1.0])
+def test_evaluations_share_a_training(tmp_path: Path, apart: float) -> None:
+    with staged(tmp_path) as stage:
+        words = [
+            *(str(stage.inputs / "probe"), "--model", str(stage.inputs / "model")),
+            *("--device", "cpu", "--learner", "full_mlm", "--train", "24", "--epochs", "1"),
+        ]
+        runs = [
+            stage.at(
+                "evaluation.cli", *words, "--seed", "3", "--limit", str(9 - at), "-o", f"r{at}"
+            )
+            for at in range(4)
+        ]
+        for ended in stage.run(*runs, apart=apart):
+            assert ended.code == 0, ended.said
+        left = [path for path in (stage.world / "cache/finetuned").rglob("*") if path.is_file()]
+        assert left == []

@@ -87,7 +87,8 @@ def _expected_sheet(path: Path) -> Votes:
             else:
                 names = [key.strip()[7:] for key in row if key and key.strip().lower() in wide]
                 votes += [
-                    (item, name, values[f"answer_{name.lower()}"])
+                    # Any of these may stand between "answer" and the name.
+                    (item, name.lstrip(" _.:-"), values[f"answer_{name.lower()}"])
                     for name in names
                     if values[f"answer_{name.lower()}"]
                 ]
@@ -98,7 +99,7 @@ def _expected_sheet(path: Path) -> Votes:
 
 def _unmarked(cell: str) -> str:
     """A cell without the apostrophe that keeps spreadsheets from running it."""
-    return cell[1:] if re.match(r"'\s*[=+\-@|%＝＋－＠]", cell) else cell
+    return cell[1:] if re.match(r"' *[=+\-@\t\r\n|%＝＋－＠]", cell) else cell
 
 
 def _read_sheet(path: Path) -> Votes:

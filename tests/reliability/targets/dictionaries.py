@@ -49,7 +49,7 @@ def _expected_wordnet(path: Path) -> list[tuple[str, int]]:
     for name in ("data.noun", "data.verb", "data.adj", "data.adv"):
         content = (path.parent / name).read_bytes() if (path.parent / name).exists() else b""
         for line in content.decode("utf-8", "replace").split("\n"):
-            if line.startswith("  ") or not line.strip():
+            if line[:1].isspace() or not line.strip():  # the licence
                 continue
             head, bar, gloss = line.partition("|")
             fields = head.split()

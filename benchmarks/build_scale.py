@@ -2,12 +2,12 @@
 
     python benchmarks/build_scale.py [--rows 500000,1000000,...] [--workers 1,2] [--json]
 
-Each build runs in a process of its own: `wordnet_hypernymy` with the families of the paper, every
-candidate alike, all contexts and no caps, asked in as many perturbations as give the rows wanted.
-The audit is part of it. The report shows the seconds of each phase, the peak memory of the whole
-process (``ru_maxrss``) and of each phase (Linux), rows per second, and how far the time per row
-is from that of all sizes together, which linear growth makes 0. Reading WordNet and the imports
-are left out of the rates; they do not grow with the rows.
+Each build runs in a process of its own: `wordnet_hypernymy` with families of the paper and of the
+gold's level, every candidate alike, all contexts and no caps, asked in as many perturbations as
+give about the rows wanted (rows that come out alike are left out). The audit is part of it. The
+report shows the seconds of each phase, the peak memory of the process (on Linux phase by phase),
+rows per second, and how far the time is from the straight line through all sizes. Reading WordNet
+and the imports are left out; they do not grow with the rows.
 
 Builds of the same rows by different numbers of workers must have equal files; the report says so.
 """
@@ -24,12 +24,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 PROBE = "wordnet_hypernymy"
 OPTIONS: dict[str, Any] = {
-    "families": ("paper",),
+    "families": ("paper", "level"),
     "max_hops": 20,
     "stem_overlap": "keep",
     "sampling": "uniform",
@@ -115,6 +119,46 @@ def measure(perturbations: int, workers: int, scratch: Path) -> Report:
     return {**given, **json.loads(done.stdout)}
 
 
+def table(found: Sequence[Report]) -> str:
+    """Return the measurements as a Markdown table, one line a build."""
+    one = [line for line in found if line["workers"] == found[0]["workers"]]
+    rows, took = (np.array([of(line) for line in one]) for of in (itemgetter("rows"), growing))
+    # The straight line that is nearest to all, in relative terms.
+    by_row, start = np.polyfit(rows, took, 1, w=1 / took) if len(one) > 1 else (np.nan, np.nan)
+    lines = [
+        f"| rows | workers | {' | '.join(GROWING)} | rows/s | off linear | peak MiB | files | MB |",
+        f"|{'---:|' * (8 + len(GROWING) - 1)}",
+    ]
+    for line in found:
+        phases = " | ".join(f"{line['seconds'][name]:.1f}" for name in GROWING)
+        seconds = growing(line)
+        fitted = line in one and len(one) > 1
+        off = f"{seconds / (start + by_row * line['rows']) - 1:+.0%}" if fitted else ""
+        lines.append(
+            f"| {line['rows']:,} | {line['workers']} | {phases} | {line['rows'] / seconds:,.0f} | "
+            f"{off} | {line['peak_mib']:,.0f} | {line['files']} | {line['bytes'] / 1e6:,.0f} |"
+        )
+    by_rows: dict[int, list[Report]] = {}
+    for line in found:
+        by_rows.setdefault(line["rows"], []).append(line)
+    for number, (first, *others) in by_rows.items():
+        for other in others:
+            ratio = growing(first) / growing(other)
+            same = "the same bytes" if first["sha256"] == other["sha256"] else "OTHER BYTES"
+            lines.append(
+                f"\n{number:,} rows: {other['workers']} workers are {ratio:.2f} times as fast as "
+                f"{first['workers']}; {same}."
+            )
+    if len(one) > 1:
+        lines.append(f"\nThe line: {start:.1f} s, and {1e6 * by_row:.1f} s for each million rows.")
+    return "\n".join(lines)
+
+
+def growing(line: Report) -> float:
+    """Return the seconds of the phases that grow with the rows."""
+    return float(sum(line["seconds"][phase] for phase in GROWING))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
@@ -134,10 +178,7 @@ def main() -> None:
             perturbations = min(max(round(rows / once), 1), 50)
             print(f"{rows:,} rows, {workers} worker(s)", file=sys.stderr)
             found.append(measure(perturbations, workers, args.scratch))
-    if args.json:
-        print(json.dumps(found))
-        return
-    print(json.dumps(found, indent=1))
+    print(json.dumps(found) if args.json else table(found))
 
 
 if __name__ == "__main__":

@@ -386,10 +386,9 @@ def same_rows(old: Manifest, new: Mapping[str, Any]) -> list[str]:
             differences.append(f"{path} is only in {where}")
         elif before[path].sha256 != after[path].sha256:
             if before[path].rows_sha256 == after[path].rows_sha256:
-                differences.append(
-                    f"{path}: the same rows, encoded otherwise (pyarrow "
-                    f"{old.environment.get('pyarrow')} then, {new['environment']['pyarrow']} now)"
-                )
+                then, now = old.environment.get("pyarrow"), new["environment"]["pyarrow"]
+                by = f"pyarrow {then} then, {now} now" if then != now else "by another kbprobe"
+                differences.append(f"{path}: the same rows, encoded otherwise ({by})")
             else:
                 differences.append(f"{path}: other rows")
     return differences

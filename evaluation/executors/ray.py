@@ -49,7 +49,7 @@ class Worker:
         with suppress(OSError):
             os.chdir(folder)
         try:
-            self._shared = Path(marker[0]).read_text() == marker[1]
+            self._shared = Path(marker[0]).read_text(encoding="utf-8") == marker[1]
         except OSError:
             self._shared = False
         self._held = ExitStack()
@@ -255,7 +255,7 @@ def _marked(folder: Path) -> Iterator[tuple[str, str]]:
     path = folder.absolute() / f"{_MARKER}-{text[:8]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise unwritable(folder, error) from error
     try:

@@ -33,7 +33,7 @@ def hidden(folder: Path) -> list[str]:
 
 
 def remains(folder: Path, what: str = "new", number: int = 1) -> Path:
-    made = folder / f".probe.{what}-{number:016x}"
+    made = folder / f".probe.{what}-00000000-{number}-0-0-{number:08x}"
     made.mkdir()
     (made / "half.txt").write_text("half", encoding="utf-8")
     return made
@@ -85,15 +85,18 @@ def test_remains_of_a_killed_writer_go_and_those_of_a_living_one_stay(
             writer.communicate(timeout=60)
 
 
-def test_what_names_no_owner_or_another_machine_is_left_until_it_is_old(tmp_path: Path) -> None:
+def test_what_another_machine_wrote_is_left_until_nothing_in_it_has_changed_for_days(
+    tmp_path: Path,
+) -> None:
     fresh, old = remains(tmp_path, number=1), remains(tmp_path, number=2)
     long_ago = int(time.time() - 2 * ABANDONED)
     elsewhere = tmp_path / f".other.new-00000000-1-0-{long_ago}-00000000"
     elsewhere.mkdir()
     now = tmp_path / f".other.new-00000000-1-0-{int(time.time())}-00000000"
     now.mkdir()
-    for folder in (old, elsewhere, now):
-        os.utime(folder, (long_ago, long_ago))
+    for path in (*old.iterdir(), old, elsewhere, now):
+        os.utime(path, (long_ago, long_ago))
+    os.utime(fresh, (long_ago, long_ago))  # what is in it is new
     assert {path.name for path in sweep(tmp_path)} == {old.name, elsewhere.name}
     assert hidden(tmp_path) == sorted([fresh.name, now.name])
 
@@ -101,7 +104,8 @@ def test_what_names_no_owner_or_another_machine_is_left_until_it_is_old(tmp_path
 def test_what_was_replaced_goes_once_something_stands_in_its_place(tmp_path: Path) -> None:
     for _ in range(2):
         replaced = remains(tmp_path, "old")
-        os.utime(replaced, (0, 0))
+        for path in (*replaced.iterdir(), replaced):
+            os.utime(path, (0, 0))
         sweep(tmp_path)
         assert not replaced.exists()
         assert (tmp_path / "probe" / "half.txt").exists(), "nothing else is left of the probe"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from kb_cache.snapshot import (
     find_damage,
     read_info,
     read_tables,
+    write_info,
     write_snapshot,
 )
 from kb_cache.wordnet.load import load_wordnet
@@ -162,8 +163,7 @@ def test_a_broken_description_is_named(entry: catalogue.Entry, content: str, mes
 
 
 def test_another_kind_is_refused(entry: catalogue.Entry) -> None:
-    path = entry.folder / INFO_FILE
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"kind": "conceptnet"}))
+    write_info(entry.folder, replace(read_info(entry.folder), kind="conceptnet"))
     with pytest.raises(UsageError, match="of kind 'conceptnet'"):
         load_wordnet("mini")
 

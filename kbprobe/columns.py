@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,3 +69,20 @@ def codes(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[Any], list[st
     """Return a dictionary column as ``(codes, words)``: row ``i`` holds ``words[codes[i]]``."""
     array = single_chunk(column)
     return to_numpy(array.indices), array.dictionary.to_pylist()
+
+
+def sparse_texts(texts: Mapping[int, str], length: int) -> pa.Array:
+    """Return a column of strings that is null but in some rows.
+
+    >>> sparse_texts({1: "a"}, 3).to_pylist()
+    [None, 'a', None]
+    """
+    import pyarrow as pa
+
+    words = sorted(set(texts.values()))
+    numbers, held = np.zeros(length, dtype=np.int32), np.zeros(length, dtype=np.bool_)
+    number_of = {word: number for number, word in enumerate(words)}
+    for row, text in texts.items():
+        numbers[row], held[row] = number_of[text], True
+    indices = pa.array(numbers, mask=~held)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string())).dictionary_decode()

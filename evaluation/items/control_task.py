@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from evaluation.items.types import ProbeSplit, fingerprint
+from evaluation.items.types import ItemColumns, ProbeSplit
 from kbprobe.errors import UsageError
 
 
@@ -21,11 +21,13 @@ def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
         digest = hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:8], "little") % choices
 
-    items = tuple(
-        replace(item, answer=draw(key, len(item.choices)))
-        for item, key in zip(split.items, control_keys(split), strict=True)
+    items = ItemColumns.of(
+        [
+            replace(item, answer=draw(key, len(item.choices)))
+            for item, key in zip(split.items, control_keys(split), strict=True)
+        ]
     )
-    return replace(split, items=items, fingerprint=fingerprint(items))
+    return replace(split, items=items, fingerprint=items.fingerprint())
 
 
 def control_keys(split: ProbeSplit) -> list[str]:

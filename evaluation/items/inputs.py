@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evaluation.items.types import ProbeSplit, fingerprint
+from evaluation.items.types import ItemColumns, ProbeSplit, setups_of
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import QUESTION
 
@@ -19,12 +19,12 @@ def choices_alone(split: ProbeSplit) -> ProbeSplit:
     Raises:
         UsageError: rows are not questions followed by choices: a cloze needs its sentence.
     """
-    others = sorted({item.setup for item in split.items} - {QUESTION})
+    others = sorted(setups_of(split.items) - {QUESTION})
     if others:
         raise UsageError(
             f"--inputs choices: {split.name} has rows of the setup {others[0]}, and only those of "
             f"{QUESTION} can be shown without the question. Leave it out, or name a --config of "
             "questions with choices."
         )
-    items = tuple(replace(item, question="") for item in split.items)
-    return replace(split, items=items, fingerprint=fingerprint(items))
+    items = ItemColumns.of([replace(item, question="") for item in split.items])
+    return replace(split, items=items, fingerprint=items.fingerprint())

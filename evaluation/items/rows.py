@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaluation.items.recast import MARK, folds_beside, own_form
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, Links, arguments_type
+from evaluation.items.types import (
+    LABELLED_SETUPS,
+    SCORED_SETUPS,
+    Item,
+    ItemColumns,
+    Links,
+    arguments_type,
+)
 from kb_cache.unpack import DAMAGE, unpacked
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
@@ -61,7 +68,7 @@ class Questions:
     names what fills its template. ``notes`` counts what was changed in reading.
     """
 
-    items: tuple[Item, ...]
+    items: ItemColumns
     about: pa.Table
     links: Links | None = None
     arguments: pa.Array | None = None
@@ -183,7 +190,7 @@ def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> 
         ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
         links = Links(ids, tuple(name or "" for name in columns["relation"].to_pylist()))
     arguments = columns["arguments"] if len(columns["arguments"].flatten()) else None
-    return Questions(tuple(items), about, links, arguments)
+    return Questions(ItemColumns.of(items), about, links, arguments)
 
 
 def _refusal(source: str, unit: str, problems: Sequence[_Problem], total: int) -> str:

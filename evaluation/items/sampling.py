@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evaluation.items.own_schema import NEEDED, own_questions
 from evaluation.items.sources import FoundSplit, probe_split
-from evaluation.items.tables import NEEDED, own_questions
 from evaluation.items.types import ProbeSplit
 from kbprobe.columns import codes, single_chunk
 from kbprobe.errors import UsageError
@@ -85,7 +85,7 @@ def sample_rows(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:
     if limit >= len(split.items):
         return split
     clusters = single_chunk(split.about["cluster"])
-    return _cut(split, draw_rows(clusters, [item.id for item in split.items], limit, seed))
+    return _cut(split, draw_rows(clusters, split.items.ids.to_pylist(), limit, seed))
 
 
 def sample_clusters(split: ProbeSplit, limit: int, seed: int) -> ProbeSplit:

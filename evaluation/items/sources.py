@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.tables import read_parquet, table_questions
-from evaluation.items.types import ProbeSplit, fingerprint
+from evaluation.items.types import ProbeSplit
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
@@ -362,18 +362,16 @@ def probe_split(
     Raises:
         KbprobeError: there are no questions.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     items, cluster = found.items, found.about["cluster"]
-    if not items:
+    if not len(items):
         raise KbprobeError(f"{source}, split {split}, holds no rows. Nothing can be scored.")
-    ids = pa.array([item.id for item in items], pa.string())
     at = found.about.schema.get_field_index("cluster")
-    about = found.about.set_column(at, "cluster", pc.coalesce(cluster, ids))
+    about = found.about.set_column(at, "cluster", pc.coalesce(cluster, items.ids))
     clustered = cluster.null_count < len(cluster)
     further = (manifest, found.links, found.arguments, found.notes)
-    return ProbeSplit(name, source, split, items, about, clustered, fingerprint(items), *further)
+    return ProbeSplit(name, source, split, items, about, clustered, items.fingerprint(), *further)
 
 
 _Split = TypeVar("_Split", ProbeSplit, FoundSplit)

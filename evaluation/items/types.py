@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from evaluation.items.columns import Item as Item
+from evaluation.items.columns import ItemColumns as ItemColumns
 from kbprobe.arrays import Ints, run_starts
+from kbprobe.columns import codes
 from kbprobe.format.manifest import Manifest
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, NLI, QUESTION
 from kbprobe.format.setups import MASK as MASK
@@ -21,23 +25,6 @@ SCORED_SETUPS = (CLOZE, QUESTION)
 
 LABELLED_SETUPS = (ACCEPTABILITY, NLI)
 """Setups whose rows all have the same choices: the labels that a classifier gives a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One question: its text, its choices in the order shown, and the index of the gold.
-
-    In an ``mc_mlm`` item ``question`` holds exactly one :data:`MASK`, for which each choice
-    stands; in an ``mc_qa`` item each choice follows the question. In an ``acceptability`` item it
-    is the sentence to judge, in an ``nli`` item the hypothesis, and ``premise`` is its premise.
-    """
-
-    id: str
-    setup: str
-    question: str
-    choices: tuple[str, ...]
-    answer: int
-    premise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +83,7 @@ class ProbeSplit:
     name: str
     source: str
     split: str
-    items: tuple[Item, ...]
+    items: ItemColumns
     about: pa.Table
     clustered: bool
     fingerprint: str
@@ -113,7 +100,7 @@ class ProbeSplit:
 
     def take(self, rows: Sequence[int]) -> ProbeSplit:
         """Return the split cut down to some of its rows, in the order given."""
-        items = tuple(self.items[row] for row in rows)
+        items = self.items.take(rows)
         return replace(
             self,
             items=items,
@@ -131,7 +118,7 @@ def joined(parts: Sequence[ProbeSplit], name: str, split: str) -> ProbeSplit:
     """
     import pyarrow as pa
 
-    items = tuple(item for part in parts for item in part.items)
+    items = ItemColumns.joined([part.items for part in parts])
     links = [part.links for part in parts if part.links is not None]
     arguments = [part.arguments for part in parts if part.arguments is not None]
     notes: Counter[str] = Counter()
@@ -171,16 +158,41 @@ def arguments_type() -> pa.DataType:
 
 def fingerprint(items: Sequence[Item]) -> str:
     """Hash the items: ids, setups, texts, choices and answers, in order."""
-    digest = hashlib.sha256()
-    for item in items:
-        parts = [item.id, item.setup, item.question, str(item.answer), *item.choices]
-        for part in [*parts, item.premise] if item.premise else parts:
-            encoded = part.encode("utf-8", "surrogatepass")
-            digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        digest.update(b"\xff")
-    return digest.hexdigest()
+    return ItemColumns.of(items).fingerprint()
+
+
+def setups_of(items: Sequence[Item]) -> frozenset[str]:
+    """Return the setups that occur."""
+    if isinstance(items, ItemColumns):
+        return items.setup_names()
+    return frozenset(item.setup for item in items)
+
+
+def take_items(items: Sequence[Item], rows: Ints | Sequence[int]) -> list[Item]:
+    """Return some items, in the order given."""
+    if isinstance(items, ItemColumns):
+        return list(items.take(rows))
+    return [items[row] for row in rows]
+
+
+def questions_of(items: Sequence[Item]) -> tuple[Ints, list[str]]:
+    """Return the number of each item's question, shape [items], and the distinct questions."""
+    column = ItemColumns.of(items).questions
+    numbers, words = codes(column)
+    used, own = np.unique(numbers, return_inverse=True)
+    return own.astype(np.int64), [words[number] for number in used.tolist()]
+
+
+def ids_of(items: Sequence[Item]) -> list[str]:
+    """Return the ids of items, in order."""
+    if isinstance(items, ItemColumns):
+        ids: list[str] = items.ids.to_pylist()
+        return ids
+    return [item.id for item in items]
 
 
 def choice_starts(items: Sequence[Item]) -> Ints:
     """Number all choices of all items: item ``i`` has choices ``starts[i] .. starts[i + 1]``."""
+    if isinstance(items, ItemColumns):
+        return items.starts
     return run_starts(len(item.choices) for item in items)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.content import content_hash
-from evaluation.items.types import SCORED_SETUPS, Item
+from evaluation.items.types import SCORED_SETUPS, Item, ids_of
 from evaluation.models.capabilities import Capability
 from evaluation.models.handle import ModelHandle
 from evaluation.results.scores import Scores
@@ -177,11 +177,8 @@ def draw_rows(items: Sequence[Item], count: int, seed: int) -> list[int]:
         UsageError: there are fewer than ``count``.
     """
     check_count(items, count)
-
-    def draw(row: int) -> bytes:
-        return hashlib.sha256(f"{seed}\0{items[row].id}".encode()).digest()
-
-    return sorted(range(len(items)), key=draw)[:count]
+    drawn = [hashlib.sha256(f"{seed}\0{name}".encode()).digest() for name in ids_of(items)]
+    return sorted(range(len(items)), key=drawn.__getitem__)[:count]
 
 
 def check_count(

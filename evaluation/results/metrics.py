@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.items.types import ProbeSplit, choice_starts
+from evaluation.items.columns import plain
+from evaluation.items.types import ProbeSplit
 from evaluation.results import breakdown, intervals
 from evaluation.results.breakdown import bools, cluster_codes
 from evaluation.results.scores import Scores, compared, lengths, softmax
@@ -20,7 +21,7 @@ from evaluation.results.types import (
     predictions_schema,
 )
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import single_chunk, sparse_texts, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit
 
@@ -54,14 +55,11 @@ def tie_tolerance(
     """
     if dtype not in _ROUNDOFF:
         raise UsageError(f"no tie tolerance for dtype {dtype!r}: use one of {', '.join(_ROUNDOFF)}")
-    import pyarrow as pa
-
     _, kept = _kept_choices(split, scores.set_aside)
     finite = kept & np.isfinite(scores.scores)
     size = float(np.median(np.abs(scores.scores[finite]))) if finite.any() else 0.0
     noise = max(_LEAST_NOISE, _ROUNDOFF[dtype] * max(size, _LOGIT_SIZE))
-    texts = pa.array([text for item in split.items for text in item.choices], pa.string())
-    divisors = lengths(scores.tokens, texts, normalization)[finite]
+    divisors = lengths(scores.tokens, split.items.texts, normalization)[finite]
     typical = float(np.median(divisors)) if divisors.size else 1.0
     # Two digits say enough, and are the same whatever the batches were.
     return float(f"{noise / max(typical, 1.0):.2g}")
@@ -87,19 +85,20 @@ def predictions_table(
         UsageError: a choice has no length to divide by.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kept, kept_choices = _kept_choices(split, scores.set_aside)
-    widths = np.diff(choice_starts(split.items))
-    texts = pa.array([item.choices for item in split.items], pa.list_(pa.string()))
+    items = split.items
+    widths = np.diff(items.starts)
+    texts = pa.ListArray.from_arrays(pa.array(items.starts, pa.int32()), items.texts)
     raw = scores.scores[kept_choices].astype(np.float32)
     tokens = scores.tokens[kept_choices]
-    ids = [item.id for item in split.items]
     starts = run_starts(widths[kept])
-    _refuse_non_numbers(raw, starts, [ids[row] for row in np.flatnonzero(kept)])
+    _refuse_non_numbers(raw, starts, items.ids.filter(pa.array(kept)))
     shown = texts.flatten().filter(pa.array(kept_choices))
     values = compared(raw, tokens, shown, normalization)
     prediction, margin, probability = _judge(values, starts)
-    answer = np.array([item.answer for item in split.items], dtype=np.int32)
+    answer = to_numpy(items.answers)
     offsets = pa.array(run_starts(np.where(kept, widths, 0)), pa.int32())
 
     def where_kept(values: Any) -> pa.Array:
@@ -109,11 +108,11 @@ def predictions_table(
 
     about = split.about
     columns = dict(zip(about.column_names, about.columns, strict=True)) | {
-        "id": ids,
-        "question": [item.question for item in split.items],
+        "id": items.ids,
+        "question": plain(items.questions),
         "choices": texts,
         "answer": answer,
-        "setup": [item.setup for item in split.items],
+        "setup": plain(items.setups),
         "scores": pa.ListArray.from_arrays(offsets, pa.array(raw)),
         "tokens": pa.ListArray.from_arrays(offsets, pa.array(tokens, pa.int32())),
         "prediction": where_kept(prediction),
@@ -121,14 +120,15 @@ def predictions_table(
         "margin": where_kept(margin),
         "probability": where_kept(probability),
         "tie": where_kept(margin <= tie_tolerance),
-        "set_aside": [scores.set_aside.get(row) for row in range(kept.size)],
-        "arguments": pa.nulls(len(ids)) if split.arguments is None else split.arguments,
+        "set_aside": sparse_texts(scores.set_aside, len(items)),
+        "arguments": pa.nulls(len(items)) if split.arguments is None else split.arguments,
     }
-    columns["premise"] = pa.array([item.premise or None for item in split.items], pa.string())
+    premises = plain(items.premises)
+    columns["premise"] = pc.if_else(pc.equal(premises, ""), pa.scalar(None, pa.string()), premises)
     further = [
         (name, pa.type_for_alias(kind))
         for name, kind in FURTHER_COLUMNS.items()
-        if name in columns and columns[name].null_count < len(ids)
+        if name in columns and columns[name].null_count < len(items)
     ]
     return pa.table(columns, schema=pa.schema([*predictions_schema(), *further]))
 
@@ -254,17 +254,17 @@ def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bool
     """Tell which items are scored, shape [items], and which choices, shape [choices]."""
     kept = np.ones(len(split.items), dtype=np.bool_)
     kept[list(set_aside)] = False
-    return kept, np.repeat(kept, np.diff(choice_starts(split.items)))
+    return kept, np.repeat(kept, np.diff(split.items.starts))
 
 
-def _refuse_non_numbers(raw: Any, starts: Ints, ids: list[str]) -> None:
+def _refuse_non_numbers(raw: Any, starts: Ints, ids: pa.Array) -> None:
     bad = np.flatnonzero(np.isnan(raw) | (raw == np.inf))
     if bad.size == 0:
         return
     rows = np.searchsorted(starts, bad, side="right") - 1
     raise KbprobeError(
         f"the model gave {raw[bad[0]]} as the score of choice {bad[0] - starts[rows[0]] + 1} of "
-        f"item {ids[rows[0]]} ({np.unique(rows).size} items in all): no choice can be picked. "
+        f"item {ids[int(rows[0])]} ({np.unique(rows).size} items in all): no choice can be picked. "
         "Use --dtype float32 (float16 overflows), or look for damaged weights."
     )
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from evaluation.content import content_hash, installed_version
 from evaluation.items.control_task import control_keys
-from evaluation.items.types import LABELLED_SETUPS, Item, ProbeSplit, fingerprint
+from evaluation.items.types import (
+    LABELLED_SETUPS,
+    Item,
+    ProbeSplit,
+    fingerprint,
+    ids_of,
+    setups_of,
+    take_items,
+)
 from evaluation.learners.base import (
     HeadFitting,
     LearnerEntry,
@@ -24,7 +32,7 @@ from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import choose_scorer
 from kbprobe.errors import UsageError
-from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.format.setups import DEFAULT_CONFIG, QUESTION
 from kbprobe.options import Options, option_name
 
 
@@ -67,7 +75,7 @@ class Run:
     @cached_property
     def train_items(self) -> Sequence[Item]:
         """The rows that may be learnt from, likewise; none where nothing needs them."""
-        return () if self.train is None else self.scorer.asked(self.train.items)
+        return () if self.train is None else list(self.scorer.asked(self.train.items))
 
     @property
     def train_seed(self) -> int:
@@ -95,8 +103,7 @@ class Run:
         own = [self.train_items[row] for row in self.drawn[: self.spec.run.train]]
         if self.mixed is None:
             return own
-        others = self.scorer.asked(self.mixed.items)
-        return own + [others[row] for row in self.drawn_mixed]
+        return own + take_items(self.scorer.asked(self.mixed.items), self.drawn_mixed)
 
     @property
     def seen(self) -> float | None:
@@ -116,7 +123,7 @@ class Run:
         if self.mixed is not None:
             train = self.fitted_items
             count, order = len(train), list(range(len(train)))
-        return HeadFitting(train, order, count, self.items, self.train_seed, options)
+        return HeadFitting(train, order, count, list(self.items), self.train_seed, options)
 
     @property
     def overlap(self) -> int:
@@ -129,7 +136,7 @@ class Run:
     @property
     def all_questions(self) -> bool:
         """Whether every row is a question with answers, and none a cloze."""
-        return all(item.setup == "mc_qa" for item in self.rows.items)
+        return setups_of(self.rows.items) == {QUESTION}
 
     @property
     def default_normalization(self) -> str | None:
@@ -251,7 +258,7 @@ def _check_setups(
     rows: ProbeSplit, spec: RunSpec, learner: LearnerEntry | None, scorer: ScorerEntry
 ) -> None:
     """Refuse rows that the learner is not fitted on, or the scorer does not read."""
-    for setup in sorted({item.setup for item in rows.items}):
+    for setup in sorted(setups_of(rows.items)):
         for entry in (learner, scorer):
             if entry is not None and not entry.takes(setup):
                 raise UsageError(_other_setup(rows, setup, spec, entry))
@@ -259,7 +266,7 @@ def _check_setups(
 
 def _check_labels(rows: ProbeSplit, learnt: ProbeSplit) -> None:
     """Refuse to learn from rows with other labels than those evaluated."""
-    asked, known = ({item.setup for item in part.items} for part in (rows, learnt))
+    asked, known = (setups_of(part.items) for part in (rows, learnt))
     if asked != known and (asked | known) & set(LABELLED_SETUPS):
         raise UsageError(
             f"{learnt.source} has rows of the setup {', '.join(sorted(known))}, and {rows.source} "
@@ -306,7 +313,7 @@ def _refuse_shared(spec: RunSpec, rows: ProbeSplit, learnt: ProbeSplit, own: boo
     Those of the same probe are known by their ids; ids of another dataset may be equal by chance.
     """
     if own:
-        shared = len({item.id for item in learnt.items} & {item.id for item in rows.items})
+        shared = len(set(ids_of(learnt.items)) & set(ids_of(rows.items)))
     else:
         shared = len(set(learnt.items) & set(rows.items))
     if shared:

@@ -24,7 +24,7 @@ from evaluation.content import content_hash
 from evaluation.results.scores import Scores
 from kb_cache.store import cache_dir, unusable
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import mask, single_chunk, sparse_texts, to_numpy
 from kbprobe.files import replacing_file, write_file
 
 if TYPE_CHECKING:
@@ -165,11 +165,10 @@ def starts_of(rows: Ints, starts: Ints) -> Ints:
 def _table_of(scores: Scores, starts: Ints) -> pa.Table:
     import pyarrow as pa
 
-    reasons = [scores.set_aside.get(row) for row in range(len(starts) - 1)]
     columns = {
         "scores": _lists(starts, scores.scores),
         "tokens": _lists(starts, scores.tokens),
-        "set_aside": pa.array(reasons, pa.string()),
+        "set_aside": sparse_texts(scores.set_aside, len(starts) - 1),
     }
     about = {name: getattr(scores, name) for name in _ABOUT}
     return pa.table(columns).replace_schema_metadata({_SAID: json.dumps(about)})
@@ -181,11 +180,12 @@ def _scores_of(table: pa.Table, starts: Ints) -> Scores | None:
     scores, tokens = single_chunk(table["scores"]), single_chunk(table["tokens"])
     if not np.array_equal(to_numpy(scores.offsets), starts):
         return None
-    reasons = table["set_aside"].to_pylist()
+    reasons = single_chunk(table["set_aside"])
+    aside = np.flatnonzero(mask(reasons.is_valid())).tolist()
     return Scores(
         scores=to_numpy(scores.values),
         tokens=to_numpy(tokens.values),
-        set_aside={row: reason for row, reason in enumerate(reasons) if reason is not None},
+        set_aside={row: reasons[row].as_py() for row in aside},
         **about,
     )
 

@@ -13,16 +13,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import overload
 
 import numpy as np
 
-from evaluation.items.types import Item, choice_starts
+from evaluation.items.types import Item, choice_starts, questions_of, take_items
 from evaluation.results.scores import Scores
 from evaluation.runs.score_cache import ScoreCache, choices_of
 from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.batching import BackOff, cut_batches
 from evaluation.workers import ALONE, Workers
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Ints, run_starts
 from kbprobe.errors import KbprobeError
 from kbprobe.progress import Progress, silent
 
@@ -80,7 +81,7 @@ def score_items(
             score_name = next((part.score_name for part in found if part is not None), None)
             if score_name is None and workers.count > 1:
                 score_name = scorer.score_name(items)  # Others have parts that decide it too.
-            parts = [[items[row] for row in rows_of[part].tolist()] for part in todo]
+            parts = _Parts(items, [rows_of[part] for part in todo])
             for part, scored in zip(todo, run.scores(parts, score_name), strict=True):
                 cache.write_part(part, rows_of[part], starts, scored)
                 found[part] = scored
@@ -102,6 +103,31 @@ def score_items(
     return scores, run.effort()
 
 
+class _Parts(Sequence[Sequence[Item]]):
+    """Parts of the items, made when they are asked for: not all are in memory at once."""
+
+    def __init__(self, items: Sequence[Item], rows_of: Sequence[Ints]) -> None:
+        self._items = items
+        self._rows_of = rows_of
+
+    def __len__(self) -> int:
+        return len(self._rows_of)
+
+    @overload
+    def __getitem__(self, part: int) -> Sequence[Item]: ...
+    @overload
+    def __getitem__(self, part: slice) -> _Parts: ...
+    def __getitem__(self, part: int | slice) -> Sequence[Item] | _Parts:
+        if isinstance(part, slice):
+            return _Parts(self._items, self._rows_of[part])
+        return take_items(self._items, self._rows_of[part])
+
+    def starts(self) -> Iterator[Ints]:
+        """Give the starts of each part's choices."""
+        sizes = np.diff(choice_starts(self._items))
+        return (run_starts(sizes[rows]) for rows in self._rows_of)
+
+
 class _PartsRun:
     """Encodes and scores parts one after another; only one is held at a time."""
 
@@ -117,20 +143,20 @@ class _PartsRun:
         self._encoding = self._scoring = 0.0
         self._rows_done = self._sequences_done = 0
 
-    def scores(self, parts: Sequence[Sequence[Item]], score_name: str | None) -> Iterator[Scores]:
+    def scores(self, parts: _Parts, score_name: str | None) -> Iterator[Scores]:
         """Give the scores of each part; ``score_name`` is what they are, if that is known."""
         began = time.perf_counter()
         self._progress("tokenizing", 0, self._rows)
         score_name, coming = self._scorer.encode_parts(parts, score_name)
         self._encoding += time.perf_counter() - began
-        for items in parts:
+        for starts in parts.starts():
             began = time.perf_counter()
             encoded = next(coming)
             encoded_at = time.perf_counter()
-            scored = self._part(items, encoded, score_name)
+            scored = self._part(starts, encoded, score_name)
             self._encoding += encoded_at - began
             self._scoring += time.perf_counter() - encoded_at
-            self._rows_done += len(items)
+            self._rows_done += len(starts) - 1
             yield scored
 
     def effort(self) -> Effort:
@@ -143,14 +169,14 @@ class _PartsRun:
             self._back_off.halvings,
         )
 
-    def _part(self, items: Sequence[Item], encoded: Encoded, score_name: str) -> Scores:
-        starts, lengths = choice_starts(items), encoded.lengths
+    def _part(self, starts: Ints, encoded: Encoded, score_name: str) -> Scores:
+        lengths, rows = encoded.lengths, len(starts) - 1
         numbers, done = np.zeros(starts[-1]), 0
         for batch in cut_batches(lengths, self._batch_tokens):
             values = self._back_off.run(partial(self._scorer.score, encoded), lengths, batch)
             np.add.at(numbers, encoded.slot_choice[encoded.slots(batch)[1]], values)
             done += len(batch)
-            share = len(items) * done // len(lengths)
+            share = rows * done // len(lengths)
             self._progress("scoring", self._rows_done + share, self._rows)
         self._sequences_done += done
         aside = np.array(sorted(encoded.set_aside), dtype=np.int64)
@@ -196,16 +222,16 @@ def _rows_of_parts(items: Sequence[Item], scorer: Scorer, batch_tokens: int) -> 
     """
     if not scorer.divisible:
         return [np.arange(len(items))]
-    hashed = {
-        question: int.from_bytes(
-            hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        )
-        for question in {item.question for item in items}
-    }
-    chosen = set(sorted(hashed, key=hashed.__getitem__)[:_QUESTIONS_MEASURED])
-    sample = [item for item in items if item.question in chosen]
+    question_of, questions = questions_of(items)
+    digests = (
+        hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for question in questions
+    )
+    hashed = np.fromiter((int.from_bytes(digest) for digest in digests), np.uint64)
+    chosen = np.argsort(hashed, kind="stable")[:_QUESTIONS_MEASURED]
+    sample = take_items(items, np.flatnonzero(np.isin(question_of, chosen)))
     tokens = int(scorer.encode(sample).lengths.sum()) * len(items) / len(sample)
     count = round(tokens / (BATCHES_PER_PART * batch_tokens))
     count = max(1, count, len(items) // _ROWS_PER_PART)
-    part_of_item = np.array([hashed[item.question] % count for item in items], dtype=np.int64)
+    part_of_item = (hashed % np.uint64(count)).astype(np.int64)[question_of]
     return [np.flatnonzero(part_of_item == part) for part in np.unique(part_of_item)]

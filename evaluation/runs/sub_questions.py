@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evaluation.items.sources import open_probe
-from evaluation.items.types import ProbeSplit, joined
+from evaluation.items.types import ProbeSplit, ids_of, joined
 from evaluation.learners.base import HeadLearner
 from evaluation.results.analyses import facts as facts_analysis
 from evaluation.results.analyses.composition import relate, with_facts
@@ -48,10 +48,10 @@ def open_sub_questions(run: Run) -> Run | None:
         return replace(run, rows=facts)
     parts = [open_probe(run.spec.probe, split="train", config=config) for config in configs]
     examples = [
-        part.take([row for row, item in enumerate(part.items) if item.id not in named])
+        part.take([row for row, name in enumerate(ids_of(part.items)) if name not in named])
         for part in parts
     ]
-    train = _joined(rows, configs, [part for part in examples if part.items])
+    train = _joined(rows, configs, [part for part in examples if len(part.items)])
     return replace(run, rows=facts, train=train)
 
 
@@ -77,7 +77,7 @@ def _rows_in(run: Run, configs: Sequence[str], named: set[str]) -> Iterator[Prob
     for entry in run.rows.manifest.files if run.rows.manifest else ():
         if entry.config in configs:
             part = open_probe(run.spec.probe, split=entry.split, config=entry.config)
-            rows = [row for row, item in enumerate(part.items) if item.id in named]
+            rows = [row for row, name in enumerate(ids_of(part.items)) if name in named]
             if rows:
                 yield part.take(rows)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS, Item, setups_of
 from evaluation.items.wordings import worded
 from evaluation.models.capabilities import Capability
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
@@ -224,6 +224,6 @@ class ScorerEntry:
 
     def asked(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return some items as it takes them: rows of labels may be put into words."""
-        if self.wording is None or all(item.setup in self.setups for item in items):
+        if self.wording is None or setups_of(items) <= set(self.setups):
             return items
         return worded(items, self.wording)

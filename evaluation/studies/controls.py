@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from evaluation.items.types import ids_of
 from evaluation.names import folder_name
 from evaluation.results import intervals
 from evaluation.results.types import Estimate, Model
@@ -87,10 +88,10 @@ def _check_rows(request: StudyRequest) -> None:
     """
     reader, options = SplitReader(), request.defaults.run
     for probe in request.probes:
-        own = {item.id for item in reader.rows(probe, options).items}
+        own = set(ids_of(reader.rows(probe, options).items))
         for config in request.options.controls:
             varied = options.model_copy(update={"config": config})
-            asked = {item.id for item in reader.rows(probe, varied).items}
+            asked = set(ids_of(reader.rows(probe, varied).items))
             if asked != own:
                 raise UsageError(
                     f"{config} does not ask the rows of the probe: {len(asked - own):,} of its "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.items.types import Item, ProbeSplit, arguments_type, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, arguments_type, fingerprint
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores
 from evaluation.results.types import Results
@@ -52,7 +52,7 @@ def comparisons(
         name="made",
         source="here",
         split="test",
-        items=tuple(items),
+        items=ItemColumns.of(items),
         about=pa.table(about),
         clustered=True,
         fingerprint=fingerprint(items),

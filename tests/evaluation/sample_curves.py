@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.metrics import measure, predictions_table
@@ -30,8 +30,8 @@ BASELINES = {"the longest choice": 0.55, "majority <b>&": 0.58}
 
 @cache
 def _split(probe: str, rows: int) -> ProbeSplit:
-    items = tuple(
-        Item(f"{probe}-{row}", "mc_mlm", f"{row} [MASK]", ("yes", "no"), 0) for row in range(rows)
+    items = ItemColumns.of(
+        [Item(f"{probe}-{row}", "mc_mlm", f"{row} [MASK]", ("yes", "no"), 0) for row in range(rows)]
     )
     nulls = pa.nulls(rows)
     about = pa.table(

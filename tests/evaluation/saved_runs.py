@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores
 from evaluation.results.types import RESULTS, Normalization, write_predictions, write_results
@@ -41,7 +41,9 @@ def save_run(
     is said of the model.
     """
     names = ids or [f"i{row}" for row in range(len(said))]
-    items = tuple(Item(name, "mc_qa", f"q {name}", tuple(choices), gold) for name in names)
+    items = ItemColumns.of(
+        [Item(name, "mc_qa", f"q {name}", tuple(choices), gold) for name in names]
+    )
     nulls = pa.nulls(len(items))
     about = pa.table(
         {

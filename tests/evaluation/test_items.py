@@ -12,7 +12,7 @@ import kbprobe
 from evaluation.items import sampling
 from evaluation.items.sampling import draw_clusters, sample_clusters, sample_rows
 from evaluation.items.sources import find_split
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.options import RunOptions
 from evaluation.runs.reading import SplitReader
 
@@ -72,7 +72,9 @@ def test_only_rows_that_are_drawn_are_read(built, monkeypatch):
 
 
 def split_of(clusters: list[int]) -> ProbeSplit:
-    items = tuple(Item(str(n), "mc_qa", f"q{n}", ("a", "b"), 0) for n in range(len(clusters)))
+    items = ItemColumns.of(
+        [Item(str(n), "mc_qa", f"q{n}", ("a", "b"), 0) for n in range(len(clusters))]
+    )
     about = pa.table({"cluster": [f"c{cluster}" for cluster in clusters]})
     return ProbeSplit("p", "here", "test", items, about, True, fingerprint(items))
 

@@ -13,7 +13,7 @@ import torch
 import evaluation
 from evaluation.cli import main
 from evaluation.items.sources import open_probe
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.items.wordings import worded, wordings
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.analyses.labels import labels_of
@@ -57,7 +57,9 @@ def write_rows(path, rows):
 def answered(setup, gold, given, clusters=None, confidence=2.0):
     """Rows whose labels, and those that a model gives, are known."""
     labels = SETUPS[setup].labels
-    items = tuple(Item(f"r{at}", setup, f"Text {at}.", labels, g) for at, g in enumerate(gold))
+    items = ItemColumns.of(
+        [Item(f"r{at}", setup, f"Text {at}.", labels, g) for at, g in enumerate(gold)]
+    )
     names = clusters or [item.id for item in items]
     text = pa.nulls(len(items), pa.string())
     number = pa.nulls(len(items), pa.int32())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.intervals import wilson
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
 from evaluation.results.scores import Scores
@@ -30,9 +30,11 @@ def make_split(
     clusters: Sequence[str] | None = None,
     **about: Sequence[Any],
 ) -> ProbeSplit:
-    items = tuple(
-        Item(f"item{row}", "mc_qa", f"question {row}?", tuple(texts), answer)
-        for row, (texts, answer) in enumerate(zip(choices, answers, strict=True))
+    items = ItemColumns.of(
+        [
+            Item(f"item{row}", "mc_qa", f"question {row}?", tuple(texts), answer)
+            for row, (texts, answer) in enumerate(zip(choices, answers, strict=True))
+        ]
     )
     nulls = [None] * len(items)
     columns = {

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.items.types import Item, ProbeSplit, fingerprint
+from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.report.breakdowns import JoinedSizes, heat_map, joined_sizes
 from evaluation.report.figures import (
     SHADES,
@@ -61,15 +61,19 @@ ABOUT = ("cluster", "hops", "distractor_family", "distractor_hops", "pos", "temp
 def probe(rows: int = 240, width: int = 5, **columns: Any) -> ProbeSplit:
     """Clusters of eight questions; ``columns`` replace those that say where rows belong."""
     generator = np.random.default_rng(0)
-    items = tuple(
-        Item(
-            id=f"id{row:05}",
-            setup="mc_qa",
-            question=f"Question {row} about concept {row // 8}?",
-            choices=tuple(f"choice {row} {'x' * int(generator.integers(9))}" for _ in range(width)),
-            answer=int(generator.integers(width)),
-        )
-        for row in range(rows)
+    items = ItemColumns.of(
+        [
+            Item(
+                id=f"id{row:05}",
+                setup="mc_qa",
+                question=f"Question {row} about concept {row // 8}?",
+                choices=tuple(
+                    f"choice {row} {'x' * int(generator.integers(9))}" for _ in range(width)
+                ),
+                answer=int(generator.integers(width)),
+            )
+            for row in range(rows)
+        ]
     )
     values: dict[str, Any] = {
         "cluster": [f"concept{row // 8}" for row in range(rows)],
@@ -255,7 +259,7 @@ def test_texts_are_escaped_and_cannot_break_the_page() -> None:
         name: [f"{value}{attacks[1]}" for value in plain.about[name].to_pylist()]
         for name in ("cluster", "distractor_family", "template", "pos", "concept")
     }
-    hostile = replace(probe(48, **names), items=items, name=attacks[2])
+    hostile = replace(probe(48, **names), items=ItemColumns.of(items), name=attacks[2])
     page = page_of(hostile, baselines={attacks[0]: 0.9}, finetuning={attacks[1]: attacks[2]})
     parsed = well_formed(page)
     assert "iframe" not in parsed.tags
@@ -268,7 +272,7 @@ def test_texts_are_escaped_and_cannot_break_the_page() -> None:
 def test_long_texts_and_many_choices_are_cut_and_say_so() -> None:
     split = probe(16, width=40)
     items = tuple(replace(item, question="x" * 100_000) for item in split.items)
-    page = page_of(replace(split, items=items))
+    page = page_of(replace(split, items=ItemColumns.of(items)))
     parsed = well_formed(page)
     assert "(99,000 more characters)" in parsed.text
     assert f"{40 - CHOICES_SHOWN} choices with lower scores are not shown." in parsed.text

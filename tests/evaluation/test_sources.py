@@ -66,7 +66,7 @@ def refusal(source: Path | str, **asked: Any) -> str:
 
 
 def read_rows(*rows: Any) -> tuple[Item, ...]:
-    return row_questions(Records("line", enumerate(rows, 1)), "rows").items
+    return tuple(row_questions(Records("line", enumerate(rows, 1)), "rows").items)
 
 
 # Built probes.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from evaluation.items.sources import UnknownSplit
-from evaluation.items.types import ProbeSplit
+from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
@@ -69,7 +69,7 @@ class Rows:
     @property
     def setups(self) -> list[str]:
         """The setups of the rows."""
-        return sorted({item.setup for item in self.test.items})
+        return sorted(setups_of(self.test.items))
 
 
 def known_baselines() -> dict[str, Entry]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.items.folds import folds_of, open_rows
 from evaluation.items.sources import WHOLE, ProbeSource
-from evaluation.items.types import LABELLED_SETUPS, ProbeSplit
+from evaluation.items.types import LABELLED_SETUPS, ProbeSplit, setups_of
 from evaluation.learners.base import HeadLearner, LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
@@ -46,7 +46,7 @@ class Folds:
     @property
     def setups(self) -> frozenset[str]:
         """The setups of the rows."""
-        return frozenset(item.setup for item in self.rows.items)
+        return setups_of(self.rows.items)
 
 
 def open_folds(request: StudyRequest, probe: ProbeSource) -> Folds:

@@ -55,7 +55,7 @@ def _probe(
         clusters=len(set(own.rows.about["cluster"].to_pylist())),
         folds=own.sizes,
         train=own.train,
-        chance=float(np.mean([1 / len(item.choices) for item in own.rows.items])),
+        chance=float(np.mean(1 / np.diff(own.rows.items.starts))),
         human=_human(request, probe),
         results=rows,
         notes=_notes(request, own, groups),

@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.items.types import setups_of
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
@@ -136,7 +137,7 @@ def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
         ) from error
     rows = len(split.items)
     possible_sizes(options.sizes, rows, name)
-    return Train(rows, frozenset(item.setup for item in split.items))
+    return Train(rows, setups_of(split.items))
 
 
 def _variants(model: str, options: CurveOptions) -> Iterator[dict[str, Any]]:

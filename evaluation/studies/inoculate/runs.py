@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from evaluation.items.sources import UnknownSplit, open_probe
-from evaluation.items.types import SCORED_SETUPS, ProbeSplit
+from evaluation.items.types import SCORED_SETUPS, ProbeSplit, setups_of
 from evaluation.models.capabilities import MULTIPLE_CHOICE
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
@@ -138,7 +138,7 @@ def _open(source: str, split: str) -> ProbeSplit:
             f"inoculate trains on train rows, chooses settings on {SELECTION} rows and tests them "
             f"on {HELD_OUT} rows (of the original task: only {SELECTION}). {error}"
         ) from error
-    if odd := sorted({item.setup for item in opened.items} - set(SCORED_SETUPS)):
+    if odd := sorted(setups_of(opened.items) - set(SCORED_SETUPS)):
         raise UsageError(
             f"{source} has rows of the setup {odd[0]}: inoculate trains multiple-choice models, "
             f"which read {' and '.join(SCORED_SETUPS)}. For labels: evaluate-probe crossval"

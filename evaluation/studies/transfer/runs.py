@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from evaluation.items.sources import UnknownSplit, open_probe
-from evaluation.items.types import ProbeSplit
+from evaluation.items.types import ProbeSplit, setups_of
 from evaluation.learners.base import LearnerEntry, check_count
 from evaluation.learners.registry import choose_learner
 from evaluation.models.capabilities import Capability
@@ -49,7 +49,7 @@ class Splits:
     @property
     def setups(self) -> frozenset[str]:
         """The setups of all rows."""
-        return frozenset(item.setup for split in (self.train, self.tested) for item in split.items)
+        return setups_of(self.train.items) | setups_of(self.tested.items)
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:

@@ -39,8 +39,8 @@ def _read_wordnet(path: Path) -> list[tuple[str, int]]:
 
 
 def _first_clause(gloss: str) -> str:
-    """The beginning of a gloss, where no examples are."""
-    return re.split('[;"]', gloss)[0].strip()
+    """The beginning of a gloss without its examples, which are in quotation marks."""
+    return re.split('[;"]', re.sub('"[^"]*"', "", gloss))[0].strip()
 
 
 def _expected_wordnet(path: Path) -> list[tuple[str, int]]:

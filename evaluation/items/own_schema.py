@@ -1,0 +1,211 @@
+"""Rows of kbprobe's own schema, checked and taken as columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evaluation.items.columns import ItemColumns, plain
+from evaluation.items.rows import ABOUT, Questions, column_questions, with_own_ids
+from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
+from kbprobe.arrays import AnyInts, Bools, Ints
+from kbprobe.columns import codes, positions, single_chunk, to_numpy
+from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
+_PAIR = ("premise", "hypothesis")
+_FURTHER = ("fact_ids", "relation", "arguments")
+NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
+"""All columns that are ever looked at."""
+
+
+def own_questions(table: pa.Table) -> Questions | None:
+    """Take the columns of kbprobe's own schema as they are.
+
+    Returns:
+        None where a column has another type, or any row has a fault: rows are then read one by
+        one, which words what is wrong with them. What is accepted here is accepted there, with
+        the same items (:func:`evaluation.items.rows.checked_item` says what a fault is).
+    """
+    import pyarrow as pa
+
+    from kbprobe.format.items import arrow_schema
+
+    own = arrow_schema()
+    if not set(_ASKED) <= set(table.column_names) or not set(table.column_names) <= set(own.names):
+        return None
+    for field in table.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if kind != own.field(field.name).type:
+            return None
+    items, columns = _items(table), _known(table)
+    if items is None or columns is None:
+        return None
+    if len(items.ids.unique()) < len(items):
+        items = ItemColumns.of(with_own_ids(list(items)))
+    return column_questions(items, columns)
+
+
+def _known(table: pa.Table) -> dict[str, pa.Array] | None:
+    """Return what is known of each row beside its question; None where any value is refused."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from kbprobe.format.items import arrow_schema
+
+    rows, own = len(table), arrow_schema()
+    columns = {}
+    for name in (*ABOUT, *_FURTHER):
+        kind = pa.type_for_alias(ABOUT[name]) if name in ABOUT else own.field(name).type
+        held = name in table.column_names
+        columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, kind)
+    entries = columns["arguments"].flatten()
+    inner = [columns["fact_ids"].flatten(), entries, *entries.flatten()]
+    if 0 < columns["arguments"].null_count < rows or any(values.null_count for values in inner):
+        return None
+    for name, kind in ABOUT.items():
+        if kind != "string":
+            if (pc.min(columns[name]).as_py() or 0) < 0:
+                return None
+            continue
+        # Empty text says as little as null.
+        empty = pc.equal(columns[name], "")
+        columns[name] = pc.if_else(empty, pa.scalar(None, pa.string()), columns[name])
+        if _some_blank(columns[name].unique()):
+            return None
+    return columns
+
+
+def _items(table: pa.Table) -> ItemColumns | None:
+    """Return the questions; None where a row has a fault."""
+    import pyarrow as pa
+
+    texts, labels = single_chunk(table["choices"]).flatten()
+    rows, sizes = len(table), to_numpy(texts.value_lengths().fill_null(0))
+    question, premise = _question_and_premise(table)
+    asked = [question, *(table[name] for name in ("id", "setup", "answer", "answerKey"))]
+    if any(len(column) != rows or column.null_count for column in (*asked, texts, labels)):
+        return None
+    inner = [texts.flatten(), labels.flatten()]
+    if not texts.value_lengths().equals(labels.value_lengths()):
+        return None
+    if any(values.null_count for values in inner) or not rows or sizes.min() < 2:
+        return None
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    shown, marks = map(_coded, inner)
+    items = ItemColumns(
+        ids=single_chunk(table["id"]),
+        setups=_coded(table["setup"]),
+        questions=_coded(question),
+        choices=pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), shown),
+        answers=single_chunk(table["answer"]).cast(pa.int32()),
+        premises=_coded(premise),
+    )
+    words = (items.ids, items.questions.dictionary, shown.dictionary, marks.dictionary)
+    if any(map(_some_blank, words)) or not _sound_choices(items, marks, table["answerKey"]):
+        return None
+    return items if _sound_questions(items) else None
+
+
+def _sound_choices(items: ItemColumns, marks: pa.Array, keys: pa.ChunkedArray) -> bool:
+    """Whether labels differ, the answer is a choice, ``answerKey`` its label, and it has no copy.
+
+    Args:
+        items: the questions.
+        marks: the labels of all choices, a dictionary, shape [choices].
+        keys: the label of each answer, shape [rows].
+    """
+    starts, answers = items.starts, to_numpy(items.answers).astype(np.int64)
+    texts, labels = to_numpy(items.choices.flatten().indices), to_numpy(marks.indices)
+    sizes = np.diff(starts)
+    if (answers < 0).any() or (answers >= sizes).any():
+        return False
+    golds = starts[:-1] + answers
+    if (positions(marks.dictionary, keys) != labels[golds]).any():
+        return False
+    for rows, grid in _by_size(starts):
+        ordered = np.sort(labels[grid], axis=1)
+        if (ordered[:, 1:] == ordered[:, :-1]).any():
+            return False
+        if ((texts[grid] == texts[golds[rows]][:, None]).sum(axis=1) > 1).any():
+            return False
+    return True
+
+
+def _sound_questions(items: ItemColumns) -> bool:
+    """Whether each setup is known, a cloze has one mask, and rows of labels have their labels."""
+    import pyarrow.compute as pc
+
+    setup_of, setups = codes(items.setups)
+    masks = to_numpy(pc.count_substring(items.questions.dictionary, MASK))
+    masks = masks[to_numpy(items.questions.indices)]
+    for number, setup in enumerate(setups):
+        own = setup_of == number
+        if not own.any() or setup in SCORED_SETUPS:
+            if setup == CLOZE and (masks[own] != 1).any():
+                return False
+            continue
+        if setup not in LABELLED_SETUPS or masks[own].any():
+            return False
+        if not _sound_labels(items, own, SETUPS[setup].labels):
+            return False
+        premises = plain(items.premises.take(np.flatnonzero(own))).unique()
+        if any(MASK in premise for premise in premises.to_pylist()):
+            return False
+        if setup == NLI and _some_blank(premises):
+            return False
+    return True
+
+
+def _sound_labels(items: ItemColumns, own: Bools, labels: tuple[str, ...]) -> bool:
+    """Whether the choices of some rows are these labels, in any order."""
+    texts = items.choices.flatten()
+    expected = np.sort(positions(texts.dictionary, list(labels)))
+    numbers, starts = to_numpy(texts.indices), items.starts
+    if expected[0] < 0 or (np.diff(starts)[own] != len(labels)).any():
+        return False
+    grid = starts[:-1][own][:, None] + np.arange(len(labels))
+    return bool((np.sort(numbers[grid], axis=1) == expected).all())
+
+
+def _by_size(starts: Ints) -> list[tuple[Ints, AnyInts]]:
+    """Return rows with equally many choices, and the numbers of these: shape [rows, choices]."""
+    sizes = np.diff(starts)
+    found = []
+    for size in np.unique(sizes).tolist():
+        rows = np.flatnonzero(sizes == size)
+        found.append((rows, starts[:-1][rows][:, None] + np.arange(size)))
+    return found
+
+
+def _question_and_premise(table: pa.Table) -> tuple[pa.ChunkedArray, pa.Array]:
+    """Return what each row asks about, and the premise before it: of an NLI row its two texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    question, rows = table["question"], len(table)
+    if not set(_PAIR) <= set(table.column_names) or table["premise"].null_count == rows:
+        return question, pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [""])
+    pairs = pc.equal(table["setup"].cast("string"), NLI)
+    premise, hypothesis = (pc.fill_null(table[name], "") for name in _PAIR)
+    question = pc.if_else(pairs, hypothesis, question.cast("string"))
+    return question, pc.if_else(pairs, premise, "")
+
+
+def _coded(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column of strings as a dictionary."""
+    import pyarrow as pa
+
+    array = single_chunk(column)
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+
+
+def _some_blank(words: pa.Array) -> bool:
+    """Whether any of the words, nulls aside, is nothing but white space."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(words), "")).as_py())

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -130,15 +131,13 @@ class ItemColumns(Sequence[Item]):
 
     def _items(self) -> Iterator[Item]:
         """Make all items at once."""
-        texts = plain(self.choices.flatten()).to_pylist()
-        ends = self.starts.tolist()
+        texts, ends = plain(self.choices.flatten()).to_pylist(), self.starts.tolist()
+        choices = [tuple(texts[a:b]) for a, b in pairwise(ends)]
         names, setups, questions, premises = (
             plain(column).to_pylist()
             for column in (self.ids, self.setups, self.questions, self.premises)
         )
-        for row, (name, answer) in enumerate(zip(names, self.answers.to_pylist(), strict=True)):
-            choices = tuple(texts[ends[row] : ends[row + 1]])
-            yield Item(name, setups[row], questions[row], choices, answer, premises[row])
+        return map(Item, names, setups, questions, choices, self.answers.to_pylist(), premises)
 
     def take(self, rows: Any) -> ItemColumns:
         """Return some items, in the order given: ``rows`` are their numbers, shape [n]."""

@@ -109,6 +109,7 @@ class _Parts(Sequence[Sequence[Item]]):
     def __init__(self, items: Sequence[Item], rows_of: Sequence[Ints]) -> None:
         self._items = items
         self._rows_of = rows_of
+        self._last: tuple[int, Sequence[Item]] | None = None
 
     def __len__(self) -> int:
         return len(self._rows_of)
@@ -120,7 +121,11 @@ class _Parts(Sequence[Sequence[Item]]):
     def __getitem__(self, part: int | slice) -> Sequence[Item] | _Parts:
         if isinstance(part, slice):
             return _Parts(self._items, self._rows_of[part])
-        return take_items(self._items, self._rows_of[part])
+        if len(self._rows_of[part]) == len(self._items) > _ROWS_PER_PART:
+            return self._items  # of a scorer that takes all rows at once, and one after another
+        if self._last is None or self._last[0] != part:  # it may be asked for twice in a row
+            self._last = part, take_items(self._items, self._rows_of[part])
+        return self._last[1]
 
     def starts(self) -> Iterator[Ints]:
         """Give the starts of each part's choices."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import DataFile
+from kbprobe.processes import side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 1 << 16
 """Rows laid out and written at a time: bounds memory however many rows there are."""
 
-SHARD_BYTES = 200_000_000
+SHARD_BYTES = 150_000_000
 """Bytes of a file of a large split, about: from three quarters of it to one and a half."""
 
 Format = Literal["parquet", "jsonl"]
@@ -122,50 +121,15 @@ def write_shards(
                 some = parts[len(parts) * at // count : len(parts) * (at + 1) // count]
                 jobs.append(_Job(folder, path, config, split, items, tuple(some)))
     in_parts = any(not isinstance(job.items, Items) for job in jobs)
-    with _executor(jobs, workers, in_parts) as pool:
-        return list(pool.map(_run, range(len(jobs))) if in_parts else pool.map(_Job.run, jobs))
-
-
-_jobs: Sequence[_Job] = ()
-"""The jobs of the processes that are being forked: these inherit them, and are told numbers."""
-
-
-def _run(number: int) -> Shard:
-    return _jobs[number].run()
-
-
-def _executor(jobs: Sequence[_Job], workers: int, in_parts: bool) -> Executor:
-    """Return what runs the jobs: processes where they render in Python, else threads.
-
-    Processes are forked, so that they share the plan's arrays; only Linux does that safely.
-    """
-    global _jobs
-    _jobs = jobs
-    if not in_parts or min(workers, len(jobs)) < 2 or sys.platform != "linux":
-        return ThreadPoolExecutor(max_workers=workers)
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    context = multiprocessing.get_context("fork")
-    return ProcessPoolExecutor(min(workers, len(jobs)), context, _begin_worker)
-
-
-def _begin_worker() -> None:
-    """Prepare a forked process: one thread, and an end when the process that forked it ends."""
-    import ctypes
-    import signal
-
-    import pyarrow as pa
-
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pa.set_cpu_count(1)
+    # Parts are rendered in Python while they are written.
+    return list(side_by_side(_Job.run, jobs, workers, fork=in_parts))
 
 
 def _bytes_per_row(splits: Splits) -> float:
-    """Return the bytes that a row takes in a file, measured on the first rows of the largest split.
+    """Return the bytes that a row takes in a file, measured on rows of the largest split.
 
-    Only splits that are made in parts are measured: others are one file.
+    They are the first rows of its first, middle and last part. Only splits that are made in parts
+    are measured: others are one file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -175,12 +139,15 @@ def _bytes_per_row(splits: Splits) -> float:
     largest = max(splits.values(), key=lambda items: items.rows)
     if isinstance(largest, Items):
         return 0.0
-    rows = min(ROWS_PER_GROUP, largest.cuts[1])
-    table = largest.make(0, rows).table()
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, **_settings(table.schema)) as writer:
-        writer.write_table(table)
-    return float(len(sink.getvalue()) / rows)
+    parts, written, rows = list(pairwise(largest.cuts)), 0, 0
+    for start, stop in {parts[0], parts[len(parts) // 2], parts[-1]}:
+        # Laid out as it will be: the dictionaries of a part are written with each of its groups.
+        table = largest.make(start, stop).table(0, ROWS_PER_GROUP)
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, table.schema, **_settings(table.schema)) as writer:
+            writer.write_table(table)
+        written, rows = written + len(sink.getvalue()), rows + len(table)
+    return written / rows
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:

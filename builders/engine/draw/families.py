@@ -10,7 +10,6 @@ several of them need not know the answer. :func:`draw_once` asks each question o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from builders.engine.options import RANDOM
 from builders.engine.workers import workers
 from kb_cache.graph import Graph
 from kbprobe.arrays import AnyInts, Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.processes import side_by_side
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1
@@ -36,6 +36,9 @@ NEVER_DRAWN = -1
 
 CHUNK_ROWS = 1 << 16
 """Rows drawn for at a time under uniform sampling: bounds memory whatever the probe's size."""
+
+FORKED_ROWS = 1 << 20
+"""Rows to draw for from which on processes are worth being started."""
 
 POOL_SAMPLE = 24
 """Members looked at in a larger pool under uniform sampling, where a handful will be used."""
@@ -265,7 +268,7 @@ def perturb(
             ("rows", at, lines[at : at + CHUNK_ROWS]) for at in range(0, lines.size, CHUNK_ROWS)
         ]
 
-    def draw(job: tuple[Family, Ints, RandomGenerator]) -> Perturbation:
+    def draw(job: tuple[Family, Ints, RandomGenerator]) -> tuple[AnyInts, AnyInts, Bools]:
         family, rows, chance = job
         some = asked.take(rows)
         # Balanced, random distractors are golds of the split, each as often as it is gold.
@@ -292,9 +295,7 @@ def perturb(
             drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
         drawn, filled = _fill(drawn, some, at_random, truth, max_fill, chance.child("fill"))
         # Kept for all families until the last is drawn: as narrow as they can be.
-        return Perturbation(
-            family, rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32), filled
-        )
+        return rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32), filled
 
     jobs = [
         (family, rows, rng.child(family.name, family.distance, repeat).child(what, first))
@@ -303,9 +304,12 @@ def perturb(
         for what, first, rows in batches
     ]
     # Draws depend on nothing but their rng, so they may run side by side: NumPy sorts and
-    # gathers without holding the interpreter's lock.
-    with ThreadPoolExecutor(max_workers=workers()) as pool:
-        yield from pool.map(draw, jobs)
+    # gathers without holding the interpreter's lock, if only for a part of the time.
+    fork = sum(rows.size for _, rows, _ in jobs) >= FORKED_ROWS
+    for (family, *_), drawn in zip(
+        jobs, side_by_side(draw, jobs, workers(), fork=fork), strict=True
+    ):
+        yield Perturbation(family, *drawn)
 
 
 def draw_once(

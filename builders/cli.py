@@ -114,6 +114,18 @@ _COMMON: list[click.Parameter] = [
         show_default=True,
         help="How many workers draw, and render and write large builds; rows never depend on it.",
     ),
+    click.Option(
+        ["--executor"],
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="Who renders and writes large builds: this machine's workers, or Ray's.",
+    ),
+    click.Option(
+        ["--address"],
+        metavar="ADDRESS",
+        help="Of the Ray cluster, such as auto; without it Ray starts on this machine.",
+    ),
     click.Option(["--overwrite"], is_flag=True, help="Replace another probe in the folder."),
     click.Option(
         ["--sample"],
@@ -215,6 +227,8 @@ def _build(
     format: str,
     audit: bool,
     workers: int,
+    executor: str,
+    address: str | None,
     overwrite: bool,
     sample: int | None,
     blind: bool,
@@ -241,9 +255,13 @@ def _build(
         raise UsageError("--sample cannot be combined with --from-manifest: name the probe.")
     from builders.engine import command
     from builders.engine.recipe import read_recipe
+    from builders.engine.workers import Workers
 
+    if address is not None and executor != "ray":
+        raise UsageError("--address is that of a Ray cluster: give --executor ray as well.")
+    chosen = Workers(workers, executor == "ray", address)
     if from_manifest is not None:
-        command.rebuild(from_manifest, output, template, overwrite, as_json, workers)
+        command.rebuild(from_manifest, output, template, overwrite, as_json, chosen)
         return
     values = {"template": template, "format": format, "audit": audit}
     if recipe is not None:
@@ -254,7 +272,7 @@ def _build(
     if sheet is not None and len(jobs) > 1:
         raise UsageError("--sheet is the folder of one probe's sheet; leave it out for several.")
     reading = None if sample is None else command.Reading(sample, blind, sheet)
-    command.run_jobs(jobs, overwrite, as_json, reading, workers)
+    command.run_jobs(jobs, overwrite, as_json, reading, chosen)
 
 
 @click.command(

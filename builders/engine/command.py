@@ -16,7 +16,7 @@ from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
 from builders.engine.summary import show
-from builders.engine.workers import DEFAULT_WORKERS, using_workers
+from builders.engine.workers import THIS_MACHINE, Workers, using_workers
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
@@ -105,7 +105,7 @@ def run_jobs(
     overwrite: bool,
     as_json: bool,
     reading: Reading | None = None,
-    workers: int = DEFAULT_WORKERS,
+    workers: Workers = THIS_MACHINE,
 ) -> None:
     """Build what is not there yet, report each build, and write its reading sheet if asked to."""
     jobs, waiting, held = list(jobs), [], dict[Path, ExitStack]()
@@ -156,7 +156,7 @@ def rebuild(
     template: Path | None,
     overwrite: bool,
     as_json: bool,
-    workers: int = DEFAULT_WORKERS,
+    workers: Workers = THIS_MACHINE,
 ) -> None:
     """Build what a manifest records, and compare the files' checksums.
 

@@ -39,7 +39,8 @@ from kbprobe.format.dataset import CARD, data_folder, write_annotations
 from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
-from kbprobe.format.shards import Shard, write_shards
+from kbprobe.format.shards import Shard, SharedWork, write_shards
+from kbprobe.ray_cluster import spread
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100
@@ -241,7 +242,9 @@ def write(built: Built, folder: Path) -> dict[str, Any]:
     """
     start = time.perf_counter()
     with replacing_folder(folder) as aside:
-        shards = write_shards(aside, built.configs, built.request.format, workers(), data_folder)
+        shards = write_shards(
+            aside, built.configs, built.request.format, _shared_work(), data_folder
+        )
         manifest = {**built.manifest, "files": [shard.file for shard in shards]}
         configs = _with_sizes(built.configs, shards)
         if manifest["screen"]["rows"] is None:
@@ -255,6 +258,14 @@ def write(built: Built, folder: Path) -> dict[str, Any]:
         write_manifest(aside, manifest)
     built.seconds["write"] = time.perf_counter() - start
     return manifest
+
+
+def _shared_work() -> SharedWork:
+    """Return what writes the files of a build: its workers."""
+    chosen = workers()
+    if chosen.ray:
+        return SharedWork(chosen.count, partial(spread, address=chosen.address))
+    return SharedWork(chosen.count)
 
 
 def _with_sizes(configs: Configs, shards: Iterable[Shard]) -> Configs:

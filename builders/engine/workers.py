@@ -1,25 +1,41 @@
-"""How many workers a build may use. What is built never depends on it."""
+"""Who does the work of a build. What is built never depends on it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-DEFAULT_WORKERS = 2
-
-_workers = ContextVar("workers", default=DEFAULT_WORKERS)
+from dataclasses import dataclass
 
 
-def workers() -> int:
-    """Return how many workers the build that runs here may use."""
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a build.
+
+    Attributes:
+        count: how many of this machine.
+        ray: whether Ray's workers render and write the files of large builds.
+        address: of their cluster; None: they are started on this machine.
+    """
+
+    count: int = 2
+    ray: bool = False
+    address: str | None = None
+
+
+THIS_MACHINE = Workers()
+_workers = ContextVar("workers", default=THIS_MACHINE)
+
+
+def workers() -> Workers:
+    """Return the workers of the build that runs here."""
     return _workers.get()
 
 
 @contextmanager
-def using_workers(count: int) -> Iterator[None]:
-    """Let builds within use ``count`` workers."""
-    token = _workers.set(count)
+def using_workers(chosen: Workers) -> Iterator[None]:
+    """Let builds within use other workers."""
+    token = _workers.set(chosen)
     try:
         yield
     finally:

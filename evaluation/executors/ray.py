@@ -9,7 +9,6 @@ folders. Nothing depends on the order in which runs end.
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
 import uuid
@@ -21,9 +20,10 @@ from typing import Any
 
 from evaluation.executors.base import Ended, batches
 from evaluation.runs.spec import RunSpec
-from kbprobe.errors import KbprobeError, MissingDependencyError
+from kbprobe.errors import KbprobeError
 from kbprobe.files import replacing_folder
 from kbprobe.progress import Progress, silent
+from kbprobe.ray_cluster import PASSED_ON, connected
 from kbprobe.targets import unwritable
 
 LOST = 3
@@ -137,12 +137,8 @@ class RayWorkers:
             MissingDependencyError: Ray is not installed.
             KbprobeError: the cluster cannot be reached.
         """
-        ray = _connected(self.address)
-        try:
+        with connected(self.address) as ray:
             yield from self._execute(ray, specs)
-        finally:
-            if self.address is None:
-                ray.shutdown()
 
     def _execute(self, ray: Any, specs: Sequence[RunSpec]) -> Iterator[Ended]:
         from evaluation.runs.executor import model_of
@@ -212,36 +208,9 @@ def _next(waiting: list[_Batch], held: str | None, others: Sequence[str]) -> _Ba
     return waiting.pop(at)
 
 
-def _connected(address: str | None) -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError:
-        raise MissingDependencyError("ray", "ray", "--executor ray") from None
-    if ray.is_initialized():
-        return ray
-    settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
-    try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-            **settings,
-        )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        where = "on this machine" if address is None else f"at {address}"
-        raise KbprobeError(
-            f"Ray cannot be used {where}: {str(error).strip()}. Name a running cluster with "
-            "--address, or leave --executor ray out."
-        ) from error
-    return ray
-
-
 def _starter(ray: Any, gpus: float, marker: tuple[str, str]) -> Any:
     """Return a function that starts a worker."""
-    names = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
-    environment = {name: os.environ[name] for name in names if name in os.environ}
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment["TQDM_DISABLE"] = "1"
     # On GPUs a worker needs a processor to feed it; without any, one to compute on.
     actor = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(Worker)

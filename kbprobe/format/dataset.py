@@ -12,7 +12,7 @@ from kbprobe.errors import KbprobeError
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, DataFile, plain_json, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from kbprobe.format.shards import Format, write_shards
+from kbprobe.format.shards import Format, SharedWork, write_shards
 from kbprobe.targets import already_there
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ def write_configs(
     Raises:
         OSError: the disk is full, or the folder cannot be written.
     """
-    return [shard.file for shard in write_shards(folder, configs, format, workers, data_folder)]
+    return [
+        shard.file
+        for shard in write_shards(folder, configs, format, SharedWork(workers), data_folder)
+    ]
 
 
 def data_folder(folder: Path, config: str) -> Path:

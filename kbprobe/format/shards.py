@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -31,6 +32,19 @@ SHARD_BYTES = 150_000_000
 
 Format = Literal["parquet", "jsonl"]
 Splits = Mapping[str, "Items | ItemsInParts"]
+
+
+class SharedWork(NamedTuple):
+    """Who writes files.
+
+    Attributes:
+        workers: how many of this machine.
+        elsewhere: applies a function to jobs on other machines, and yields what it returns in
+            order of the jobs; None: files that are made in parts are written here, as others are.
+    """
+
+    workers: int
+    elsewhere: Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]] | None = None
 
 
 class Shard(NamedTuple):
@@ -62,6 +76,14 @@ class _Job:
         """Write the file."""
         write = _write_jsonl if self.path.suffix == ".jsonl" else _write_parquet
         return write(self)
+
+    def sent(self) -> tuple[Shard, bytes]:
+        """Write the file on the machine that this runs on; return what is in it."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, self.path.relative_to(self.folder))
+            path.parent.mkdir(parents=True)
+            shard = replace(self, folder=Path(folder), path=path).run()
+            return shard, path.read_bytes()
 
     def laid_out(self) -> Iterator[tuple[pa.Table, int, int]]:
         """Yield tables of at most ``ROWS_PER_GROUP`` rows, and what was counted of each part."""
@@ -96,10 +118,10 @@ def write_shards(
     folder: Path,
     configs: Mapping[str, Splits],
     format: Format,
-    workers: int,
+    shared: SharedWork,
     data_folder: Callable[[Path, str], Path],
 ) -> list[Shard]:
-    """Write the items of each config and split into ``folder``, ``workers`` files at a time.
+    """Write the items of each config and split into ``folder``, several files at a time.
 
     Raises:
         OSError: the disk is full, or the folder cannot be written.
@@ -121,8 +143,14 @@ def write_shards(
                 some = parts[len(parts) * at // count : len(parts) * (at + 1) // count]
                 jobs.append(_Job(folder, path, config, split, items, tuple(some)))
     in_parts = any(not isinstance(job.items, Items) for job in jobs)
-    # Parts are rendered in Python while they are written.
-    return list(side_by_side(_Job.run, jobs, workers, fork=in_parts))
+    if not in_parts or shared.elsewhere is None:
+        # Parts are rendered in Python while they are written.
+        return list(side_by_side(_Job.run, jobs, shared.workers, fork=in_parts))
+    shards = []
+    for job, (shard, content) in zip(jobs, shared.elsewhere(_Job.sent, jobs), strict=True):
+        job.path.write_bytes(content)
+        shards.append(shard)
+    return shards
 
 
 def _bytes_per_row(splits: Splits) -> float:

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.engine.draw import families
 from builders.engine.pipeline import Built, build, write
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.render import blocks
 from builders.engine.request import Request
-from builders.engine.workers import using_workers
+from builders.engine.workers import Workers, using_workers
 from evaluation.items.sampling import open_sample
 from evaluation.items.sources import find_split, open_probe
 from kbprobe.format import shards
@@ -112,11 +113,14 @@ def test_rows_do_not_depend_on_the_size_of_blocks(
         assert rows_of(built) == expected
 
 
-def written(asked: Request, folder: Path, workers: int, patch: pytest.MonkeyPatch) -> Path:
-    """Write a probe in blocks of 30 rows and files of two blocks or so."""
+def written(
+    asked: Request, folder: Path, workers: int, patch: pytest.MonkeyPatch, *, ray: bool = False
+) -> Path:
+    """Write a probe in blocks of 30 rows and files of two blocks or so, drawn in processes."""
+    patch.setattr(families, "FORKED_ROWS", 0)
     patch.setattr(blocks, "BLOCK_ROWS", 30)
     patch.setattr(shards, "SHARD_BYTES", 6_000)
-    with using_workers(workers):
+    with using_workers(Workers(workers, ray)):
         write(build(asked), folder)
     return folder
 
@@ -150,6 +154,23 @@ def test_bytes_do_not_depend_on_the_number_of_workers(
     assert test[0].path == f"data/test-00000-of-{len(test):05d}.parquet"
     loaded = load(folders[0], "no_language")
     assert loaded["test"].to_list() == whole(name)["no_language", "test"]
+
+
+@pytest.mark.slow
+@pytest.mark.posix
+def test_rays_workers_write_the_same_bytes(
+    asked: Callable[[str], Request],
+    sharded: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'kbprobe[ray]'")
+    other = written(asked("age_comparison"), tmp_path / "ages", 2, monkeypatch, ray=True)
+    one, two = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (sharded, other)
+    )
+    assert one == two
 
 
 def test_sharded_builds_are_streamed_by_their_card(

@@ -26,12 +26,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.engine.pipeline import build, request_of, write
-from builders.engine.workers import using_workers
+from builders.engine.workers import Workers, using_workers
 from kbprobe.format.manifest import read_manifest
 
 for name, manifest in zip(sys.argv[3::2], sys.argv[4::2]):
     request = replace(request_of(read_manifest(Path(manifest))), audit=False)
-    with using_workers(int(sys.argv[1])):
+    with using_workers(Workers(int(sys.argv[1]))):
         write(build(request), Path(sys.argv[2]) / name)
 """
 

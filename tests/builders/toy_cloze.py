@@ -19,7 +19,7 @@ from builders.engine.probe import Probe
 from builders.engine.request import Request
 from builders.engine.rows import plan_rows
 from builders.engine.splits import assign_splits
-from builders.engine.workers import using_workers
+from builders.engine.workers import Workers, using_workers
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -117,7 +117,7 @@ def request(seed: int = 0, template: Path | None = None, **options: Any) -> Requ
 
 
 def written(folder: Path, seed: int = 0, workers: int = 2, **options: Any) -> Path:
-    with using_workers(workers):
+    with using_workers(Workers(workers)):
         write(build(request(seed, **options)), folder)
     return folder
 

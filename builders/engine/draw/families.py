@@ -307,7 +307,7 @@ def perturb(
     # gathers without holding the interpreter's lock, if only for a part of the time.
     fork = sum(rows.size for _, rows, _ in jobs) >= FORKED_ROWS
     for (family, *_), drawn in zip(
-        jobs, side_by_side(draw, jobs, workers(), fork=fork), strict=True
+        jobs, side_by_side(draw, jobs, workers().count, fork=fork), strict=True
     ):
         yield Perturbation(family, *drawn)
 

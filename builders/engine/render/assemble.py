@@ -272,7 +272,7 @@ def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
     part = plan.split[kept].astype(np.uint8) << 4 | (piece >> np.uint64(60)).astype(np.uint8)
     ends = np.cumsum(np.bincount(part, minlength=len(SPLITS) << 4))
     parts = np.split(np.argsort(part, kind="stable"), ends[:-1])
-    return kept[np.concatenate(list(side_by_side(sort, parts, workers(), fork=False)))]
+    return kept[np.concatenate(list(side_by_side(sort, parts, workers().count, fork=False)))]
 
 
 def _choice_texts(plan: Plan, template: Template, shown: Ints) -> pa.Array:

@@ -1,0 +1,93 @@
+"""Ray: the workers of this machine, or of a cluster that is running."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from kbprobe.errors import KbprobeError, MissingDependencyError
+
+JobT = TypeVar("JobT")
+DoneT = TypeVar("DoneT")
+
+PASSED_ON = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
+"""Variables of the environment that workers are given."""
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Connect to a running cluster, or start workers on this machine (None); yield ``ray``.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        KbprobeError: the cluster cannot be reached.
+    """
+    ray = _connect(address)
+    try:
+        yield ray
+    finally:
+        if address is None:
+            ray.shutdown()
+
+
+def spread(
+    function: Callable[[JobT], DoneT], jobs: Sequence[JobT], address: str | None = None
+) -> Iterator[DoneT]:
+    """Apply a function to jobs in Ray's workers; yield what it returns, in order of the jobs.
+
+    The jobs are sent once, together, and held in Ray's object store. One whose worker is lost is
+    done again by another.
+
+    Raises:
+        KbprobeError: see :func:`connected`; or a job was lost with its worker four times.
+    """
+    with connected(address) as ray:
+        held = ray.put((function, list(jobs)))
+        variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        remote = ray.remote(num_cpus=1, max_retries=3)(_run)
+        waiting = [remote.remote(held, number, variables) for number in range(len(jobs))]
+        while waiting:
+            try:
+                yield ray.get(waiting.pop(0))
+            except ray.exceptions.RayTaskError as error:
+                raise error.as_instanceof_cause() from None
+            except ray.exceptions.RayError as error:
+                reason = str(error).splitlines()[0]
+                raise KbprobeError(
+                    f"Ray lost a worker: {reason}. Leave --executor ray out to do without."
+                ) from error
+
+
+def _run(held: tuple[Callable[[Any], Any], Sequence[Any]], number: int, variables: Any) -> Any:
+    os.environ.update(variables)
+    function, jobs = held
+    return function(jobs[number])
+
+
+def _connect(address: str | None) -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependencyError("ray", "ray", "--executor ray") from None
+    if ray.is_initialized():
+        return ray
+    settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            **settings,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = "on this machine" if address is None else f"at {address}"
+        raise KbprobeError(
+            f"Ray cannot be used {where}: {str(error).strip()}. Name a running cluster with "
+            "--address, or leave --executor ray out."
+        ) from error
+    return ray

@@ -2,7 +2,8 @@
 
 - Links that leave docs/ (`../README.md`, `../evaluation/runs/spec.py`) lead to pages of the site
   that show these files, since the site has no repository around it.
-- A comment `<!-- ::: kbprobe.build -->` is replaced by the documentation of that object.
+- A comment `<!-- ::: builders.build -->` is replaced by the documentation of that object; with
+  `<!-- ::: builders.build as kbprobe.build -->` its heading is that name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^ *(```|~~~)")
-OBJECT = re.compile(r"^<!-- (::: [\w.]+) -->$", re.M)
+OBJECT = re.compile(r"^<!-- (::: [\w.]+)(?: as ([\w.]+))? -->$", re.M)
 LANGUAGES = {".py": "python", ".yml": "yaml", ".yaml": "yaml", ".toml": "toml", ".sh": "sh"}
 SHOWN = "repository"
 """The folder of the site in which files outside docs/ are shown."""
@@ -47,7 +48,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite links that leave docs/, and put the documentation of objects in its place."""
     if page.file.generated_by:
         return markdown
-    return OBJECT.sub(r"\1", _relinked(markdown, f"docs/{page.file.src_uri}"))
+    return OBJECT.sub(_documented, _relinked(markdown, f"docs/{page.file.src_uri}"))
+
+
+def _documented(found: re.Match[str]) -> str:
+    directive, heading = found.groups()
+    return f"{directive}\n    options:\n      heading: {heading}" if heading else str(directive)
 
 
 def _shown(path: str, config: MkDocsConfig) -> File:

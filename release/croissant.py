@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,12 @@ from kbprobe.format.items import COLUMNS
 from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.format.manifest import read_manifest
 from release.cards import credited
-from release.checks.files import item_schema
+from release.checks.files import GIT, item_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kbprobe.format.manifest import DataFile, Manifest
+    from kbprobe.format.manifest import DataFile, Manifest, SplitFiles
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 PARQUET, JSON_LINES = "application/x-parquet", "application/jsonlines"
@@ -75,6 +75,9 @@ def croissant(
     base = manifest.knowledge_base
     credits = attributions_of(credited(base))
     number = version.removeprefix("v")
+    splits = [
+        split for config in manifest.configs for split in manifest.split_files(config).values()
+    ]
     host = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{prefix}" if repo_id else ""
     return {
         "@context": dict(CONTEXT),
@@ -93,12 +96,13 @@ def croissant(
         **({"version": number} if number else {}),
         **({"url": f"{HUB}/{repo_id}"} if repo_id else {}),
         "keywords": ["probing", "language models", *base.name.split("+")],
-        "distribution": [_file_object(entry, host) for entry in manifest.files],
-        "recordSet": [
-            _record_set(entry, manifest)
-            for config in manifest.configs
-            for entry in manifest.split_files(config).values()
+        "distribution": [
+            *(_file_object(entry, host) for entry in manifest.files),
+            *_file_sets(
+                splits, f"{HUB}/{repo_id}/tree/{version or 'main'}" if repo_id else "", prefix
+            ),
         ],
+        "recordSet": [_record_set(split, manifest) for split in splits],
     }
 
 
@@ -134,15 +138,56 @@ def _file_object(entry: DataFile, host: str) -> dict[str, Any]:
     }
 
 
-def _record_set(entry: DataFile, manifest: Manifest) -> dict[str, Any]:
-    at = f"{entry.config}/{entry.split}"
+def _file_sets(splits: Sequence[SplitFiles], repo: str, prefix: str) -> list[dict[str, Any]]:
+    """Describe the files of each split that has several, and the repository that holds them."""
+    sets = [
+        {
+            "@type": "cr:FileSet",
+            "@id": _name_of_files(split),
+            "name": _name_of_files(split),
+            "description": f"The {len(split.files)} files of the split {split.split}.",
+            **({"containedIn": {"@id": "repo"}} if repo else {}),
+            "encodingFormat": PARQUET,
+            "includes": f"{prefix}{_folder_of(split)}/{split.split}-*.parquet",
+        }
+        for split in splits
+        if len(split.files) > 1
+    ]
+    if not sets or not repo:
+        return sets
+    held = {
+        "@type": "cr:FileObject",
+        "@id": "repo",
+        "name": "repo",
+        "description": "The git repository on the Hub.",
+        "contentUrl": repo,
+        "encodingFormat": GIT,
+        # A repository has no checksum; those of its files are above.
+        "sha256": "https://github.com/mlcommons/croissant/issues/80",
+    }
+    return [held, *sets]
+
+
+def _folder_of(split: SplitFiles) -> str:
+    return Path(split.files[0].path).parent.as_posix()
+
+
+def _name_of_files(split: SplitFiles) -> str:
+    return f"{split.config}/{split.split}.files"
+
+
+def _record_set(split: SplitFiles, manifest: Manifest) -> dict[str, Any]:
+    at, first = f"{split.config}/{split.split}", split.files[0].path
+    place: dict[str, Any] = {"fileObject": {"@id": first}}
+    if len(split.files) > 1:
+        place = {"fileSet": {"@id": _name_of_files(split)}}
     texts = {**COLUMNS, COLUMN: "The canary."}
     fields = [
         _field(
             f"{at}/{one.name}",
             texts[one.name],
             one.type,
-            {"fileObject": {"@id": entry.path}, "extract": {"column": one.name}},
+            {**place, "extract": {"column": one.name}},
         )
         for one in item_schema(manifest.schema_version, manifest.canary_column)
     ]
@@ -150,7 +195,7 @@ def _record_set(entry: DataFile, manifest: Manifest) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": at,
         "name": at,
-        "description": f"{entry.rows:,} rows.",
+        "description": f"{split.rows:,} rows.",
         "key": {"@id": f"{at}/id"},
         "field": fields,
     }

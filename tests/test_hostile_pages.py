@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from evaluation.items.columns import ItemColumns
 from evaluation.report.page import render
 from evaluation.report.suite import make_suite_page
 from kbprobe.format.manifest import read_manifest, write_manifest
@@ -76,13 +77,15 @@ def report_page(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str
         pos=[f"{text}p{row % 2}" for row in range(64)],
         template=[f"{text}t{row % 4}" for row in range(64)],
     )
-    items = tuple(
-        replace(
-            item,
-            question=text + item.question,
-            choices=tuple(text + choice for choice in item.choices),
-        )
-        for item in split.items
+    items = ItemColumns.of(
+        [
+            replace(
+                item,
+                question=text + item.question,
+                choices=tuple(text + choice for choice in item.choices),
+            )
+            for item in split.items
+        ]
     )
     split = replace(split, name=f"{text}probe", source=f"{text}source", items=items)
     results, predictions = run(split, baselines={f"{text}majority": 0.3, f"{text}other": 0.2})

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -82,6 +82,27 @@ class DataFile(Part):
         if split not in SPLITS:
             raise ValueError(f"expected one of {', '.join(SPLITS)}")
         return split
+
+
+class SplitFiles(NamedTuple):
+    """The files of a split of a config, in order: one, or several of a large build."""
+
+    config: str
+    split: str
+    files: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows they hold."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def rows_digest(self) -> str:
+        """What identifies the rows, given how they are divided into files."""
+        digests = [file.rows_digest for file in self.files]
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
 
 
 class KnowledgeBase(Part):
@@ -243,32 +264,26 @@ class Manifest(Part):
             )
         return configs[config]
 
-    def split_files(self, config: str) -> dict[str, DataFile]:
-        """Return the one file of each split of a config.
+    def split_files(self, config: str) -> dict[str, SplitFiles]:
+        """Return the files of each split of a config.
 
         Raises:
-            UsageError: there is no such config, or a split is in several files.
+            UsageError: there is no such config.
         """
-        found: dict[str, DataFile] = {}
+        found: dict[str, list[DataFile]] = {}
         for entry in self.files_of(config):
-            if entry.split in found:
-                raise UsageError(
-                    f"{self.probe}: the split {entry.split} of the config {config} is in several "
-                    "files, and this reads splits of one. Build fewer rows (--limit), or as JSON "
-                    "lines (--format jsonl)."
-                )
-            found[entry.split] = entry
-        return found
+            found.setdefault(entry.split, []).append(entry)
+        return {split: SplitFiles(config, split, tuple(files)) for split, files in found.items()}
 
-    def split_file(self, config: str, split: str) -> DataFile:
-        """Return the file of a split of a config, or raise a UsageError that names the splits."""
-        entries = self.split_files(config)
-        if split not in entries:
+    def files_of_split(self, config: str, split: str) -> SplitFiles:
+        """Return the files of a split of a config, or raise a UsageError that names the splits."""
+        splits = self.split_files(config)
+        if split not in splits:
             raise UsageError(
-                f"{self.probe} has no split {split!r}.{did_you_mean(split, entries)} "
-                f"It has: {', '.join(entries)}."
+                f"{self.probe} has no split {split!r}.{did_you_mean(split, splits)} "
+                f"It has: {', '.join(splits)}."
             )
-        return entries[split]
+        return splits[split]
 
     @property
     def rows_digest(self) -> str:

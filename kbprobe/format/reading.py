@@ -109,7 +109,7 @@ def write_reading(
         OSError: the output cannot be written.
     """
     manifest = read_manifest(folder)
-    entry = manifest.split_file(DEFAULT_CONFIG, SPLIT)
+    entry = manifest.files_of_split(DEFAULT_CONFIG, SPLIT)
     table = read_rows(folder, entry)
     source = f"{folder}, split {SPLIT}"
     scheme = scheme_of(table, source)

@@ -9,26 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError
 from kbprobe.format.dataset import damaged_files
-from kbprobe.format.manifest import DataFile
+from kbprobe.format.manifest import SplitFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_rows(folder: Path, entry: DataFile) -> pa.Table:
-    """Read one file of a built probe, all columns, after verifying its checksum.
+def read_rows(folder: Path, split: SplitFiles) -> pa.Table:
+    """Read a split of a built probe, all columns, after verifying its files' checksums.
 
     Raises:
-        KbprobeError: the file is missing, damaged, or not of kbprobe's schema.
+        KbprobeError: a file is missing, damaged, or not of kbprobe's schema.
     """
+    import pyarrow as pa
+
+    if damage := damaged_files(folder, split.files):
+        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
+    return pa.concat_tables([_read(folder / file.path) for file in split.files])
+
+
+def _read(path: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from kbprobe.format.items import ADDED, COLUMNS, arrow_schema
 
-    if damage := damaged_files(folder, [entry]):
-        raise KbprobeError(f"{folder}: {damage[0]}. Build the probe again.")
-    path = folder / entry.path
     schema = arrow_schema()
     try:
         if path.suffix == ".parquet":

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import Scheme
-from kbprobe.format.manifest import DataFile, Manifest
+from kbprobe.format.manifest import Manifest, SplitFiles
 from kbprobe.parsing import read_json, validated
 
 KEY = "key.json"
@@ -84,7 +84,7 @@ class Key:
         """Write the key: the same bytes for the same key."""
         path.write_text(self.text(), encoding="utf-8", newline="\n")
 
-    def check_fits(self, manifest: Manifest, entry: DataFile, path: Path) -> None:
+    def check_fits(self, manifest: Manifest, entry: SplitFiles, path: Path) -> None:
         """Refuse, with a UsageError, a key of another probe or of other rows."""
         if self.probe != manifest.probe:
             raise UsageError(f"{path} is the key of {self.probe}, not of {manifest.probe}.")

@@ -17,7 +17,7 @@ from release.adversaries.types import Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kbprobe.format.manifest import DataFile, KnowledgeBase, Manifest
+    from kbprobe.format.manifest import KnowledgeBase, Manifest, SplitFiles
 
 TRAINED_ROWS = 3_000
 SCORED_ROWS = 20_000
@@ -48,13 +48,13 @@ def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | Non
     return None
 
 
-def _labelled(folder: Path, entry: DataFile | None) -> pa.Table | None:
+def _labelled(folder: Path, files: SplitFiles | None) -> pa.Table | None:
     """Return a split's rows whose answer is one of several choices; None if there are none."""
     import pyarrow.compute as pc
 
-    if entry is None:
+    if files is None:
         return None
-    table = read_rows(folder, entry).select(list(COLUMNS))
+    table = read_rows(folder, files).select(list(COLUMNS))
     width = pc.list_value_length(pc.struct_field(table["choices"], "text"))
     sound = pc.and_(pc.greater(width, 1), pc.greater_equal(table["answer"], 0))
     table = table.filter(pc.and_(sound, pc.less(table["answer"], width)))

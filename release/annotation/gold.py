@@ -132,15 +132,15 @@ class Imported:
         key = self.key
 
         def rows_kept(config: str) -> pa.Table:
-            entry = source.split_file(config, key.split)
+            entry = source.files_of_split(config, key.split)
             return rows_with(read_rows(self.folder, entry), kept)
 
         table = rows_kept(key.config)
         labelled = _labelled(table, kept)
         tables = {key.split: labelled}
-        for entry in source.files_of(key.config) if other_splits else ():
-            if entry.split != key.split:
-                tables[entry.split] = read_rows(self.folder, entry)
+        for split, files in source.split_files(key.config).items() if other_splits else ():
+            if split != key.split:
+                tables[split] = read_rows(self.folder, files)
         configs = {DEFAULT_CONFIG: {name: items_of(rows) for name, rows in tables.items()}}
         if key.config == DEFAULT_CONFIG and table["answer"].equals(labelled["answer"]):
             # The controls show the same rows, with the same ids.

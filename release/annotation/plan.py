@@ -69,9 +69,9 @@ class _Planner:
     def __init__(self, folder: Path, options: SheetOptions) -> None:
         self.folder, self.options = folder, options
         self.manifest = read_manifest(folder)
-        self.entry = self.manifest.split_file(options.config, options.split)
-        files = self.manifest.files_of(options.config)
-        self.others = [other for other in files if other is not self.entry]
+        self.entry = self.manifest.files_of_split(options.config, options.split)
+        files = self.manifest.split_files(options.config).values()
+        self.others = [other for other in files if other.split != options.split]
         self.table = read_rows(folder, self.entry)
         self.source = f"{folder}, split {options.split}"
         self.scheme = scheme_of(self.table, self.source)

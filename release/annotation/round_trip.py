@@ -173,7 +173,7 @@ def _rows_voted_on(
     manifest = read_manifest(folder)
     key = None if path is None else read_key(path)
     config, split = (key or options).config, (key or options).split
-    entry = manifest.split_file(config, split)
+    entry = manifest.files_of_split(config, split)
     ids = {split: voted}
     if key is not None and path is not None:
         key.check_fits(manifest, entry, path)
@@ -183,7 +183,7 @@ def _rows_voted_on(
     rows: dict[str, dict[str, Any]] = {}
     scheme = None
     for name, wanted in ids.items():
-        table = read_rows(folder, manifest.split_file(config, name))
+        table = read_rows(folder, manifest.files_of_split(config, name))
         scheme = scheme or scheme_of(table, f"{folder}, split {name}")
         rows |= rows_by_id(table, wanted)
     if key is None:

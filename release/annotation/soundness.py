@@ -104,7 +104,7 @@ def score(
     path, folder = Path(key), Path(folder)
     shown = read_key(path)
     manifest = read_manifest(folder)
-    entry = manifest.split_file(shown.config, shown.split)
+    entry = manifest.files_of_split(shown.config, shown.split)
     shown.check_fits(manifest, entry, path)
     items = {item.item_id: item for item in shown.items if item.kind == "item"}
     rows = _rows_shown(folder, manifest, shown)
@@ -141,7 +141,7 @@ def _rows_shown(folder: Path, manifest: Manifest, key: Key) -> dict[str, dict[st
         wanted.setdefault(item.split, set()).add(item.id)
     found: dict[str, dict[str, Any]] = {}
     for split, ids in wanted.items():
-        found |= rows_by_id(read_rows(folder, manifest.split_file(key.config, split)), ids)
+        found |= rows_by_id(read_rows(folder, manifest.files_of_split(key.config, split)), ids)
     return found
 
 

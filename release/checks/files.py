@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from kbprobe.format.manifest import Manifest
 
+GIT = "git+https"
+"""The format of a repository in Croissant."""
+
 CROISSANT = "croissant.json"
 RECORD = "release.json"
 """The record of a publication, beside the data of a published probe."""
@@ -65,17 +68,24 @@ def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         yield Finding("other files", "warning", what, some(rest), "Move them elsewhere.")
 
 
-class _FileObject(BaseModel):
-    """A data file, as Croissant describes it."""
+class _Resource(BaseModel):
+    """A data file, a set of files or a repository, as Croissant describes it."""
 
     id: str = Field(alias="@id")
-    sha256: str
+    kind: str = Field("", alias="@type")
+    format: str = Field("", alias="encodingFormat")
+    sha256: str = ""
+
+    @property
+    def is_data_file(self) -> bool:
+        """Whether it is one file with data in it."""
+        return self.kind == "cr:FileObject" and self.format != GIT
 
 
 class _Croissant(BaseModel):
     """The files of a Croissant description."""
 
-    distribution: list[_FileObject]
+    distribution: list[_Resource]
 
 
 def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
@@ -86,7 +96,7 @@ def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     problem = "files and checksums are not those of the manifest"
     try:
         held = read_record(path, _Croissant)
-        described = {one.id: one.sha256 for one in held.distribution}
+        described = {one.id: one.sha256 for one in held.distribution if one.is_data_file}
     except UsageError as error:
         described, problem = {}, f"it cannot be read: {error}"
     if described == {entry.path: entry.sha256 for entry in manifest.files}:

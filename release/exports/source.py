@@ -16,7 +16,7 @@ from release.cards import LICENCE, split_card
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kbprobe.format.manifest import DataFile, Manifest
+    from kbprobe.format.manifest import Manifest, SplitFiles
 
 SCORED = (QUESTION, CLOZE)
 """Setups in which one choice is right and all are scored."""
@@ -48,18 +48,18 @@ class Task:
         name: the harness's name of it.
         config: the config's name.
         split: the split's name.
-        entry: the manifest's entry of its file.
+        entry: its files.
         table: all its rows, with the columns of the item schema.
-        examples: the manifest's entry of a split to draw solved examples from; None if there is
+        examples: the files of a split to draw solved examples from; None if there is
             no other split, or its rows are not labelled.
     """
 
     name: str
     config: str
     split: str
-    entry: DataFile
+    entry: SplitFiles
     table: pa.Table
-    examples: DataFile | None
+    examples: SplitFiles | None
 
     @property
     def setups(self) -> set[str]:
@@ -134,7 +134,8 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
     Parquet, because readers of JSON parse texts that look like dates as dates.
 
     Returns:
-        Paths within ``target`` by split, the evaluated one first. They are those of the probe.
+        Paths within ``target`` by split, the evaluated one first; a pattern where there are several
+        files. They are those of the probe.
     """
     from kbprobe.format.dataset import DATA
     from kbprobe.format.rows import read_rows
@@ -143,13 +144,18 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
     for entry in (task.entry, task.examples):
         if entry is None:
             continue
-        path = f"{task.folder}{DATA}/{entry.split}-00000-of-00001.parquet"
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
-        if entry.path.endswith(".parquet"):
-            shutil.copyfile(source.folder / entry.path, target / path)
+        folder = f"{task.folder}{DATA}"
+        (target / folder).mkdir(parents=True, exist_ok=True)
+        if all(file.path.endswith(".parquet") for file in entry.files):
+            for at, file in enumerate(entry.files):
+                name = f"{entry.split}-{at:05d}-of-{len(entry.files):05d}.parquet"
+                shutil.copyfile(source.folder / file.path, target / folder / name)
         else:
-            write_parquet(read_rows(source.folder, entry), target / path)
-        paths[entry.split] = path
+            name = f"{entry.split}-00000-of-00001.parquet"
+            write_parquet(read_rows(source.folder, entry), target / folder / name)
+        paths[entry.split] = (
+            f"{folder}/{name if len(entry.files) == 1 else entry.split + '-*.parquet'}"
+        )
     return paths
 
 
@@ -170,7 +176,7 @@ def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) 
                 f"{folder}: {word!r} cannot be the name of a folder or file: letters, digits, "
                 "'_', '-' and '.' can. Name the configs to export with --config."
             )
-    entry = manifest.split_file(config, split)
+    entry = manifest.files_of_split(config, split)
     table = read_rows(folder, entry)
     _check(table, f"{folder}, config {config}, split {split}")
     entries = manifest.split_files(config)

@@ -4,6 +4,7 @@
   that show these files, since the site has no repository around it.
 - A comment `<!-- ::: builders.build -->` is replaced by the documentation of that object; with
   `<!-- ::: builders.build as kbprobe.build -->` its heading is that name.
+- Pages that the navigation in mkdocs.yml does not name are listed in it under "More".
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ SHOWN = "repository"
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each file outside docs/ that a page links to, directly or through others."""
+    _list_the_rest(files, config)
     waiting = [f"docs/{file.src_uri}" for file in files.documentation_pages()]
     seen = set(waiting)
     while waiting:
@@ -42,6 +44,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if target.endswith(".md"):
                 waiting.append(target)
     return files
+
+
+def _list_the_rest(files: Files, config: MkDocsConfig) -> None:
+    """Add the pages that the navigation does not name to its end."""
+    named = set(_named(config.nav))
+    rest = [file.src_uri for file in files.documentation_pages() if file.src_uri not in named]
+    if config.nav is not None and rest:
+        config.nav.append({"More": sorted(rest)})
+
+
+def _named(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    for entry in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
+        yield from _named(entry)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

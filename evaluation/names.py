@@ -59,7 +59,12 @@ def folder_names(sources: Sequence[str]) -> dict[str, str]:
         counts = Counter(name for name, _ in places)
         short = [one for one in parts if counts[names[one]] > 1 and taken[one] < len(parts[one])]
         if not short:
-            return names
+            return names | {
+                # Hub ids that read alike with their slashes replaced.
+                one: f"{name}-{hashlib.sha256(one.encode()).hexdigest()[:8]}"
+                for one, name in names.items()
+                if counts[name] > 1 and one not in parts
+            }
         for one in short:
             taken[one] += 1
 

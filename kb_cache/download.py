@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -89,7 +90,15 @@ def download(
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"cannot download {url}: only http and https addresses are supported")
-    with locked(target.with_name(f".{target.name}.lock"), f"downloading {target}"):
+    part = target.with_name(f"{target.name}.part")
+
+    def received() -> int:
+        with suppress(OSError):
+            return part.stat().st_size
+        return -1
+
+    lock = target.with_name(f".{target.name}.lock")
+    with locked(lock, f"downloading {target}", advance=received):
         complete = target.is_file() and size in (None, target.stat().st_size)
         if not complete or (sha256 is not None and file_sha256(target) != sha256.lower()):
             _Download(url, target, sha256, size, progress).run()

@@ -192,9 +192,11 @@ def sweep() -> list[Path]:
             done += files.sweep(Path(parent))
             for name in names:
                 path = Path(parent, name)
-                if name.endswith((LOCK_ENDING, ".lock")) and _unheld(path):
+                # Locks of other programs, should they share the folder, are not hidden.
+                ours = name.startswith(".") or Path(parent) == root / "locks"
+                if ours and name.endswith((LOCK_ENDING, ".lock")) and _unheld(path):
                     done.append(path)
-                elif Path(parent).name == "downloads" and name.endswith((".part", ".part.json")):
+                elif Path(parent) == root / "downloads" and name.endswith((".part", ".part.json")):
                     done += _unfinished(path)
         done += files.sweep(Path(tempfile.gettempdir()))
     return done

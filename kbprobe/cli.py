@@ -123,8 +123,11 @@ def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KbprobeError):
         return f"error: {error}", WRONG_USAGE if isinstance(error, UsageError) else FAILED
     if isinstance(error, OSError) and error.strerror:
-        where = f": {error.filename}" if error.filename else ""
+        where = f": {error.filename}" if error.filename else ". --debug shows where"
         return f"error: {error.strerror}{where}", FAILED
+    if isinstance(error, MemoryError):
+        said = "the memory of this machine does not suffice; --limit asks for fewer rows"
+        return f"error: {said}, --debug shows where it ended", FAILED
     return (
         f"error: unexpected {type(error).__name__}: {error}. This is a fault of kbprobe; "
         "--debug shows where."

@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -81,18 +81,29 @@ else:
 
 
 @contextmanager
-def locked(path: Path, doing: str, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+def locked(
+    path: Path,
+    doing: str,
+    timeout: float = LOCK_TIMEOUT,
+    advance: Callable[[], object] = lambda: None,
+) -> Iterator[None]:
     """Hold a lock file. Not reentrant.
 
-    Its folder is made. ``doing`` says for the message what the holder does ("writing x").
+    Args:
+        path: the lock file; its folder is made.
+        doing: says for the message what the holder does ("writing x").
+        timeout: seconds to wait for a holder that does not advance.
+        advance: changes as the holder's work goes on, such as the size of what it writes.
 
     Raises:
-        CacheError: another process held the lock for longer than ``timeout``.
+        CacheError: another process held the lock for longer than ``timeout`` without advancing.
         OSError: the lock file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + timeout
+    end, reached = time.monotonic() + timeout, advance()
     while (descriptor := _try(path)) is None:
+        if (now := advance()) != reached:
+            end, reached = time.monotonic() + timeout, now
         if time.monotonic() > end:
             raise CacheError(
                 f"another process has been {doing} for {timeout:.0f} s (it holds {path}); wait "

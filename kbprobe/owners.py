@@ -58,9 +58,13 @@ def is_abandoned(path: Path) -> bool:
     match = REMAINS.fullmatch(path.name)
     if match is None:
         return False
-    known = match["host"] == host() and os.name == "posix"
-    if known:
-        return not is_alive(int(match["process"]), int(match["started"]))
+    if match["host"] == host() and os.name == "posix":
+        process = int(match["process"])
+        if not is_alive(process, int(match["started"])):
+            return True
+        if process_start(process) is not None:
+            return False
+        # Without the time of its start, the number may be another process's by now.
     try:
         inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
         newest = max(float(match["time"]), *(one.lstat().st_mtime for one in (path, *inside)))

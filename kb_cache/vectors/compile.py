@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MOST_UNDECODABLE = 0.001
+"""Share of words that may be other than UTF-8: word2vec cut long ones within a character."""
+
+
 def compile_vectors(
     batches: Iterable[Batch], source: str, folder: Path
 ) -> tuple[pa.Table, Engine, tuple[str, ...]]:
@@ -34,12 +38,13 @@ def compile_vectors(
         The table of words, the matrix, and notes on what was left out.
 
     Raises:
-        SourceError: a word is not UTF-8, or there is none.
+        SourceError: there is no word, or too many are not UTF-8.
     """
     import pyarrow as pa
 
     known: dict[str, None] = {}
     read = empty = dimensions = 0
+    undecodable: list[tuple[int, bytes]] = []
     digest = hashlib.sha256()
     (folder / MATRIX_FOLDER).mkdir()
     with (folder / MATRIX_FOLDER / MATRIX_FILE).open("wb") as file:
@@ -47,7 +52,11 @@ def compile_vectors(
             dimensions = batch.vectors.shape[1]
             kept = []
             for at, encoded in enumerate(batch.words):
-                word = _decoded(encoded, source, read + at + 1)
+                try:
+                    word = encoded.decode()
+                except UnicodeDecodeError:
+                    undecodable.append((read + at + 1, encoded[:40]))
+                    continue
                 if not word:
                     empty += 1
                 elif word not in known:
@@ -58,22 +67,21 @@ def compile_vectors(
             content = np.ascontiguousarray(rows, dtype="<f4").tobytes()
             digest.update(content)
             file.write(content)
+    if len(undecodable) > MOST_UNDECODABLE * read:
+        number, word = undecodable[0]
+        raise SourceError(
+            f"{source}: {len(undecodable):,} of {read:,} words are not UTF-8, the first of them "
+            f"word {number:,}, {word!r}; convert the file first"
+        )
     if not known:
         raise SourceError(f"{source} holds no words")
     notes = []
-    if repeated := read - empty - len(known):
+    if repeated := read - empty - len(undecodable) - len(known):
         notes.append(f"{repeated:,} further vectors of words that have one were left out.")
+    if undecodable:
+        notes.append(f"{len(undecodable):,} vectors of words that are not UTF-8 were left out.")
     if empty:
         notes.append(f"{empty:,} vectors of the empty word were left out.")
     table = pa.table({"word": pa.array(known, pa.string())})
     counts = {"dimensions": dimensions}
     return table, Engine(MATRIX_FOLDER, digest.hexdigest(), counts), tuple(notes)
-
-
-def _decoded(word: bytes, source: str, number: int) -> str:
-    try:
-        return word.decode()
-    except UnicodeDecodeError as error:
-        raise SourceError(
-            f"{source}, word {number:,}: {word[:40]!r} is not UTF-8; convert the file first"
-        ) from error

@@ -64,6 +64,12 @@ def test_no_two_models_share_a_name(tmp_path, last):
     assert all(name.endswith(last) and name != last for name in names.values())
 
 
+def test_hub_ids_that_read_alike_get_other_folders():
+    names = folder_names(["org/model", "org--model", "org/other"])
+    assert len(set(names.values())) == 3
+    assert names["org/other"] == "org--other"
+
+
 @pytest.mark.parametrize(
     ("values", "tag", "expected"),
     [

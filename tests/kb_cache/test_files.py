@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,22 @@ def test_a_lock_is_waited_for_in_vain(tmp_path: Path) -> None:
         pass
     with locked(path, "writing x", timeout=1):
         pass
+
+
+def test_a_holder_that_advances_is_waited_for(tmp_path: Path) -> None:
+    path, began = tmp_path / "x.lock", time.monotonic()
+
+    def hold() -> None:
+        with locked(path, "writing x"):
+            held.set()
+            time.sleep(0.6)
+
+    held = threading.Event()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    # What changes with the time stands for a file that grows.
+    with locked(path, "writing x", timeout=0.3, advance=time.monotonic):
+        pass
+    thread.join()
+    assert time.monotonic() - began > 0.5

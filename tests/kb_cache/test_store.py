@@ -208,11 +208,14 @@ def test_the_sweep_of_the_cache_takes_what_nobody_goes_on_with(cache: Path) -> N
         "(downloads / 'b.gz.part').write_text('half')\n"
         "die()\n",
     )
+    others = cache / "hub" / "of-another-program.lock"
+    others.parent.mkdir()
+    others.touch()
     with locked(cache / "downloads" / ".b.gz.lock", "downloading"):
         gone = {path.relative_to(cache).parts[0] for path in store.sweep()}
     assert gone == {"scores", "finetuned", "downloads"}
     left = [str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file()]
-    assert left == ["downloads/b.gz.part"]
+    assert sorted(left) == ["downloads/b.gz.part", "hub/of-another-program.lock"]
 
 
 def test_an_unusable_cache_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,9 +195,21 @@ def test_malformed_files_are_refused_by_place(tmp_path, content, said):
         find("vectors-broken")
 
 
+def test_a_few_words_that_are_not_utf_8_are_left_out(tmp_path):
+    path = tmp_path / "many.txt"
+    lines = [b"word%d 1 2" % number for number in range(1999)]
+    path.write_bytes(b"\n".join([*lines[:900], b"caf\xe9 3 4", *lines[900:], b""]))
+    fetch("vectors", source=path)
+    assert len(load_vectors().words) == 1999
+    notes = find("vectors-many").info.source.notes
+    assert "1 vectors of words that are not UTF-8 were left out." in notes
+
+
 def test_words_that_are_not_utf_8_are_refused(tmp_path):
     (tmp_path / "v.txt").write_bytes(b"a 1 2\n\xff 1 2\n")
-    with pytest.raises(SourceError, match=r"word 2: .* not UTF-8"):
+    with pytest.raises(
+        SourceError, match=r"1 of 2 words are not UTF-8, the first of them word 2, b"
+    ):
         fetch("vectors", source=tmp_path / "v.txt")
 
 

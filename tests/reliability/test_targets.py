@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -149,6 +150,19 @@ def test_what_a_living_process_writes_is_never_swept(tmp_path: Path) -> None:
     assert sweep(tmp_path) == []
     remove_tree(own)
     assert names(tmp_path) == []
+
+
+def test_without_times_of_start_old_remains_are_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbprobe.owners.process_start", lambda process: None)
+    own = hidden_sibling(tmp_path / "probe", "new")
+    own.mkdir()
+    assert not is_abandoned(own)
+    old = own.with_name(re.sub(r"-\d+-([^-]+)$", r"-1000000000-\1", own.name))
+    own.rename(old)
+    os.utime(old, (0, 0))
+    assert is_abandoned(old)
 
 
 @pytest.fixture

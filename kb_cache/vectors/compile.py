@@ -68,10 +68,10 @@ def compile_vectors(
             digest.update(content)
             file.write(content)
     if len(undecodable) > MOST_UNDECODABLE * read:
-        number, word = undecodable[0]
+        number, first = undecodable[0]
         raise SourceError(
             f"{source}: {len(undecodable):,} of {read:,} words are not UTF-8, the first of them "
-            f"word {number:,}, {word!r}; convert the file first"
+            f"word {number:,}, {first!r}; convert the file first"
         )
     if not known:
         raise SourceError(f"{source} holds no words")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kb_cache.catalogue import find
 from kb_cache.fetching import fetch
+from kb_cache.snapshot import read_info
 from kb_cache.vectors import load
 from kb_cache.vectors import source as vectors_source
 from kb_cache.vectors import text as vectors_text
@@ -201,15 +202,13 @@ def test_a_few_words_that_are_not_utf_8_are_left_out(tmp_path):
     path.write_bytes(b"\n".join([*lines[:900], b"caf\xe9 3 4", *lines[900:], b""]))
     fetch("vectors", source=path)
     assert len(load_vectors().words) == 1999
-    notes = find("vectors-many").info.source.notes
+    notes = read_info(find("vectors-many").folder).source.notes
     assert "1 vectors of words that are not UTF-8 were left out." in notes
 
 
 def test_words_that_are_not_utf_8_are_refused(tmp_path):
     (tmp_path / "v.txt").write_bytes(b"a 1 2\n\xff 1 2\n")
-    with pytest.raises(
-        SourceError, match=r"1 of 2 words are not UTF-8, the first of them word 2, b"
-    ):
+    with pytest.raises(SourceError, match=r"1 of 2 words are not UTF-8, .* word 2"):
         fetch("vectors", source=tmp_path / "v.txt")
 
 

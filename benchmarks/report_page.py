@@ -183,8 +183,8 @@ def make_suite(
     probes: Path, names: tuple[str, ...], results: Path, models: int, rows: int | None = None
 ) -> int:
     """Write the results of all models on all probes; return the number of questions."""
+    from evaluation.items.sampling import sample_rows
     from evaluation.items.sources import open_probe
-    from evaluation.items.types import sample_rows
 
     abilities = np.random.default_rng(0).uniform(0.8, 2.8, models)
     questions = 0

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["build", "names"]
+    from builders.engine.listing import ProbeList
+
+__all__ = ["build", "list_probes", "names"]
 
 
 def build(
@@ -82,3 +84,15 @@ def names() -> list[str]:
     from builders.engine.probe import summaries
 
     return list(summaries())
+
+
+def list_probes() -> ProbeList:
+    """Return all probes: what each asks and needs, its rows, and whether it can be built here.
+
+    >>> import kbprobe
+    >>> [one.name for one in kbprobe.list() if one.state == "ready"][:2]
+    ['age_comparison', 'antonym_negation']
+    """
+    from builders.engine.listing import ProbeList, listed_probes
+
+    return ProbeList(listed_probes())

@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
-    from evaluation.runs.evaluation import Evaluation
+    from evaluation.result import Result
 
-__all__ = ["evaluate", "load", "report_suite", "study"]
+__all__ = ["compare", "evaluate", "load", "report_suite", "study"]
+
+
+def compare(*results: Result | str | Path, **options: Any) -> Any:
+    """Compare results on the same rows; see :func:`evaluation.result.compare`."""
+    from evaluation.result import compare as compare_results
+
+    return compare_results(*results, **options)
 
 
 def evaluate(
@@ -28,7 +35,7 @@ def evaluate(
     output: str | Path | None = None,
     overwrite: bool = False,
     **options: Any,
-) -> Evaluation:
+) -> Result:
     """Evaluate a model on a probe.
 
     Args:
@@ -42,8 +49,9 @@ def evaluate(
             (:class:`evaluation.options.RunOptions`) and of the scorer or learner used.
 
     Returns:
-        Results, and predictions with a row per item (``to_pandas()``). Where rows rest on single
-        facts, ``facts`` holds the same of these, and ``results.analyses`` relates the two.
+        Results, and predictions with a row per item (``to_pandas()``); ``report()`` shows them,
+        ``save(folder)`` writes them. Where rows rest on single facts, ``facts`` holds the same of
+        these, and ``results.analyses`` relates the two.
 
     Raises:
         UsageError: an unknown option, probe or model, unlabelled rows, a head that was never
@@ -51,6 +59,7 @@ def evaluate(
         KbprobeError: the probe or the model cannot be read or run.
         MissingDependencyError: torch or transformers is not installed.
     """
+    from evaluation.result import Result
     from evaluation.runs.executor import execute
     from evaluation.runs.spec import RunSpec
     from evaluation.workers import find_workers
@@ -59,7 +68,7 @@ def evaluate(
     folder = None if output is None else Path(output)
     spec = RunSpec.parse(source, str(model), options, folder)
     (outcome,) = execute([spec], overwrite, find_workers(spec.run.device))
-    return outcome.or_raise()
+    return Result.of(outcome.or_raise())
 
 
 def study(
@@ -113,15 +122,16 @@ def study(
     return run_study(request, overwrite=overwrite, workers=workers)
 
 
-def load(folder: str | Path) -> Evaluation:
+def load(folder: str | Path) -> Result:
     """Read the results of an earlier evaluation from their folder.
 
     Raises:
         UsageError: the folder holds no results, or damaged ones.
     """
+    from evaluation.result import Result
     from evaluation.runs.folders import load as load_folder
 
-    return load_folder(Path(folder))
+    return Result.of(load_folder(Path(folder)))
 
 
 def report_suite(

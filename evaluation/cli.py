@@ -1,4 +1,4 @@
-"""The command ``evaluate-probe``: one for each study; ``suite``, ``report``, ``silver``, ``cache``.
+"""The command ``evaluate-probe``: one for each study; ``suite``, ``report``, ``table``, ....
 
 Only click, pydantic, numpy and the standard library are imported at the top: ``--help`` answers
 at once.
@@ -27,6 +27,7 @@ from evaluation.silver import silver_command
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import STUDIES
 from evaluation.suites.command import suite_command
+from evaluation.tables_command import table_command
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, parsed
@@ -64,9 +65,10 @@ def main(args: Sequence[str] | None = None) -> None:
     commands = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | suite FILE | report DIR | silver DIR | cache"
+    default.epilog += " | suite FILE | report DIR | table DIR | silver DIR | cache"
     commands["suite"] = suite_command
     commands["report"] = report_command
+    commands["table"] = table_command
     commands["silver"] = silver_command
     commands["cache"] = cache_command
 

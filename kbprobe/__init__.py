@@ -4,30 +4,34 @@
 >>> probe = kbprobe.build("wordnet_hypernymy", max_hops=2)  # doctest: +SKIP
 >>> results = kbprobe.evaluate(probe, "roberta-large")  # doctest: +SKIP
 
-``build``, ``load``, ``evaluate`` and ``publish`` are imported when they are first used, so that
-``import kbprobe`` takes no time and needs no optional package.
+``list``, ``build``, ``load``, ``evaluate``, ``compare`` and ``publish`` are imported when they are
+first used, so that ``import kbprobe`` takes no time and needs no optional package.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from builders import build
-    from evaluation import evaluate
+    from builders import list_probes as list
+    from evaluation import compare, evaluate
     from kbprobe.format.dataset import load
     from release import publish
 
     __version__: str
 
-__all__ = ["__version__", "build", "evaluate", "load", "publish"]
+__all__ = ["__version__", "build", "compare", "evaluate", "list", "load", "publish"]
 
-_MODULES = {
-    "build": "builders",
-    "load": "kbprobe.format.dataset",
-    "evaluate": "evaluation",
-    "publish": "release",
+_PLACES = {
+    "build": ("builders", "build"),
+    "compare": ("evaluation", "compare"),
+    "evaluate": ("evaluation", "evaluate"),
+    "list": ("builders", "list_probes"),
+    "load": ("kbprobe.format.dataset", "load"),
+    "publish": ("release", "publish"),
 }
 
 
@@ -36,10 +40,11 @@ def __getattr__(name: str) -> Any:
         from kbprobe.cli import kbprobe_version
 
         return kbprobe_version()
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+    if name in _PLACES:
+        module, own = _PLACES[name]
+        return getattr(import_module(module), own)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def __dir__() -> Sequence[str]:
     return sorted({*globals(), *__all__})

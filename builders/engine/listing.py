@@ -13,6 +13,7 @@ from builders.engine.sources import SnapshotOption, snapshot_options
 from kb_cache.base import find_kind
 from kb_cache.catalogue import snapshot_names
 from kbprobe.options import option_name
+from kbprobe.tables import Table
 
 READY, CHOOSE, FETCH = "ready", "choose", "fetch first"
 _HEAD = ("PROBE", "ROWS", "NEEDS", "STATE", "ASKS")
@@ -37,6 +38,21 @@ class Listed:
     needs: tuple[str, ...]
     state: str
     remedy: str
+
+
+class ProbeList(list[Listed]):
+    """Probes, which a notebook shows as a table."""
+
+    def table(self) -> Table:
+        """Return the table."""
+        rows = [
+            [one.name, one.rows, ", ".join(one.needs), one.state, one.remedy, one.summary]
+            for one in self
+        ]
+        return Table(["probe", "rows", "needs", "state", "remedy", "asks"], rows)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
 
 
 def listed_probes() -> list[Listed]:

@@ -1,0 +1,159 @@
+"""What ``evaluate`` returns: results that save themselves and show themselves in notebooks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.runs.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from kbprobe.tables import Table
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of HTML, which a notebook shows in a frame of its own."""
+
+    text: str
+
+    def _repr_html_(self) -> str:
+        # In a frame, the page's own style and content-security policy hold.
+        framed = escape(self.text, quote=True)
+        return f'<iframe srcdoc="{framed}" sandbox style="width: 100%; height: 40em"></iframe>'
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, and return its path.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        from kbprobe.files import write_file
+
+        write_file(Path(path), self.text.encode("utf-8", errors="backslashreplace"))
+        return Path(path)
+
+
+@dataclass(frozen=True)
+class Result(Evaluation):
+    """A model on a probe: the numbers, and a row for each item.
+
+    >>> result = kbprobe.evaluate("probes/age_comparison", "roberta-base")  # doctest: +SKIP
+    >>> result.save("results/ages")  # doctest: +SKIP
+    >>> result.report()  # shown in a notebook  # doctest: +SKIP
+    """
+
+    @classmethod
+    def of(cls, evaluation: Evaluation) -> Result:
+        """Return an evaluation as a result."""
+        return cls(*(getattr(evaluation, one.name) for one in fields(evaluation)))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows answered right."""
+        return self.results.metrics.accuracy.value
+
+    def table(self) -> Table:
+        """Return the table of the numbers: one row."""
+        from evaluation.results.frames import table_of
+
+        return table_of([self.results])
+
+    def report(self) -> Page:
+        """Return the report's page.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from evaluation.report.page import render
+
+        facts = None if self.facts is None else self.facts.predictions
+        return Page(render(self.results, self.predictions, facts))
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
+        """Write results, predictions and report into a folder, all or none; return it.
+
+        The same results that are there already stay.
+
+        Raises:
+            UsageError: the folder holds other results, or something else.
+            OSError: it cannot be written.
+        """
+        from evaluation.runs.folders import earlier_results, save
+        from kbprobe.errors import UsageError
+        from kbprobe.targets import taking
+
+        place = Path(folder)
+        doing = f"saving results of {self.results.model.id} on {self.results.probe.name}"
+        with taking(place, doing, [self.results.scoring.key], overwrite) as overwrite:
+            earlier = earlier_results(place, overwrite)
+            if earlier is None:
+                save(self, place)
+            elif earlier.results.model_dump(exclude={"timings"}) != self.results.model_dump(
+                exclude={"timings"}
+            ):
+                raise UsageError(
+                    f"{place} holds other results. Replace them with overwrite=True, or choose "
+                    "another folder."
+                )
+        return place
+
+    def _repr_html_(self) -> str:
+        from evaluation.results.summary import cautions
+        from evaluation.results.words import last_name
+
+        results = self.results
+        head, (row,) = self.table()
+        shown = self.table()._replace(
+            head=["", results.probe.name],
+            rows=[[name, cell] for name, cell in zip(head, row, strict=True) if cell is not None],
+        )
+        said = "".join(f"<li>{escape(line)}</li>" for line in cautions(results))
+        caption = f"{last_name(results.model.id)} on {results.probe.name} ({results.probe.split})"
+        return f"{shown.html(caption)}<ul>{said}</ul>"
+
+    def __repr__(self) -> str:
+        metrics, results = self.results.metrics, self.results
+        return (
+            f"Result({results.model.id!r} on {results.probe.name!r}, {results.probe.split}: "
+            f"accuracy {metrics.accuracy.value:.3f} [{metrics.accuracy.low:.3f}, "
+            f"{metrics.accuracy.high:.3f}] of {metrics.scored:,} rows)"
+        )
+
+
+def compare(*results: Result | str | Path, **options: Any) -> Any:
+    """Compare results on the same rows: those of models, or a model's before and after.
+
+    Args:
+        results: two or more, in memory or in folders; the first is the one compared with.
+        **options: those of the study ``compare``, as ``evaluate-probe compare --help`` lists them.
+
+    Returns:
+        The comparison's summary, a pydantic model.
+
+    Raises:
+        UsageError: the results are not of the same rows, or fewer than two.
+    """
+    from evaluation.runs.folders import save
+    from evaluation.studies.base import StudyRequest, summarise_folders
+    from evaluation.studies.registry import STUDIES
+    from kbprobe.files import scratch_folder
+
+    request = StudyRequest.parse(STUDIES.get("compare"), (), (), options, None, "compare")
+    with scratch_folder() as scratch:
+        places = []
+        for number, one in enumerate(results, 1):
+            if isinstance(one, Evaluation):
+                # Read from files, which have checksums, as the command does.
+                place = scratch / f"result {number}"
+                save(one, place, report=False)
+                places.append(place)
+            else:
+                places.append(Path(one))
+        summary = summarise_folders(request, places)
+        # Folders that are gone afterwards name nothing.
+        text = summary.model_dump_json().replace(f"{json.dumps(f'{scratch}/')[1:-1]}", "")
+        return type(summary).model_validate_json(text)

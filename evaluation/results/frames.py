@@ -1,0 +1,91 @@
+"""Results as tables: a row for each result, and the tables within a study's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.results.types import Estimate, Results
+from evaluation.results.words import last_name
+from kbprobe.tables import Table
+
+_ENDS = ("value", "low", "high")
+
+
+def table_of(results: Sequence[Results]) -> Table:
+    """Return a table with a row for each result: what was scored, and every accuracy."""
+    rows = [_row(one) for one in results]
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    return Table(head, [[row.get(name) for name in head] for row in rows])
+
+
+def _row(result: Results) -> dict[str, Any]:
+    metrics, best = result.metrics, None
+    if metrics.baselines:
+        best = max(metrics.baselines, key=metrics.baselines.__getitem__)
+    return {
+        "probe": result.probe.name,
+        "split": result.probe.split,
+        "model": last_name(result.model.id),
+        "scorer": result.scoring.scorer,
+        "rows": metrics.items,
+        "scored": metrics.scored,
+        "clusters": metrics.clusters,
+        "chance": metrics.chance,
+        **_ends("accuracy", metrics.accuracy),
+        **_ends("strict", metrics.strict_accuracy),
+        "ties": metrics.ties,
+        "calibration_error": metrics.calibration_error,
+        "best_baseline": best,
+        "best_baseline_accuracy": None if best is None else metrics.baselines[best],
+        "seed": result.seed,
+    }
+
+
+def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    names = (name, f"{name}_low", f"{name}_high")
+    return {one: getattr(estimate, end, None) for one, end in zip(names, _ENDS, strict=True)}
+
+
+def tables_within(summary: Mapping[str, Any]) -> dict[str, Table]:
+    """Return the tables of a study's summary: of each list of records in it, by its path.
+
+    Records within records become columns ``outer.inner``; lists within them, tables of their own,
+    whose rows repeat what the records around them have as text.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    _gather(summary, "", {}, found)
+    tables = {}
+    for name, rows in found.items():
+        head = list(dict.fromkeys(column for row in rows for column in row))
+        tables[name] = Table(head, [[row.get(column) for column in head] for row in rows])
+    return tables
+
+
+def _gather(
+    record: Mapping[str, Any],
+    path: str,
+    around: Mapping[str, Any],
+    found: dict[str, list[dict[str, Any]]],
+) -> dict[str, Any]:
+    """Return a record's own columns; add the tables within it to ``found``."""
+    own: dict[str, Any] = {}
+    lists: list[tuple[str, list[Mapping[str, Any]]]] = []
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            for inner, cell in _gather(value, f"{path}{name}.", around, found).items():
+                own[f"{name}.{inner}"] = cell
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            lists.append((name, value))
+        elif not isinstance(value, list):
+            own[name] = value
+        elif all(not isinstance(one, list) for one in value):
+            own[name] = ", ".join(map(str, value))
+    named = {name: cell for name, cell in own.items() if isinstance(cell, str)}
+    for name, records in lists:
+        rows = found.setdefault(f"{path}{name}", [])
+        further = {f"{path}{key}": cell for key, cell in named.items()}
+        outside = {**around, **further}
+        for one in records:
+            rows.append({**outside, **_gather(one, f"{path}{name}.", outside, found)})
+    return own

@@ -37,7 +37,7 @@ def main() -> int:
     known = [(package, flaw) for package in found for flaw in package.get("vulns", [])]
     for package, flaw in known:
         versions = ", ".join(flaw["fix_versions"]) or "none"
-        print(f"{package['name']} {package['version']}: {flaw['id']} (mended in: {versions})")
+        print(f"{package['name']} {package['version']}: {flaw['id']} (fixed in: {versions})")
     asked = sum("vulns" in package for package in found)
     unknown = f", {len(found) - asked} not in the database" if asked < len(found) else ""
     print(f"pip-audit: {asked} packages looked up{unknown}, {len(known)} known vulnerabilities")

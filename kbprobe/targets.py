@@ -150,7 +150,7 @@ def _refuse_bytes(folder: Path, remedy: str) -> None:
         str(folder).encode()
     except UnicodeEncodeError:
         if sys.getfilesystemencoding() != "utf-8":
-            remedy = f"If it is UTF-8, set PYTHONUTF8=1. Or: {remedy}"
+            remedy = f"If it is UTF-8, set PYTHONUTF8=1; or {remedy[:1].lower()}{remedy[1:]}"
         raise UsageError(
             f"the name of the folder {str(folder)!r} is not valid UTF-8 as this process reads it, "
             f"and Arrow cannot write there. {remedy}"

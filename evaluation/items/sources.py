@@ -263,7 +263,7 @@ def _read(paths: Sequence[Path]) -> Questions:
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     if not paths[0].name.endswith(_SUFFIXES):
         known = ", ".join(_SUFFIXES)
-        raise UsageError(f"{source} is no file of rows: its name must end in one of {known}.")
+        raise UsageError(f"{source} is not a file of rows: its name must end in one of {known}.")
     if paths[0].suffix == ".parquet":
         return table_questions(read_parquet(paths), source)
     return row_questions(read_json(paths[0]), source)

@@ -89,7 +89,7 @@ def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
     raw, tokens = (to_numpy(single_chunk(scored[name]).flatten()) for name in ("scores", "tokens"))
     texts = single_chunk(scored["choices"]).flatten()
     if np.isnan(raw).any() or (tokens < 0).any():
-        return "a score is no number, or of fewer than no tokens"
+        return "a score is not a number, or its number of tokens is negative"
     if not len(raw):
         return ""
     try:

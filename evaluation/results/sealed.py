@@ -71,7 +71,7 @@ def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) 
         raise UsageError(f"{path} lacks its {CHECKSUMS}: kbprobe did not write it. {remedy}")
     for name, recorded in sums.items():
         if not name or Path(name).name != name:
-            raise UsageError(f"{path}: {CHECKSUMS} names {name!r}, which is no file. {remedy}")
+            raise UsageError(f"{path}: {CHECKSUMS} names {name!r}, which is not a file. {remedy}")
         file = path.with_name(name)
         if name == path.name:
             found = _digest(held)

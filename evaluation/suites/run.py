@@ -1,4 +1,4 @@
-"""Running a suite: only what is not finished, whoever executes it, and then its summaries."""
+"""Running a suite: what is not finished, with any executor, and then its summaries."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def read_batches(source: VectorsSource, progress: Progress) -> Iterator[Batch]:
     words, dimensions = map(int, fields) if stated else (None, len(fields) - 1)
     if not 1 <= dimensions <= _MOST_DIMENSIONS or not (stated or is_numeric(b" ".join(fields[1:]))):
         raise SourceError(
-            f"{source.shown} is no file of word vectors: a word and its numbers in each line "
+            f"{source.shown} does not contain word vectors: a word and its numbers in each line "
             "(GloVe), or first the number of words and of dimensions (word2vec). Its first line "
             f"is {first[:80].decode(errors='replace')!r}"
         )

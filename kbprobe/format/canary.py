@@ -9,7 +9,7 @@ import uuid
 
 CANARY = "Evaluation data: please keep it out of training corpora. kbprobe canary GUID"
 COLUMN = "canary"
-"""Name of the column that repeats it in every row, where whoever publishes asks for that."""
+"""Name of the column that repeats it in every row, where the publisher asks for that."""
 
 #: The namespace of all probes' GUIDs. It never changes, or one could not search for a canary.
 _NAMESPACE = uuid.UUID("5d3cb3a2-6f4b-5e2a-9c55-6b1d1c0f7e42")

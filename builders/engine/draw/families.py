@@ -3,8 +3,8 @@
 A family is a pool of nodes for each key (the concept, its gold, or the gold's part of speech).
 Asking the same question again with distractors of another family, or of another distance, is a
 *perturbation* in the sense of Richardson & Sabharwal (TACL 2020, section 3.2): :func:`perturb`.
-The choice that all rows of a question have in common is then its gold, so that whoever sees
-several of them need not know the answer. :func:`draw_once` asks each question once.
+The choice that all rows of a question have in common is then its gold, so that a model
+that sees several of them need not know the answer. :func:`draw_once` asks each question once.
 """
 
 from __future__ import annotations

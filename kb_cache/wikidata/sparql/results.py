@@ -187,9 +187,9 @@ def _term(said: Any) -> Term:
     datatype = _text(term.get("datatype", ""), "a datatype")
     language = _text(term.get("xml:lang", ""), "a language")
     if (kind == "typed-literal" or "datatype" in term) and not _IRI.fullmatch(datatype):
-        raise _Invalid("a literal has a datatype that is no IRI")
+        raise _Invalid("a literal's datatype is not an IRI")
     if "xml:lang" in term and not _LANGUAGE.fullmatch(language):
-        raise _Invalid(f"{printable(language, 40)!r} is no language tag")
+        raise _Invalid(f"{printable(language, 40)!r} is not a language tag")
     if language and datatype and not datatype.endswith("#langString"):
         raise _Invalid("a literal has both a language and a datatype")
     return literal(value, datatype, language)
@@ -197,7 +197,7 @@ def _term(said: Any) -> Term:
 
 def _text(said: Any, what: str) -> str:
     if not isinstance(said, str):
-        raise _Invalid(f"{what} is no string")
+        raise _Invalid(f"{what} is not a string")
     # Escapes can say what neither UTF-8 nor RDF has.
     if _NO_TEXT.search(said):
         raise _Invalid(f"{what} holds NUL or half a character")
@@ -206,5 +206,5 @@ def _text(said: Any, what: str) -> str:
 
 def _mapping(said: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(said, dict):
-        raise _Invalid(f"{what} is no JSON object")
+        raise _Invalid(f"{what} is not a JSON object")
     return said

@@ -96,7 +96,7 @@ def test_all_marked_as_correct(folder: Path, tmp_path: Path) -> None:
         ("choices", [["a", None, "c"]] * 5, "list in the column 'choices' lacks a value"),
         ("tie", [False] * 5, "'prediction' and 'tie' disagree"),
         ("set_aside", [None] * 5, "'prediction' and 'set_aside' disagree"),
-        ("scores", [[1.0, float("nan"), 0.0]] * 4 + [[]], "a score is no number"),
+        ("scores", [[1.0, float("nan"), 0.0]] * 4 + [[]], "a score is not a number"),
     ],
 )
 def test_rows_that_no_run_gives(folder: Path, name: str, values: Any, problem: str) -> None:

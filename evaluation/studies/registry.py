@@ -18,6 +18,8 @@ STUDIES = Registry[Study](
         "evaluation.studies.medals.study:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap.study:OVERLAP",
+        "evaluation.studies.item_analysis.study:ITEMS",
+        "evaluation.studies.power.study:POWER",
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
         "evaluation.studies.transfer.study:TRANSFER",

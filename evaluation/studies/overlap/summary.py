@@ -14,6 +14,7 @@ from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.labels import run_labels
 from evaluation.studies.overlap.numbers import measure_pair
 from evaluation.studies.overlap.types import (
+    NAME,
     Kappa,
     MeanOverlap,
     OverlapRun,
@@ -22,8 +23,7 @@ from evaluation.studies.overlap.types import (
     ProbeOverlap,
     Restarts,
 )
-from evaluation.studies.pairing import pair_rows
-from kbprobe.errors import UsageError
+from evaluation.studies.pairing import pair_rows, runs_by_probe
 from kbprobe.options import Options
 
 
@@ -44,28 +44,9 @@ def summarise(request: StudyRequest, finished: Sequence[Finished]) -> OverlapSum
     labels = run_labels(finished)
     probes = [
         _probe([(finished[number], labels[number]) for number in numbers], options)
-        for numbers in _by_probe(finished)
+        for numbers in runs_by_probe(finished, NAME)
     ]
     return OverlapSummary(probes=probes, mean=_means(probes))
-
-
-def _by_probe(finished: Sequence[Finished]) -> list[list[int]]:
-    """Return the numbers of the runs on each probe: of one name, or of the same rows."""
-    names: dict[str, tuple[str, str]] = {}
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, run in enumerate(finished):
-        probe = run.evaluation.results.probe
-        name = names.setdefault(probe.fingerprint, (probe.name, probe.split))
-        groups.setdefault(name, []).append(number)
-    for (source, split), numbers in groups.items():
-        if len(numbers) == 1:
-            folder = finished[numbers[0]].folder
-            raise UsageError(
-                f"{folder} holds the only results on {source} ({split}), and overlap compares "
-                "models on one probe. Name the folder of another model's results on it "
-                f"(evaluate-probe {source} --split {split} --model MODEL -o DIR), or leave it out"
-            )
-    return list(groups.values())
 
 
 def _probe(runs: Sequence[tuple[Finished, str]], options: OverlapOptions) -> ProbeOverlap:

@@ -39,6 +39,7 @@ KINDS: dict[str, str] = {
     "conceptnet": "kb_cache.conceptnet.kind:CONCEPTNET",
     "corpus": "kb_cache.corpora.kind:CORPUS",
     "gcide": "kb_cache.gcide.kind:GCIDE",
+    "omw": "kb_cache.omw.kind:OMW",
     "vectors": "kb_cache.vectors.kind:VECTORS",
     "wikidata": "kb_cache.wikidata.kind:WIKIDATA",
     "wordnet": "kb_cache.wordnet.kind:WORDNET",

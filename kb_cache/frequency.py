@@ -1,4 +1,4 @@
-"""How often words occur in English text, on the Zipf scale.
+"""How often words occur in text of a language, on the Zipf scale.
 
 A word of Zipf frequency z occurs 10**z times in a billion words: 7 is "the", 3 is one in a
 million. The numbers are wordfreq's (Speer, 2022), installed with kbprobe and used offline.
@@ -21,6 +21,14 @@ def _frequencies(language: str) -> dict[str, float]:
     from wordfreq import get_frequency_dict
 
     return dict(get_frequency_dict(language, wordlist="best"))
+
+
+@lru_cache(maxsize=64)
+def has_frequencies(language: str) -> bool:
+    """Tell whether frequencies are known for a language; wordfreq knows about forty."""
+    from wordfreq import available_languages
+
+    return language in available_languages(wordlist="small")
 
 
 def zipf_frequencies(terms: Sequence[str], language: str = "en") -> npt.NDArray[np.float64]:

@@ -70,7 +70,10 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         cluster_sizes=_cluster_sizes(configs[DEFAULT_CONFIG]),
         cell_names=list(dict.fromkeys(name for row in cells.values() for name in row)),
         flags=_flags(manifest, request),
-        limits=limits(manifest, request.probe.setup),
+        limits=[
+            *limits(manifest, request.probe.setup),
+            *getattr(request.knowledge, "limits", ()),
+        ],
         columns=[
             (name, _type_name(arrow_schema().field(name).type), COLUMNS[name]) for name in COLUMNS
         ],

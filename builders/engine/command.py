@@ -82,7 +82,9 @@ def named_jobs(
         if output is not None and len(probes) == 1:
             folder = output
         chosen = with_snapshots(probe.options.parse(options, probe.name), probe.name)
-        jobs.append((Request(probe, chosen, **values), folder))
+        for ending, each in chosen.builds.items():
+            place = folder.with_name(f"{folder.name}-{ending}") if ending else folder
+            jobs.append((Request(probe, each, **values), place))
     return jobs
 
 

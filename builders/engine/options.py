@@ -49,6 +49,11 @@ class ProbeOptions(Options):
         "configs.",
     )
 
+    @property
+    def builds(self) -> dict[str, Self]:
+        """The builds that these options stand for: what folders' names end with -> options."""
+        return {"": self}
+
     @field_validator("split_shares")
     @classmethod
     def _shares_add_up(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:

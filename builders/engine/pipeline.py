@@ -106,7 +106,8 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
         variant_plans = {name: plan.variants[name] for name in request.variants}
     with phase("render"):
-        identity, rng = row_identity(probe.name, knowledge.name), rng.child("assemble")
+        named = getattr(knowledge, "structure", knowledge).name
+        identity, rng = row_identity(probe.name, named), rng.child("assemble")
         sub_questions = {
             name: assemble(
                 _asked_for(some, plan), template, probe.setup, identity.child(name), rng.child(name)
@@ -160,7 +161,9 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
         "kbprobe_version": kbprobe_version(),
         "request": request.description(),
         "knowledge_base": manifest_entry(knowledge),
-        "language": question_languages(source_records(knowledge), getattr(options, "language", "")),
+        "language": question_languages(
+            source_records(knowledge), getattr(options, "language", "").partition(",")[0]
+        ),
         "template": {
             "digest": template.digest,
             "sources": [Path(source).name for source in template.sources],

@@ -152,8 +152,12 @@ class Probe(Declaration):
         from builders.engine.render.template_file import load_template
 
         if self.wordings is None:
+            # The first of several; beside others, English has wordings of its own.
+            language = getattr(options, "language", "en")
+            language = "" if language == "en" else language.partition(",")[0]
             template = load_template(
                 self.name,
+                language=language,
                 question_fields=self.question_fields,
                 choice_fields=self.choice_fields,
                 override=override,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import pyarrow.compute as pc
 
@@ -79,7 +77,8 @@ def isa_flags(
         # Meaning drifts along paths, even where each edge is right.
         doubtful |= (np.diff(facts.indptr) > 1) & ~glosses.name(concept, gold)
     vague = np.isin(target, known_synsets(wordnet, sorted(word_list("vague_golds", __package__))))
-    rare = zipf_of(wordnet, gold) < (FAMILIAR_DOWN if down else FAMILIAR)
+    least = FAMILIAR_DOWN if down else FAMILIAR
+    rare = np.any([zipf_of(one, gold) < least for one in wordnet.languages], axis=0)
     flags = (
         Flags.none(gold.size)
         .mark(UNCONFIRMED, doubtful)
@@ -87,15 +86,17 @@ def isa_flags(
         .mark(RARE, rare)
     )
     if down:
-        flags = flags.mark(AMBIGUOUS, predominance(wordnet)[gold] < PREDOMINANT)
+        shares = [predominance(one, gold) for one in wordnet.languages]
+        flags = flags.mark(AMBIGUOUS, np.min(shares, axis=0) < PREDOMINANT)
         return flags.mark(MANNER, wordnet.pos_codes[gold] == POS.index("v"))
-    number = to_numpy(wordnet.senses["number"])[wordnet.sense_start[gold]]
-    return flags.mark(MINOR_SENSE, np.asarray(number > GOLD_SENSES))
+    for one in wordnet.languages:
+        number = to_numpy(one.senses["number"])[one.sense_start[gold]]
+        flags = flags.mark(MINOR_SENSE, np.asarray(number > GOLD_SENSES))
+    return flags
 
 
-@lru_cache(maxsize=2)
-def predominance(wordnet: WordNet) -> Floats:
-    """Return of each synset the share of the uses of its first lemma, in (0, 1], that it has.
+def predominance(wordnet: WordNet, nodes: Ints) -> Floats:
+    """Return of some synsets the share of the uses of their first lemma, in (0, 1], that they have.
 
     Uses are counted in WordNet's tagged texts, in all parts of speech, and once more for every
     sense, so that each has some.
@@ -103,7 +104,7 @@ def predominance(wordnet: WordNet) -> Floats:
     lemma, _ = codes(pc.utf8_lower(single_chunk(wordnet.senses["lemma"])).dictionary_encode())
     uses = to_numpy(wordnet.senses["count"]) + 1.0
     share = uses / np.bincount(lemma, uses)[lemma]
-    return np.asarray(share[wordnet.sense_start[:-1]])
+    return np.asarray(share[wordnet.sense_start[nodes]])
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:

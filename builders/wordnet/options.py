@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.sources import WordNetName
 from kbprobe.errors import did_you_mean
+from kbprobe.options import Metavar
 
 ABSTRACTIONS = (
     "entity.n.01",
@@ -32,6 +33,9 @@ ABSTRACTIONS = (
 )
 """Golds that say next to nothing: true of too much to be asked."""
 
+ENGLISH = "en"
+"""The language of Princeton WordNet."""
+
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
 _POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 
@@ -41,9 +45,21 @@ class WordNetOptions(DrawOptions):
 
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
+    OTHER_LANGUAGES: ClassVar[bool] = True
 
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
+    )
+    language: Annotated[str, Metavar("CODE")] = Field(
+        ENGLISH,
+        pattern="^[a-z]{2,3}(,[a-z]{2,3})*$",
+        description="Language of the words, definitions and examples: English, or one that was "
+        "fetched with kb-cache fetch omw (it, pt, sq). Several: see --parallel.",
+    )
+    parallel: bool = Field(
+        False,
+        description="Ask the same questions, with the same ids, in all of several languages: one "
+        "probe for each (--language en,it,pt --parallel).",
     )
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb"))
     families: tuple[str, ...] = Field(
@@ -72,6 +88,40 @@ class WordNetOptions(DrawOptions):
     controls: bool = Field(
         False, description="Write the control renderings, no_language and perturbed, as configs."
     )
+
+    @model_validator(mode="after")
+    def _several_are_parallel(self) -> Self:
+        several = len(set(self.languages)) > 1
+        if several and not self.parallel:
+            raise ValueError("--language names several languages; add --parallel")
+        if self.parallel and not several:
+            raise ValueError("--parallel needs several languages: --language en,it,pt")
+        return self
+
+    @field_validator("language")
+    @classmethod
+    def _is_asked_in(cls, language: str) -> str:
+        if language != ENGLISH and not cls.OTHER_LANGUAGES:
+            raise ValueError("this probe is in English alone (--language en)")
+        return language
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages; questions are in the first."""
+        return tuple(self.language.split(","))
+
+    @property
+    def builds(self) -> dict[str, Self]:
+        """A build for each language, which comes first in its options."""
+        if not self.parallel:
+            return {"": self}
+        ordered = sorted(set(self.languages))
+        return {
+            code: self.model_copy(
+                update={"language": ",".join([code, *(one for one in ordered if one != code)])}
+            )
+            for code in ordered
+        }
 
     @property
     def shows_glosses(self) -> bool:
@@ -160,6 +210,8 @@ class HyponymyOptions(IsaOptions):
 class MeronymyOptions(WordNetOptions):
     """Options of wordnet_meronymy."""
 
+    OTHER_LANGUAGES: ClassVar[bool] = False
+
     families: tuple[str, ...] = Field(
         (RANDOM, "cousin"), min_length=1, description="Distractor families (see wordnet_hypernymy)."
     )
@@ -183,6 +235,8 @@ class MeronymyOptions(WordNetOptions):
 
 class AntonymyOptions(WordNetOptions):
     """Options of wordnet_antonymy."""
+
+    OTHER_LANGUAGES: ClassVar[bool] = False
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     families: tuple[str, ...] = Field(

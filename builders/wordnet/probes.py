@@ -7,6 +7,7 @@ docs/probes/wordnet.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -20,7 +21,7 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.english.screen import offensive_synsets
+from builders.english.screen import offensive_synsets, offensive_texts
 from builders.relations import NONE, QUESTION_FIELDS, Edges, relation_plan, union
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import (
@@ -35,6 +36,7 @@ from builders.wordnet.flags import (
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.options import (
     ABSTRACTIONS,
+    ENGLISH,
     AntonymyOptions,
     DefinitionsOptions,
     HypernymyOptions,
@@ -55,13 +57,15 @@ from builders.wordnet.source import asked_edges, named_first, synset_source
 from builders.wordnet.synsets import (
     KINDS,
     Contexts,
-    alike,
+    alike_in_any,
     confusable,
     contexts_of,
     generality,
     gives_away,
     known_synsets,
+    lemma_texts,
     nodes_of,
+    normalised_lemmas,
     of_parts_of_speech,
     path_facts,
     questions_by_gloss,
@@ -77,18 +81,26 @@ from builders.wordnet.truths import (
     true_of_namesakes,
 )
 from kb_cache.graph import Graph
+from kb_cache.omw.load import load_in_language, load_parallel
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.columns import to_numpy
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 _load = lru_cache(maxsize=2)(load_wordnet)
+_load_in_language = lru_cache(maxsize=4)(load_in_language)
+_load_parallel = lru_cache(maxsize=4)(load_parallel)
 
 
 def open_wordnet(options: WordNetOptions) -> WordNet:
     """Load the WordNet that the options name, once for all the probes of a process."""
-    return _load(options.wordnet)
+    if options.language == ENGLISH:
+        return _load(options.wordnet)
+    if options.parallel:
+        return _load_parallel(options.languages, options.wordnet)
+    return _load_in_language(options.language, options.wordnet)
 
 
 RELATION: dict[str, Any] = {
@@ -99,7 +111,7 @@ RELATION: dict[str, Any] = {
 }
 IN_CONTEXT: dict[str, Any] = {
     **RELATION,
-    "question_fields": ("sentence", "kind", "word", "lemma", "gloss", "pos"),
+    "question_fields": ("sentence", "kind", "word", "lemma", "synonyms", "gloss", "pos"),
     "paper": "wordnetqa",
     "quick": {"pos": ("verb",)},
 }
@@ -174,7 +186,7 @@ def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGene
 def _isa_plan(
     wordnet: WordNet, options: IsaOptions, rng: RandomGenerator, graph: Graph, relation: str
 ) -> Plan:
-    size = len(wordnet)
+    size, structure = len(wordnet), wordnet.structure
     asked = of_parts_of_speech(wordnet, options.pos)
     contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
     concepts = sorted_unique(contexts.concept)
@@ -183,7 +195,7 @@ def _isa_plan(
     down = relation == "hyponym"
     isa = wordnet.isa.reversed if down else wordnet.isa
     is_true = isa.walk(concepts)
-    truth = Truth.of(concepts, is_true.source, is_true.node, alike(wordnet))
+    truth = Truth.of(concepts, is_true.source, is_true.node, alike_in_any(wordnet))
     if options.tier == "clean":
         truth = replace(truth, field=fields_of_meaning(wordnet))
     dropped = DropLog()
@@ -192,29 +204,43 @@ def _isa_plan(
     keep = dropped.drop("gold shares a lemma or gloss with the concept", same_word)
     trivial = np.isin(gold, _stopped(wordnet, options)) | _too_shallow(wordnet, options, gold)
     keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
+    keep &= dropped.drop("no word for the gold in the language", ~wordnet.has_words[gold] & keep)
     concept, gold, hops = concept[keep], gold[keep], hops[keep]
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
     on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
-    glosses = Glosses.of(wordnet, sorted_unique(on_paths))
+    glosses = Glosses.of(structure, sorted_unique(on_paths))
     golds = sorted_unique(gold)
     truth = truth.and_alike(glosses.beside(golds))
-    by_definition = true_by_definition(wordnet, glosses, concepts, golds)
+    by_definition = true_by_definition(structure, glosses, concepts, golds)
     truth = truth.and_true(by_definition, true_of_namesakes(wordnet, concepts, isa, golds))
     asking = _in_every_context(contexts, concept, gold, hops)
     flags = isa_flags(wordnet, glosses, facts, concept, gold, down).take(asking.fact)
-    senses = contexts.sense[asking.question]
-    flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(wordnet, senses))
-    questions = questions_in_context(wordnet, contexts)
-    asking, flags = _askable(wordnet, options, relation, asking, questions, dropped, flags)
+    for one in wordnet.languages:
+        senses = _in(one, wordnet, contexts).sense[asking.question]
+        flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(one, senses))
+    questions = {
+        one: questions_in_context(one, _in(one, wordnet, contexts)) for one in wordnet.languages
+    }
+    asking, flags = _askable(options, relation, asking, questions, dropped, flags)
+    questions_shown = questions.get(wordnet) or questions_in_context(wordnet, contexts)
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         pairs, line = np.unique(asking.fact, return_inverse=True)
         cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]
         first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold[pairs])
         keep = dropped.keep("beyond --golds-per-hop", first)[line]
         asking, flags = asking.take(keep), flags.take(keep)
-    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
+    return _plan(
+        wordnet, options, rng, relation, asking, questions_shown, facts, truth, dropped, flags
+    )
+
+
+def _in(one: WordNet, wordnet: WordNet, contexts: Contexts) -> Contexts:
+    """Return contexts of ``wordnet`` in one of its languages: the same words if it is that."""
+    if len(wordnet.languages) == 1:
+        return contexts
+    return contexts._replace(sense=one.sense_start[contexts.concept])
 
 
 def _self_plan(
@@ -234,38 +260,43 @@ def _self_plan(
     dropped = DropLog()
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
     asking, flags = asking.take(deep), flags.take(deep)
-    truth = Truth(len(wordnet), NONE, union(alike(wordnet), confusable(wordnet)).keys)
-    asking, flags = _askable(wordnet, options, relation, asking, questions, dropped, flags)
+    truth = Truth(len(wordnet), NONE, union(alike_in_any(wordnet), confusable(wordnet)).keys)
+    asking, flags = _askable(options, relation, asking, {wordnet: questions}, dropped, flags)
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
 
 def _askable(
-    wordnet: WordNet,
     options: WordNetOptions,
     relation: str,
     asking: Asking,
-    questions: Questions,
+    questions: Mapping[WordNet, Questions],
     dropped: DropLog,
     flags: Flags,
 ) -> tuple[Asking, Flags]:
-    """Leave out what is not of the tier, rare golds, and golds that are given away."""
+    """Leave out what is not of the tier, rare golds, and golds that are given away.
+
+    ``questions`` are those of each language; what does not suit one is left out of all.
+    """
     keep = flags.of_tier(options.tier, dropped)
     asking, flags = asking.take(keep), flags.take(keep)
     if options.min_zipf:
-        frequent = zipf_of(wordnet, asking.gold) >= options.min_zipf
-        keep = dropped.keep("gold is too rare a word", frequent)
+        each = [zipf_of(one, asking.gold) >= options.min_zipf for one in questions]
+        keep = dropped.keep("gold is too rare a word", np.all(each, axis=0))
         asking, flags = asking.take(keep), flags.take(keep)
     if options.stem_overlap == "drop":
-        given_away = gives_away(
-            wordnet,
-            questions,
-            asking.question,
-            asking.gold,
-            names_shown=relation != "definition",
-            gloss_shown=options.shows_glosses,
-            asked_gloss_shown=relation == "hyponym",
-        )
-        keep = dropped.drop("a shared word gives the gold away", given_away)
+        each = [
+            gives_away(
+                one,
+                asked,
+                asking.question,
+                asking.gold,
+                names_shown=relation != "definition",
+                gloss_shown=options.shows_glosses,
+                asked_gloss_shown=relation == "hyponym",
+            )
+            for one, asked in questions.items()
+        ]
+        keep = dropped.drop("a shared word gives the gold away", np.any(each, axis=0))
         asking, flags = asking.take(keep), flags.take(keep)
     return asking, flags
 
@@ -283,7 +314,7 @@ def _plan(
     flags: Flags,
 ) -> Plan:
     """Split and cap the questions, and draw distractors for them."""
-    return draw_plan(
+    plan = draw_plan(
         asking,
         lambda asked: wordnet_families(wordnet, options, asked),
         questions=questions,
@@ -292,12 +323,38 @@ def _plan(
         relation=relation,
         truth=truth,
         kinds=KINDS[wordnet.pos_codes],
-        offensive=offensive_synsets(wordnet),
+        offensive=_offensive(wordnet),
         options=options,
         rng=rng,
         dropped=dropped,
         flags=flags,
     )
+    if len(wordnet.languages) == 1:
+        return plan
+    # Else a row might be left out of one language alone, where two of its choices read the same.
+    same = np.any([_share_a_first_word(one, plan.nodes) for one in wordnet.languages], axis=0)
+    return plan.keep("two choices read the same in a language", ~same)
+
+
+def _share_a_first_word(wordnet: WordNet, nodes: Ints) -> Bools:
+    """Mark the rows (of nodes) in which two nodes have the same first word."""
+    word = np.sort(normalised_lemmas(wordnet)[wordnet.sense_start[nodes]], axis=1)
+    return np.asarray((word[:, 1:] == word[:, :-1]).any(axis=1))
+
+
+def _offensive(wordnet: WordNet) -> Bools:
+    """Mark the synsets that offend in English or, if several languages ask alike, in one of them.
+
+    The questions of each would else be screened by themselves.
+    """
+    marked = offensive_synsets(wordnet.structure)
+    if len(wordnet.languages) > 1:
+        marked = marked.copy()
+        for one in wordnet.languages:
+            listed = offensive_texts(lemma_texts(one))
+            marked[to_numpy(one.senses["synset"])[listed]] = True
+            marked |= offensive_texts(one.synsets["gloss"])
+    return marked
 
 
 def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> Asking:

@@ -16,7 +16,7 @@ from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.relations import then, union
-from kb_cache.frequency import zipf_frequencies
+from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
@@ -40,7 +40,8 @@ def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
 class Contexts(NamedTuple):
     """Example sentences with the concept's word located in them: parallel arrays.
 
-    ``sense`` is the row of WordNet's senses that the word at ``start`` is.
+    ``sense`` is the row of WordNet's senses that the word at ``start`` is. A word that is asked
+    about alone has the example -1: in languages with few examples most are.
     """
 
     concept: Ints
@@ -53,6 +54,12 @@ class Contexts(NamedTuple):
         """Return some of the contexts."""
         return Contexts(*(array[rows] for array in self))
 
+    def and_alone(self, nodes: Ints, wordnet: WordNet) -> Contexts:
+        """Return the contexts, and of each of ``nodes`` its first word without an example."""
+        none = np.full_like(nodes, -1)
+        more = Contexts(nodes, none, none, none, wordnet.sense_start[nodes])
+        return Contexts(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+
 
 def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerator) -> Contexts:
     """Locate the contexts of the concepts marked, at most ``most`` of each (0: all).
@@ -62,7 +69,7 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
     """
     mentions = wordnet.mentions
     example = to_numpy(mentions["example"]).astype(np.int64)
-    first = np.concatenate([[True], example[1:] != example[:-1]])
+    first = np.flatnonzero(np.diff(example, prepend=-1))
     example = example[first]
     found = Contexts(
         to_numpy(wordnet.examples["synset"]).astype(np.int64)[example],
@@ -74,6 +81,11 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
     length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
     # Two more words of two letters and their spaces: less than that is no context.
     found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
+    if len(wordnet.languages) > 1:
+        found = found.take(found.concept < 0)  # examples are of one language
+    if wordnet.structure is not wordnet:
+        alone = np.flatnonzero(concepts & wordnet.has_words)
+        found = found.and_alone(np.setdiff1d(alone, found.concept), wordnet)
     if most:
         found = found.take(first_of_each(found.concept, most, rng, found.example))
     return found
@@ -127,12 +139,20 @@ def alike(wordnet: WordNet) -> Graph:
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     gloss_id = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
     lemma_id = normalised_lemmas(wordnet)
-    label = np.concatenate([lemma_id, gloss_id + lemma_id.max() + 1])
-    owner = np.concatenate([synset, np.arange(len(wordnet), dtype=np.int64)])
+    # In other languages many synsets have no gloss, in which they are not alike.
+    has_gloss = np.flatnonzero(to_numpy(pc.utf8_length(shown_glosses(wordnet))))
+    label = np.concatenate([lemma_id, gloss_id[has_gloss] + lemma_id.max() + 1])
+    owner = np.concatenate([synset, has_gloss])
     sharing = Graph.from_edges(len(wordnet) + int(label.max()) + 1, label, owner)
     position, other = sharing.expand(label)
     different = owner[position] != other
     return Graph.from_edges(len(wordnet), owner[position][different], other[different])
+
+
+def alike_in_any(wordnet: WordNet) -> Graph:
+    """Synsets that are alike in English or in one of the languages of the words."""
+    each = dict.fromkeys((wordnet.structure, *wordnet.languages))
+    return union(*map(alike, each)) if len(each) > 1 else alike(wordnet)
 
 
 @lru_cache(maxsize=2)
@@ -202,6 +222,14 @@ def gives_away(
     names = _joined(lemma_texts(wordnet), members, shown)
     shown_fields = ["sentence"] * in_context + ["gloss"] * (asked_gloss_shown or not in_context)
     texts = [questions.fields[name].take(pa.array(asked)) for name in shown_fields]
+    if in_context:
+        # A word alone is shown with synonyms.
+        asked_words = questions.columns["surface_form"].take(pa.array(asked))
+        synonyms = pc.binary_join(questions.fields["synonyms"].take(pa.array(asked)), " ")
+        alone = pc.equal(texts[0], "")
+        named = pc.binary_join_element_wise(asked_words, synonyms, " ")
+        asked_words = pc.if_else(alone, named, asked_words)
+        texts.append(pc.if_else(alone, named, ""))
     question_text = pc.binary_join_element_wise(*texts, " ")
     found = np.zeros(gold.size, dtype=np.bool_)
     if names_shown:
@@ -213,8 +241,7 @@ def gives_away(
         gloss = shown_glosses(wordnet).take(pa.array(used))
         found |= shares_a_word(gloss, local, question_text, question)
         text.append(gloss)
-    word = questions.columns["surface_form"].take(pa.array(asked))
-    return found | holds_kin(word, question, pc.binary_join_element_wise(*text, " "), local)
+    return found | holds_kin(asked_words, question, pc.binary_join_element_wise(*text, " "), local)
 
 
 def _joined(texts: pa.Array, members: Ints, lengths: Ints) -> pa.Array:
@@ -280,19 +307,40 @@ def text_facts(wordnet: WordNet, nodes: Ints, lemmas: bool) -> Facts:
 
 
 def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
-    """The questions that show an example sentence and the word in it."""
-    example = wordnet.examples["text"].combine_chunks().take(pa.array(contexts.example))
+    """The questions that show an example sentence and the word in it, or the word alone.
+
+    A word alone has the sentence "". Its key is that of its synset, whatever the language.
+    """
+    shown = contexts.example >= 0
+    at = pa.array(contexts.example, mask=~shown)
+    example = pc.fill_null(single_chunk(wordnet.examples["text"]).take(at), "")
+    lemma = lemma_texts(wordnet).take(pa.array(contexts.sense))
     spans = zip(example.to_pylist(), contexts.start.tolist(), contexts.end.tolist(), strict=True)
+    words = [text[start:end] for text, start, end in spans]
     fields = {
         "sentence": without_full_stop(example),
         "kind": kinds_of_context(example),
-        "word": [text[start:end] for text, start, end in spans],
-        "lemma": lemma_texts(wordnet).take(pa.array(contexts.sense)),
+        "word": pc.if_else(pa.array(shown), pa.array(words, pa.string()), lemma),
+        "lemma": lemma,
+        "synonyms": _synonyms(wordnet, contexts),
         **_senses(wordnet, contexts.concept),
     }
-    return Questions.from_columns(
-        contexts.example, fields, pos="pos", context="sentence", surface_form="word"
-    )
+    key = np.where(shown, contexts.example, len(wordnet.structure.examples) + contexts.concept)
+    return Questions.from_columns(key, fields, pos="pos", context="sentence", surface_form="word")
+
+
+def _synonyms(wordnet: WordNet, contexts: Contexts) -> pa.Array:
+    """Return the other words of each question's synset, at most as many as choices show."""
+    lemmas, start = lemma_texts(wordnet), wordnet.sense_start
+    counts = np.diff(start)[contexts.concept]
+    sense = ragged_ranges(start[contexts.concept], counts)
+    line = np.repeat(np.arange(counts.size), counts)
+    other = sense != contexts.sense[line]
+    sense, line = sense[other], line[other]
+    first = np.searchsorted(line, line)
+    few = np.arange(line.size) - first < OTHER_LEMMAS_SHOWN
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(line[few], minlength=counts.size))])
+    return pa.ListArray.from_arrays(offsets.astype(np.int32), lemmas.take(pa.array(sense[few])))
 
 
 def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
@@ -337,9 +385,15 @@ def nodes_of(wordnet: WordNet, general: Floats | None, glosses: bool = True) -> 
 
 
 def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
-    """Return the word frequency (Zipf) of each node's first lemma."""
+    """Return the word frequency (Zipf) of each node's first lemma.
+
+    Where none is known of the language, it is that of the English lemma.
+    """
+    if not has_frequencies(wordnet.language):
+        wordnet = wordnet.structure
     first, at = np.unique(wordnet.sense_start[nodes], return_inverse=True)
-    return zipf_frequencies(lemma_texts(wordnet).take(pa.array(first)).to_pylist())[at]
+    lemmas = lemma_texts(wordnet).take(pa.array(first)).to_pylist()
+    return zipf_frequencies(lemmas, wordnet.language)[at]
 
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 from builders.relations import closure, then, union
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.parts import MERONYMS
-from builders.wordnet.synsets import alike, near
+from builders.wordnet.synsets import alike, alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
@@ -51,7 +51,7 @@ def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints)
     A context rarely excludes all other senses: immobilization limits movement, so that it is a
     kind of restraint, and holds what is broken in place, so that it is a kind of preservation.
     """
-    position, namesake = alike(wordnet).expand(concepts)
+    position, namesake = alike_in_any(wordnet).expand(concepts)
     others = sorted_unique(namesake)
     walk = isa.walk(others)
     is_gold = np.zeros(len(wordnet), dtype=np.bool_)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from kb_cache.base import Loaded
 from kb_cache.graph import Graph
-from kbprobe.arrays import Ints, run_starts
+from kbprobe.arrays import Bools, Ints, run_starts
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
 
@@ -88,6 +88,24 @@ class WordNet(Loaded):
 
     def __repr__(self) -> str:
         return f"<WordNet {self.name}: {len(self):,} synsets, digest {self.digest[:12]}>"
+
+    @property
+    def structure(self) -> WordNet:
+        """The WordNet that has definitions and words for all synsets: itself.
+
+        A WordNet in another language has few of its own, and points to Princeton's.
+        """
+        return self
+
+    @property
+    def languages(self) -> tuple[WordNet, ...]:
+        """The WordNets whose words must all suit a question: itself, and those asked alike."""
+        return (self,)
+
+    @cached_property
+    def has_words(self) -> Bools:
+        """(synsets,) whether there is a word for each, which is so in English."""
+        return np.asarray(np.diff(self.sense_start) > 0)
 
     @cached_property
     def pos_codes(self) -> npt.NDArray[np.int8]:

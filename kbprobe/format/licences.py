@@ -128,6 +128,13 @@ LICENCES: Mapping[str, Licence] = {
             ("its notices", "a statement of changes"),
         ),
         Licence(
+            *_creative_commons("by", "3.0"),
+            asks=_ATTRIBUTION,
+            within=(_BY_SA_4, _BY_SA_3),
+            reason="CC BY 3.0 goes into CC BY-SA, 3.0 or later, by common understanding; of other "
+            "share-alike licences nothing is said",
+        ),
+        Licence(
             *_creative_commons("by"),
             asks=_ATTRIBUTION,
             within=(_BY_SA_4, _GPL, _GPL_3, _NC_SA),

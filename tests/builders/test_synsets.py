@@ -27,6 +27,7 @@ from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
 
 RNG = RandomGenerator.of(0, "contexts")
+NO_SYNONYMS = pa.array([[]], pa.list_(pa.string()))
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +186,7 @@ def test_a_word_shared_by_question_and_gold_gives_it_away(
     wordnet: WordNet, context: str, word: str, gold: str, given: bool
 ) -> None:
     fields = {"sentence": [context], "gloss": ["a member of the genus Canis"], "word": [word]}
+    fields["synonyms"] = NO_SYNONYMS
     asked = Questions.from_columns(np.array([0]), fields, surface_form="word")
     shown = {"names_shown": True, "gloss_shown": True, "asked_gloss_shown": False}
     found = gives_away(wordnet, asked, np.array([0]), ids(wordnet, gold), **shown)
@@ -193,6 +195,7 @@ def test_a_word_shared_by_question_and_gold_gives_it_away(
 
 def test_a_word_of_the_definition_gives_the_gold_away_where_it_is_shown(wordnet: WordNet) -> None:
     fields = {"sentence": ["a dog ran"], "gloss": ["a tame kind of wolf"], "word": ["dog"]}
+    fields["synonyms"] = NO_SYNONYMS
     asked = Questions.from_columns(np.array([0]), fields, surface_form="word")
     for shown in (False, True):
         found = gives_away(

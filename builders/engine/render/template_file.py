@@ -78,7 +78,15 @@ class Template:
 def names() -> list[str]:
     """Return the names of the built-in templates, sorted, without reading any."""
     entries = (entry.name for entry in resources.files("templates").iterdir())
-    return sorted(name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
+    found = (name.removesuffix(".yaml") for name in entries if name.endswith(".yaml"))
+    return sorted(name for name in found if "." not in name)
+
+
+def languages(probe: str) -> list[str]:
+    """Return the languages in which a probe has wordings of its own beside NAME.yaml's, sorted."""
+    entries = (entry.name for entry in resources.files("templates").iterdir())
+    parts = (name.split(".") for name in entries)
+    return sorted(part[1] for part in parts if len(part) == 3 and part[0] == probe)
 
 
 def key_words_of_text(text: object, fields: Collection[str]) -> tuple[str, ...]:
@@ -104,6 +112,7 @@ def load_template(
     choice_fields: Collection[str],
     override: Path | None = None,
     builtin: Path | None = None,
+    language: str = "",
 ) -> Template:
     """Load a probe's template and check all of it.
 
@@ -115,6 +124,8 @@ def load_template(
             its questions are added to the built-in ones, where one with the id of a built-in
             question takes that one's place.
         builtin: the probe's own file, for a probe that another package defines.
+        language: of the wordings; "" for those of NAME.yaml. Where there are none in it, a whole
+            file may be given as ``override``.
 
     Raises:
         TemplateError: an unknown probe, a file that cannot be read, or anything wrong in it.
@@ -122,8 +133,13 @@ def load_template(
     if builtin is None and probe not in (known := names()):
         hint = did_you_mean(probe, known) or f" Known: {', '.join(known)}"
         raise TemplateError(f"no template for a probe named {probe!r}.{hint}")
-    source = f"templates/{probe}.yaml" if builtin is None else str(builtin)
-    path = Path(str(resources.files("templates"))) / f"{probe}.yaml"
+    file = f"{probe}.{language}.yaml" if language else f"{probe}.yaml"
+    path = Path(str(resources.files("templates"))) / file
+    if language and builtin is None and not path.is_file():
+        if override is None:
+            raise _no_wordings(probe, language)
+        builtin, override = override, None
+    source = f"templates/{file}" if builtin is None else str(builtin)
     base = _Reader(source, question_fields, choice_fields).read(builtin or path, probe)
     for key in ("probe", "about", "question", "arguments", *(["choice"] if choice_fields else [])):
         if key not in base:
@@ -146,6 +162,16 @@ def load_template(
         sources=sources,
     )
     return dataclasses.replace(template, digest=_digest(template))
+
+
+def _no_wordings(probe: str, language: str) -> TemplateError:
+    there = [code for code in languages(probe) if code != "en"]
+    like = f"templates/{probe}{f'.{there[0]}' if there else ''}.yaml"
+    return TemplateError(
+        f"{probe} has no wordings in the language {language!r}. There are: "
+        f"{', '.join(['en', *there])}. To add some, write a file with the keys of {like} (about, "
+        f"question, choice, arguments) and give it with --template FILE; see docs/languages.md"
+    )
 
 
 def _digest(template: Template) -> str:

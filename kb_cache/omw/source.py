@@ -1,0 +1,160 @@
+"""Reading the tab files of the Open Multilingual Wordnet.
+
+The first line is "# NAME, CODE, ADDRESS, LICENCE", the others "SYNSET, TYPE, TEXT" or, for
+definitions and examples, "SYNSET, TYPE, NUMBER, TEXT", all parted by tabs. TYPE is "lemma", "def"
+or "exe", with or without "CODE:" before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kb_cache.base import Source, readable
+from kb_cache.unpack import DAMAGE, UnpackedFile
+from kbprobe.errors import SourceError
+from kbprobe.files import file_sha256
+
+ADDRESS = "https://raw.githubusercontent.com/omwn/omw-data/main/wns/{code}/wn-data-{code}.tab"
+"""Where each wordnet's tab file is published."""
+
+LICENCES: Mapping[str, str] = {
+    "wordnet": "LicenseRef-WordNet",
+    "mit": "MIT",
+    "apache 2.0": "Apache-2.0",
+    "cc by": "CC-BY-3.0",
+    "cc by 3.0": "CC-BY-3.0",
+    "cc by 4.0": "CC-BY-4.0",
+    "cc by-sa 3.0": "CC-BY-SA-3.0",
+    "cc by sa 3.0": "CC-BY-SA-3.0",
+    "cc by-sa 4.0": "CC-BY-SA-4.0",
+    "cc by sa 4.0": "CC-BY-SA-4.0",
+}
+"""Licences as first lines state them -> their SPDX ids."""
+
+_SYNSET = re.compile(r"\d{8}-[nvasr]")
+_NO_WORD = re.compile(r"(?:PSEUDO)?GAP!?|\s*", re.IGNORECASE)
+#: Italian tab files part elided articles and prepositions from the next word: "d' aviazione".
+_ELIDED = re.compile(r"(?i)\b((?:d|c|s|l|un|(?:de|a|da|ne|su|co)ll|quell|quest|bell|sant)['’]) ")
+_REMARK = re.compile(r"\s*\([^()]*\)")
+_ADDRESS_ALONE = re.compile(r"\S*(?:www\.|://|\.org/|\.com/)\S*")
+_HEADER = re.compile(r"#\s*([^\t]+)\t([a-z]{3})\b[^\t]*\t([^\t]*)\t([^\t]+)")
+
+
+@dataclass(frozen=True)
+class LexiconSource(Source):
+    """A tab file, read.
+
+    Attributes:
+        title: the wordnet's name.
+        code: the language, as an ISO 639-3 code.
+        address: of the wordnet.
+        stated_licence: as the first line has it.
+        lemmas, definitions, examples: pairs (synset, text) in the order of the file.
+        left_out: why lines were left out -> how many.
+    """
+
+    title: str = ""
+    code: str = ""
+    address: str = ""
+    stated_licence: str = ""
+    lemmas: tuple[tuple[str, str], ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()
+    examples: tuple[tuple[str, str], ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def _words(text: str) -> list[str]:
+    """Part what a line gives as one lemma, without remarks in parentheses and spaces in elisions.
+
+    >>> _words("cauteloso(a)"), _words("lende,material")
+    (['cauteloso'], ['lende', 'material'])
+    """
+    plain = _ELIDED.sub(r"\1", _REMARK.sub("", text))
+    return [word.strip(" ;") for word in plain.split(",")]
+
+
+@cache
+def lexicons() -> Mapping[str, Mapping[str, Any]]:
+    """Return what is known of the wordnets, by ISO 639-3 code."""
+    import yaml
+
+    file = Path(__file__).with_name("data") / "lexicons.yaml"
+    found: dict[str, Mapping[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
+
+
+def code_of(language: str) -> str | None:
+    """Return the ISO 639-3 code of the wordnet in a language, given either of its codes.
+
+    >>> code_of("it"), code_of("ita"), code_of("xx")
+    ('ita', 'ita', None)
+    """
+    known = lexicons()
+    by_language = {entry["language"]: code for code, entry in known.items()}
+    return by_language.get(language, language if language in known else None)
+
+
+def read_source(path: Path) -> LexiconSource:
+    """Read a tab file, plain or compressed with gzip or bzip2.
+
+    Raises:
+        SourceError: it cannot be read, or is no such file.
+    """
+    with readable(path), path.open("rb") as file:
+        try:
+            content = UnpackedFile(file).read()
+        except DAMAGE as error:
+            raise SourceError(f"cannot read {path}: {error}") from error
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not in UTF-8: {error}") from error
+    header = _HEADER.match(lines[0]) if lines else None
+    if header is None:
+        raise SourceError(
+            f"{path} is no tab file of the Open Multilingual Wordnet: its first line should be "
+            "'# NAME, CODE, ADDRESS, LICENCE', parted by tabs"
+        )
+    kinds: dict[str, list[tuple[str, str]]] = {"lemma": [], "def": [], "exe": []}
+    left_out: Counter[str] = Counter()
+    for line in lines[1:]:
+        if not line.strip() or line.startswith("#"):
+            continue
+        synset, _, rest = line.partition("\t")
+        kind, _, text = rest.partition("\t")
+        kind = kind.rpartition(":")[2]
+        if kind not in kinds:
+            left_out["of another type than lemma, def and exe"] += 1
+            continue
+        text = " ".join(text.rpartition("\t")[2].replace("_", " ").split())
+        if not _SYNSET.fullmatch(synset):
+            left_out["of no synset"] += 1
+        elif kind == "lemma" and _NO_WORD.fullmatch(text):
+            left_out["that say that the language has no word"] += 1
+        elif kind == "def" and _ADDRESS_ALONE.fullmatch(text):
+            left_out["whose definition is an address"] += 1
+        else:
+            texts = _words(text) if kind == "lemma" else [text]
+            kinds[kind] += [(synset.replace("-s", "-a"), one) for one in texts if one]
+    if not kinds["lemma"]:
+        raise SourceError(f"{path} holds no lemmas")
+    title, code, address, licence = (part.strip() for part in header.groups())
+    return LexiconSource(
+        path,
+        {path.name: file_sha256(path)},
+        lexicons().get(code, {}).get("language", code),
+        title=title,
+        code=code,
+        address=address,
+        stated_licence=licence,
+        lemmas=tuple(dict.fromkeys(kinds["lemma"])),
+        definitions=tuple(dict.fromkeys(kinds["def"])),
+        examples=tuple(dict.fromkeys(kinds["exe"])),
+        left_out=left_out,
+    )

@@ -1,0 +1,178 @@
+"""WordNet probes in other languages, from samples of the Italian and Portuguese wordnets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders.engine.card import card_text
+from builders.engine.pipeline import Built, build
+from builders.engine.probe import find_probe
+from builders.engine.render.template_file import languages
+from builders.engine.request import Request
+from builders.wordnet.options import HypernymyOptions
+from kb_cache.fetching import fetch
+from kbprobe.errors import UsageError
+from kbprobe.format.items import plain
+
+SAMPLES = Path(__file__).resolve().parents[1] / "data" / "omw"
+NAME = "wordnet_hypernymy"
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lexicons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache that holds the samples, for this module alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KBPROBE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        for language, code in (("it", "ita"), ("pt", "por")):
+            fetch("omw", source=SAMPLES / f"wn-data-{code}.tab.gz", name=language)
+        yield
+
+
+def made(**options: Any) -> Built:
+    probe = find_probe(NAME)
+    return build(Request(probe, probe.options.parse(options, NAME), audit=False))
+
+
+def rows_of(done: Built) -> Rows:
+    return [row for items in done.splits.values() for row in plain(items.table()).to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def italian(lexicons: None) -> Built:
+    return made(language="it", tier="full", pos=("noun",), max_hops=1)
+
+
+@pytest.fixture(scope="module")
+def parallel(lexicons: None) -> dict[str, Rows]:
+    options = HypernymyOptions(
+        language="en,it", parallel=True, tier="full", pos=("noun",), max_hops=1
+    )
+    return {
+        code: rows_of(made(**each.model_dump(exclude_unset=True)))
+        for code, each in options.builds.items()
+    }
+
+
+def test_questions_and_choices_are_in_the_language(italian: Built) -> None:
+    rows = rows_of(italian)
+    assert len(rows) > 500
+    known = italian.request.knowledge
+    for row in rows[:50]:
+        words = known.words(known.synset_id(row["choice_nodes"][row["answer"]]))
+        assert row["choices"]["text"][row["answer"]].startswith(words[0])
+    starts = {row["template"] for row in rows}
+    assert {"kind-of", "category", "hypernym"} <= starts
+    for row in rows:
+        assert (
+            "è" in row["question"]
+            or "appartiene" in row["question"]
+            or any(word in row["question"] for word in ("indica", "iperonimo", "può"))
+        )
+    assert italian.manifest["language"] == ["it"]
+    assert [one["name"] for one in italian.manifest["knowledge_base"]["sources"]] == [
+        "wordnet-3.0",
+        "omw-it",
+    ]
+
+
+def test_an_example_is_the_context_where_it_holds_the_word(italian: Built) -> None:
+    rows = rows_of(italian)
+    shown = [row for row in rows if row["context"]]
+    assert shown
+    assert len(shown) < len(rows)
+    for row in shown:
+        assert row["surface_form"] in row["context"]
+        assert row["question"].startswith(f'In "{row["context"]}", ')
+    alone = [row for row in rows if not row["context"]]
+    assert any("(sinonimi: " in row["question"] for row in alone)
+
+
+def test_no_choice_is_true_of_another_sense_of_the_word(italian: Built) -> None:
+    knowledge = italian.request.knowledge
+    lemmas = knowledge.lemma_texts().to_pylist()
+    synsets = knowledge.senses["synset"].to_pylist()
+    meant: dict[str, set[int]] = {}
+    for lemma, synset in zip(lemmas, synsets, strict=True):
+        meant.setdefault(lemma.lower(), set()).add(synset)
+    names = knowledge.synsets["name"].to_pylist()
+    checked = 0
+    for row in rows_of(italian)[:300]:
+        senses = np.array(sorted(meant.get(row["surface_form"].lower(), ())), dtype=np.int64)
+        if senses.size < 2:
+            continue
+        above = {names[at] for at in knowledge.isa.walk(senses).node.tolist()}
+        wrong = set(row["choice_nodes"]) - {row["choice_nodes"][row["answer"]]}
+        assert not wrong & above, row
+        checked += 1
+    assert checked > 10
+
+
+def test_the_card_says_what_the_language_lacks(italian: Built) -> None:
+    manifest = {**italian.manifest, "files": []}
+    text = card_text(manifest, italian.request, italian.configs)
+    assert "omw-it has words for" in text
+    assert "the words alone stand for a choice" in text
+    assert "pianta-etal-2002" in text
+    assert "MultiWordNet (http://multiwordnet.fbk.eu/" in text
+
+
+def test_parallel_probes_ask_the_same_in_each_language(parallel: dict[str, Rows]) -> None:
+    english, italian = parallel["en"], parallel["it"]
+    assert len(english) > 300
+    columns = ("id", "concept", "choice_nodes", "answer", "template", "distractor_family")
+    for one, other in zip(english, italian, strict=True):
+        assert [one[name] for name in columns] == [other[name] for name in columns]
+        assert one["question"] != other["question"]
+    assert not any(row["context"] for row in english + italian)
+
+
+def test_several_languages_and_parallel_belong_together() -> None:
+    with pytest.raises(UsageError, match="add --parallel"):
+        HypernymyOptions.parse({"language": "en,it"}, NAME)
+    with pytest.raises(UsageError, match="--language en,it,pt"):
+        HypernymyOptions.parse({"language": "it", "parallel": True}, NAME)
+
+
+def test_a_language_without_wordings_is_told_how_to_add_them(tmp_path: Path) -> None:
+    probe = find_probe(NAME)
+    options = probe.options.parse({"language": "sq"}, NAME)
+    with pytest.raises(UsageError, match=r"in the language 'sq'. There are: en, it, pt"):
+        probe.template(options)
+    with pytest.raises(UsageError, match=r"--template FILE; see docs/languages\.md"):
+        probe.template(options)
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        f"probe: {NAME}\nabout: Albanian.\nquestion:\n  - id: kind\n"
+        "    text: '{{ word | quoted }} është një lloj'\n    key_words: all\n"
+        "choice: '{{ lemma }}'\narguments: [word]\n",
+        encoding="utf-8",
+    )
+    assert probe.template(options, own).questions[0].id == "kind"
+
+
+def test_languages_share_the_ids_of_their_wordings() -> None:
+    probe = find_probe(NAME)
+    ids = {
+        language: [
+            wording.id
+            for wording in probe.template(
+                HypernymyOptions(language=f"{language},xx", parallel=True)
+            ).questions
+        ]
+        for language in languages(NAME)
+    }
+    assert ids["en"] == ids["it"] == ids["pt"]
+
+
+def test_a_language_that_was_not_fetched_is_told_by_its_command() -> None:
+    probe = find_probe(NAME)
+    options = probe.options.parse({"language": "fr"}, NAME)
+    with pytest.raises(UsageError, match="kb-cache fetch omw --from PATH --name fr"):
+        probe.open(options)

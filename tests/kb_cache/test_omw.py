@@ -1,0 +1,117 @@
+"""The Open Multilingual Wordnet: tab files, what they are compiled to, the join with WordNet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb_cache.fetching import fetch
+from kb_cache.omw.load import load_in_language, load_lexicon
+from kb_cache.omw.source import read_source
+from kbprobe.errors import SourceError, UsageError
+from tests.kb_cache.conftest import REPOSITORY, RunCli
+
+SAMPLES = REPOSITORY / "tests" / "data" / "omw"
+ITALIAN, PORTUGUESE = (SAMPLES / f"wn-data-{code}.tab.gz" for code in ("ita", "por"))
+
+HEADER = "# Toy\tita\thttp://example.org\tCC BY 3.0\n"
+
+
+def toy(folder: Path, lines: str, header: str = HEADER) -> Path:
+    path = folder / "wn-data-ita.tab"
+    path.write_text(header + lines, encoding="utf-8")
+    return path
+
+
+def test_the_command_makes_an_entry_of_the_language(run_cli: RunCli) -> None:
+    done = run_cli("fetch", "omw", "it", "--from", str(ITALIAN))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("omw-it: 2,")
+    listed = run_cli("list", "--json").stdout
+    assert "omw-it" in listed
+
+
+def test_a_lexicon_carries_its_licence_credits_and_language(cache: Path) -> None:
+    fetch("omw", source=PORTUGUESE, name="pt")
+    lexicon = load_lexicon("pt")
+    assert (lexicon.licence, lexicon.language) == ("CC-BY-SA-3.0", "pt")
+    assert "OpenWN-PT (https://github.com/arademaker/openWordnet-PT)" in lexicon.attribution
+    assert "de-paiva-etal-2012" in lexicon.citation
+
+
+def test_words_definitions_and_examples_join_princetons_synsets(cache: Path) -> None:
+    fetch("omw", source=ITALIAN, name="it")
+    wordnet = load_in_language("it")
+    bread = wordnet.synset_id("bread.n.01")
+    assert wordnet.words(bread)[0] == "pane"
+    assert wordnet.structure.synset_id("bread.n.01") == bread
+    assert not wordnet.has_words[wordnet.synset_id("dog.n.01")]
+    assert wordnet.licence == "LicenseRef-WordNet AND CC-BY-3.0"
+    assert [source.name for source in wordnet.sources] == ["wordnet-3.0", "omw-it"]
+    texts, lemmas = wordnet.examples["text"].to_pylist(), wordnet.lemma_texts().to_pylist()
+    assert len(wordnet.mentions) > 10
+    for row in wordnet.mentions.to_pylist():
+        found = texts[row["example"]][row["start"] : row["end"]]
+        assert found.lower() == lemmas[row["sense"]].lower()
+
+
+def test_lines_are_cleaned(tmp_path: Path) -> None:
+    source = read_source(
+        toy(
+            tmp_path,
+            "07679356-n\tita:lemma\tGAP!\n"
+            "07679356-n\tita:lemma\tpane_bianco (cibo)\n"
+            "07679356-n\tita:lemma\tforma d' olio,pagnotta\n"
+            "07679356-n\tita:def\t0\tit.wikipedia.org/wiki/Pane\n"
+            "07679356-n\tita:def\t1\tcibo di farina\n"
+            "no synset\tita:lemma\tpane\n"
+            "07679356-n\tita:domain\tfood\n",
+        )
+    )
+    assert [word for _, word in source.lemmas] == ["pane bianco", "forma d'olio", "pagnotta"]
+    assert [text for _, text in source.definitions] == ["cibo di farina"]
+    assert sum(source.left_out.values()) == 4
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "message"),
+    [
+        ("", "07679356-n\tita:lemma\tpane\n", "its first line should be"),
+        (HEADER, "07679356-n\tita:def\t0\tcibo\n", "holds no lemmas"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, header: str, lines: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        read_source(toy(tmp_path, lines, header))
+
+
+def test_errors_name_the_address_and_the_command(run_cli: RunCli) -> None:
+    told = run_cli("fetch", "omw", "it").stderr
+    assert "omw-data/main/wns/ita/wn-data-ita.tab" in told
+    assert "kb-cache fetch omw it --from wn-data-ita.tab" in told
+    assert "wordnets are published for: ar, bg" in run_cli("fetch", "omw", "xx").stderr
+    assert "name the language" in run_cli("fetch", "omw", "--from", str(ITALIAN)).stderr
+    told = run_cli("fetch", "omw", "pt", "--from", str(ITALIAN)).stderr
+    assert "is of the language it (ita), not pt" in told
+
+
+def test_an_unknown_licence_must_be_stated(cache: Path, tmp_path: Path) -> None:
+    path = toy(tmp_path, "07679356-n\tita:lemma\tpane\n", "# T\txyz\thttp://x\town terms\n")
+    with pytest.raises(SourceError, match="--licence SPDX and --attribution TEXT"):
+        fetch("omw", source=path, name="xyz")
+    fetch("omw", source=path, name="xyz", licence="CC-BY-4.0", attribution="By T.")
+    assert load_lexicon("xyz").attribution == "By T."
+
+
+@pytest.mark.slow  # compiles a WordNet
+def test_another_wordnet_is_refused(cache: Path) -> None:
+    from kb_cache.omw.load import in_language
+    from kb_cache.wordnet.load import load_wordnet
+    from tests.kb_cache.conftest import MINI
+
+    fetch("omw", source=ITALIAN, name="it")
+    pytest.importorskip("nltk", reason="compiling a WordNet needs NLTK")
+    fetch("wordnet", source=MINI, name="mini")
+    with pytest.raises(UsageError, match=r"--wordnet 3\.0"):
+        in_language(load_wordnet("mini"), load_lexicon("it"))

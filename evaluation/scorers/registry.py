@@ -15,6 +15,7 @@ SCORERS = Registry[ScorerEntry](
     [
         "evaluation.scorers.masked:MASKED_LM",
         "evaluation.scorers.causal:CAUSAL_LM",
+        "evaluation.scorers.pmi:PMI",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",

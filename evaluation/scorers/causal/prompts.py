@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -102,6 +102,10 @@ class Prompt:
         if self.chat and to_chat is not None:
             return [_as_chat(shots, question, to_chat) for question in texts]
         return [_as_text(shots, question) for question in texts]
+
+    def without_shots(self) -> Prompt:
+        """Return the prompt without examples."""
+        return replace(self, shots=0, examples=())
 
     @property
     def _template(self) -> str:

@@ -102,8 +102,9 @@ class CausalScorer(Scorer):
         """
         self._model = model.eval()
         self._tokenizer = tokenizer
-        self._prompt = prompt or Prompt()
-        if self._prompt.chat and not tokenizer.chat_template:
+        self.prompt = prompt or Prompt()
+        """How items are put to the model."""
+        if self.prompt.chat and not tokenizer.chat_template:
             raise UsageError(
                 f"--chat: the tokenizer of {tokenizer.name_or_path!r} has no chat template. Leave "
                 "it out, or name an instruction-tuned checkpoint."
@@ -151,7 +152,7 @@ class CausalScorer(Scorer):
             )
         ]
         set_aside = self._set_aside(contexts, tokens, item_of) | self._special.obstacles(items)
-        if self._prompt.letters:  # The choices are shown, and what is scored says nothing of them.
+        if self.prompt.letters:  # The choices are shown, and what is scored says nothing of them.
             set_aside |= unreadable_items(items, self._tokenizer)
         builder = LayoutBuilder()
         choice_tokens = [0.0] * int(starts[-1])
@@ -193,17 +194,18 @@ class CausalScorer(Scorer):
 
     def score_name(self, items: Sequence[Item]) -> str:
         """Say what a choice's score is."""
-        return "log-likelihood of a letter" if self._prompt.letters else "log-likelihood"
+        return "log-likelihood of a letter" if self.prompt.letters else "log-likelihood"
 
     def render(self, item: Item) -> list[tuple[Rendered, float]]:
         """Write an item out: contexts with continuations, and what each counts in the scores.
 
-        A scorer that compares a choice after several contexts overrides this.
+        A scorer that compares a choice after several contexts overrides this. A context with a
+        negative weight is subtracted, and scored once for all items that have it.
 
         Raises:
             UsageError: the prompt cannot hold the item.
         """
-        rendered = self._prompt.render(item, self._to_chat)
+        rendered = self.prompt.render(item, self.to_chat)
         return [(one, 1 / len(rendered)) for one in rendered]
 
     def _contexts(self, items: Sequence[Item], starts: Ints) -> list[_ContextChoices]:
@@ -211,14 +213,17 @@ class CausalScorer(Scorer):
         for number, item in enumerate(items):
             for (context, continuations), weight in self.render(item):
                 # Clozes of different questions may begin alike; a sequence serves one question.
+                # What is subtracted is of no question: all that show a choice share it.
+                asked = item.question if weight > 0 else ""
                 one = contexts.setdefault(
-                    (item.question, context), _ContextChoices(number, context, weight)
+                    (asked, context), _ContextChoices(number, context, weight)
                 )
                 for choice, continuation in enumerate(continuations, start=int(starts[number])):
                     one.choices.setdefault(continuation, []).append(choice)
         return list(contexts.values())
 
-    def _to_chat(self, messages: list[Message]) -> str:
+    def to_chat(self, messages: list[Message]) -> str:
+        """Write a chat as the tokenizer's template has it, up to where the answer begins."""
         return str(
             self._tokenizer.apply_chat_template(
                 messages, tokenize=False, add_generation_prompt=True

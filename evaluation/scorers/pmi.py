@@ -1,0 +1,67 @@
+"""Pointwise mutual information: how much a question raises the log-likelihood of a choice.
+
+A causal LM favours answers that are likely anyway. Holtzman et al. 2021 (PMI over the domain,
+section 3) compare each choice after its question with the same choice after a neutral text. With
+the default, an empty one, the score is that of lm-evaluation-harness's ``acc_mutual_info``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.causal.options import CausalOptions
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import QUESTION
+from kbprobe.options import Metavar
+
+
+class PmiOptions(CausalOptions):
+    """Those of the causal-LM scorer, and the neutral text."""
+
+    neutral: Annotated[str, Metavar("TEXT")] = Field(
+        "",
+        description="What stands in place of the question where choices are scored without it; it "
+        "goes through --prompt and --chat as a question does.",
+    )
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    from dataclasses import replace
+
+    from evaluation.items.types import Item
+    from evaluation.scorers.causal.prompts import Rendered
+    from evaluation.scorers.causal.scorer import CausalScorer
+
+    if inputs.options.letters:
+        raise UsageError(
+            "--letters scores the letters of choices, and --scorer pmi their texts: leave one out"
+        )
+
+    class PmiScorer(CausalScorer):
+        """Subtracts the log-likelihood after the neutral text, which is scored once a choice."""
+
+        def render(self, item: Item) -> list[tuple[Rendered, float]]:
+            neutral = replace(item, question=inputs.options.neutral)
+            (alone,) = self.prompt.without_shots().render(neutral, self.to_chat)
+            return [*super().render(item), (alone, -1.0)]
+
+        def score_name(self, items: object) -> str:
+            return "pointwise mutual information"
+
+    return PmiScorer.from_inputs(inputs)
+
+
+PMI = ScorerEntry(
+    name="pmi",
+    label="PMI",
+    version=1,
+    needs=Capability.CAUSAL_SCORES,
+    make=_make,
+    options=PmiOptions,
+    setups=(QUESTION,),
+    uses_train=lambda options: options.shots > 0,
+)

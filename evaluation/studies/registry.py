@@ -11,7 +11,7 @@ STUDIES = Registry[Study](
     Study,
     [
         "evaluation.studies.zero_shot:ZERO_SHOT",
-        "evaluation.studies.compare:COMPARE",
+        "evaluation.studies.compare.study:COMPARE",
         "evaluation.studies.controls:CONTROLS",
         "evaluation.studies.facts:FACTS",
         "evaluation.studies.curve.study:CURVE",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gc
 import io
 import math
@@ -18,9 +19,14 @@ from hypothesis import strategies as st
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from evaluation.results.significance import holm, mcnemar, swap_clusters
-from evaluation.studies.compare import Comparison, compare, show
+from evaluation.studies.base import StudyRequest, summarise_folders
+from evaluation.studies.compare.page import render
+from evaluation.studies.compare.show import show
+from evaluation.studies.compare.study import COMPARE, CompareOptions, compare
+from evaluation.studies.compare.types import Comparison
 from kbprobe.errors import MissingDependencyError, UsageError
 from tests.evaluation.saved_runs import save_run, unseal
+from tests.evaluation.test_curve_page import HOSTILE, read
 
 Save = Callable[..., Path]
 
@@ -145,7 +151,7 @@ def test_a_run_beside_itself(save: Save) -> None:
     one = save("one", [0] * 40, folder="a")
     two = save("one", [0] * 40, folder="b")
     pair = compare([one, two]).pairs[0]
-    assert pair.first.label == f"one ({one})"
+    assert pair.first.label == f"one, {one}"
     assert (pair.difference.value, pair.p_value, pair.mcnemar_p) == (0.0, 1.0, 1.0)
     assert (pair.prediction_overlap, pair.error_overlap) == (1.0, None)
 
@@ -277,3 +283,34 @@ def test_what_is_printed(save: Save) -> None:
     text = printed(compare(folders))
     for part in ("org/[one]", "2 less 1", "3 less 2", "identical predictions", "0.74", "+75.0"):
         assert part in text
+
+
+def test_the_page_and_the_table_of_pairs(save: Save, tmp_path: Path) -> None:
+    chance = np.random.default_rng(4)
+    weak = chance.integers(0, 3, 300).tolist()
+    strong = [0 if chance.random() < 0.4 else choice for choice in weak]
+    other = [0 if chance.random() < 0.4 else choice for choice in weak]
+    folders = [save("weak", weak), save("strong", strong), save(HOSTILE, other, folder="h")]
+    request = StudyRequest(COMPARE, options=CompareOptions(), output=tmp_path / "out")
+    found: Comparison = summarise_folders(request, folders)
+    page = (tmp_path / "out" / "compare.html").read_text()
+    assert page == render(found), "the same bytes each time"
+    assert read(page).tags["script"] == 0
+    assert found.holm_p[0] <= 0.05 < found.holm_p[2]
+    assert "2 of 3 pairs differ at a level of 5%, adjusted for their number (Holm)" in page
+    assert page.count(" marked") == 4, "both cells of the two pairs that differ"
+    with (tmp_path / "out" / "compare.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [(row["first"], row["second"]) for row in rows[:1]] == [("weak", "strong")]
+    assert [float(row["p_holm"]) for row in rows] == pytest.approx(found.holm_p, rel=1e-4)
+    gains = [pair.difference.value for pair in found.pairs]
+    assert [float(row["difference_points"]) for row in rows] == pytest.approx(gains, abs=1e-4)
+
+
+def test_the_page_of_two_runs_has_families(save: Save) -> None:
+    families = ["sister"] * 20 + ["random"] * 20
+    folders = [save(n, [v] * 40, families=families) for n, v in (("one", 0), ("two", 1))]
+    page = render(compare(folders))
+    assert "one less two: +100.0 points" in page
+    assert "By distractor family" in page
+    assert "pairs differ" not in page

@@ -6,7 +6,7 @@ import pytest
 
 import evaluation
 from evaluation.cli import main
-from evaluation.studies.compare import compare
+from evaluation.studies.compare.study import compare
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
 

@@ -202,6 +202,7 @@ def measure(
         calibration=bins,
         calibration_error=sum(bin.n * abs(bin.confidence - bin.accuracy) for bin in bins)
         / scored.num_rows,
+        brier=_brier(scored, normalization),
         baselines=dict(baselines or {}),
     )
 
@@ -239,15 +240,38 @@ def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:
     return prediction, margin, probability
 
 
-def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
-    """Whether each scored item is right if its scores are normalized in this way."""
+def _compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Floats, Ints, Ints]:
+    """Return the values compared of scored rows' choices, where each row's begin, and the golds."""
     import pyarrow.compute as pc
 
     raw, tokens = (to_numpy(single_chunk(scored[n]).flatten()) for n in ("scores", "tokens"))
     texts = single_chunk(scored["choices"]).flatten()
     starts = run_starts(to_numpy(pc.list_value_length(scored["scores"])))
-    prediction, _, _ = _judge(compared(raw, tokens, texts, normalization), starts)
-    return np.asarray(prediction == to_numpy(scored["answer"]))
+    return compared(raw, tokens, texts, normalization), starts, to_numpy(scored["answer"])
+
+
+def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
+    """Whether each scored item is right if its scores are normalized in this way."""
+    values, starts, answer = _compared_values(scored, normalization)
+    prediction, _, _ = _judge(values, starts)
+    return np.asarray(prediction == answer)
+
+
+def _brier(scored: pa.Table, normalization: Normalization) -> float:
+    """Return the mean squared distance of the choices' shares from the right answer (Brier 1950).
+
+    Args:
+        scored: predictions of the scored rows.
+        normalization: the one that predictions were made with.
+    """
+    values, starts, answer = _compared_values(scored, normalization)
+    widths, total = np.diff(starts), 0.0
+    for width in np.unique(widths):
+        rows = np.flatnonzero(widths == width)
+        shares = softmax(values[starts[rows][:, None] + np.arange(width)])
+        shares[np.arange(rows.size), answer[rows]] -= 1.0
+        total += float((shares**2).sum())
+    return total / int(scored.num_rows)
 
 
 def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bools, Bools]:

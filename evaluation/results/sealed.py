@@ -41,13 +41,15 @@ def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
     write_file(path, f'{body},\n  "{CHECKSUMS}": {last}\n}}\n'.encode(errors="backslashreplace"))
 
 
-def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) -> Any:
+def read_sealed(
+    path: Path, remedy: str, versions: Sequence[str], unsealed: Sequence[str] = ()
+) -> Any:
     """Return what a JSON file holds but for its checksums, after verifying them.
 
     Args:
         path: the file.
         remedy: a sentence for messages that says what to do.
-        version: the schema version that is written today.
+        versions: of the schema, whose files have checksums.
         unsealed: earlier versions that can be read, whose files have no checksums.
 
     Raises:
@@ -59,10 +61,10 @@ def read_sealed(path: Path, remedy: str, version: str, unsealed: Sequence[str]) 
     if not isinstance(held, dict):
         return held
     said = held.get("schema_version")
-    if isinstance(said, str) and said not in (*unsealed, version):
+    if isinstance(said, str) and said not in (*unsealed, *versions):
         raise UsageError(
             f"{path} has schema version {said}, but this kbprobe reads "
-            f"{', '.join([*unsealed, version])}. {remedy}"
+            f"{', '.join([*unsealed, *versions])}. {remedy}"
         )
     sums = held.pop(CHECKSUMS, None)
     if said in unsealed and sums is None:

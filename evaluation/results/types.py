@@ -25,8 +25,8 @@ PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
-SCHEMA_VERSION = "1.3"
-_UNSEALED = ("1.0", "1.1", "1.2")
+SCHEMA_VERSION = "1.4"
+_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3",)
 """Earlier versions, whose files have no checksums."""
 AGAIN = "Evaluate again with --overwrite."
 
@@ -167,6 +167,12 @@ class Metrics(Model):
         description="Expected calibration error: mean of |confidence - accuracy| over these bins, "
         "weighted by n. Not comparable between runs of different normalization: scores divided by "
         "length make flatter shares."
+    )
+    brier: float | None = Field(
+        None,
+        description="Brier score: mean over the rows of the sum over the choices of (probability - "
+        "1 for the gold, 0 for others) squared, by the same softmax; 0 is best, 2 worst. Null in "
+        "results of earlier versions.",
     )
     baselines: dict[str, float] = Field(
         description="Accuracy of each artefact baseline of the probe's audit, all families "
@@ -351,7 +357,7 @@ def read_results(folder: Path) -> Results:
     """
     path = folder / RESULTS
     try:
-        held = read_sealed(path, AGAIN, SCHEMA_VERSION, _UNSEALED)
+        held = read_sealed(path, AGAIN, [*_SEALED, SCHEMA_VERSION], _UNSEALED)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no results (no {RESULTS}). Make them with: "

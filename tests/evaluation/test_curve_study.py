@@ -123,7 +123,7 @@ def test_sizes_that_train_lacks_the_rows_for_are_left_out():
 def test_options_go_to_the_runs_that_take_them():
     specs = specs_of(sizes=(5,), seeds=1, learners=("linear",), epochs=2, multi_piece="skip")
     assert [sorted(spec.options) for spec in specs] == [["multi_piece"], ["epochs"]]
-    with pytest.raises(UsageError, match="--shots is for .*causal LM.*which none of these runs"):
+    with pytest.raises(UsageError, match=r"--shots is for .*causal LM.*which none of these runs"):
         specs_of(sizes=(5,), learners=("linear",), shots=1)
     for wrong in ({"train": 5}, {"config": "x"}, {"labels": "random"}, {"learner": "linear"}):
         with pytest.raises(UsageError, match=r"sets .* itself"):

@@ -347,6 +347,24 @@ def test_calibration_by_a_loop() -> None:
     assert metrics.calibration_error == pytest.approx(error)
 
 
+@pytest.mark.parametrize("normalization", ["sum", "char"])
+def test_brier_score_by_a_loop(normalization: Normalization) -> None:
+    split, scores = random_run(3)
+    table, metrics = judged(split, scores, normalization)
+    distances = []
+    for row in table.to_pylist():
+        if row["set_aside"] is not None:
+            continue
+        lengths = [len(text) if normalization == "char" else 1 for text in row["choices"]]
+        values = [score / length for score, length in zip(row["scores"], lengths, strict=True)]
+        total = sum(map(math.exp, values))
+        shares = [math.exp(value) / total for value in values]
+        distances.append(
+            sum((share - (at == row["answer"])) ** 2 for at, share in enumerate(shares))
+        )
+    assert metrics.brier == pytest.approx(np.mean(distances), rel=1e-5)
+
+
 def test_the_same_seed_gives_the_same_numbers() -> None:
     flags = list(np.random.default_rng(0).random(900) < 0.5)
     split, scores = right_rows(flags, [f"c{row // 6}" for row in range(900)])

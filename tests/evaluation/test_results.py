@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.results.analyses.facts import facts_of
+from evaluation.results.sealed import write_sealed
 from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,
@@ -126,7 +127,7 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
 def test_results_of_another_schema(tmp_path: Path, results: Results) -> None:
     held = json.loads(results.model_dump_json()) | {"schema_version": "9.1", "more": 1}
     (tmp_path / RESULTS).write_text(json.dumps(held))
-    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0, 1\.1, 1\.2, 1\.3"):
+    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0, .*1\.3, 1\.4"):
         read_results(tmp_path)
 
 
@@ -164,3 +165,12 @@ def test_damaged_predictions(tmp_path: Path, predictions: pa.Table) -> None:
     pq.write_table(predictions.drop_columns(["correct"]), path)
     with pytest.raises(UsageError, match="correct"):
         read_predictions(tmp_path)
+
+
+def test_results_of_the_schema_before_brier_scores_are_read(
+    tmp_path: Path, results: Results
+) -> None:
+    held = results.model_dump(mode="json") | {"schema_version": "1.3"}
+    del held["metrics"]["brier"]
+    write_sealed(tmp_path / RESULTS, json.dumps(held, indent=2), [])
+    assert read_results(tmp_path).metrics.brier is None

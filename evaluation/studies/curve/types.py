@@ -262,7 +262,7 @@ def read_curves(folder: Path) -> CurveSummary:
     path = folder if folder.is_file() else folder / f"{NAME}.json"
     again = "Run evaluate-probe curve again with the same -o: finished runs are reused."
     try:
-        held = read_sealed(path, again, SCHEMA_VERSION, _UNSEALED)
+        held = read_sealed(path, again, [SCHEMA_VERSION], _UNSEALED)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no learning curves (no {NAME}.json). Make them with: "

@@ -14,11 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evaluation.callback import ProbeCallback
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
     from evaluation.result import Result
 
-__all__ = ["compare", "evaluate", "load", "report_suite", "study"]
+__all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "study"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ProbeCallback":  # It imports transformers.
+        from evaluation.callback import ProbeCallback
+
+        return ProbeCallback
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def compare(*results: Result | str | Path, **options: Any) -> Any:

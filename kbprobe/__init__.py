@@ -4,8 +4,9 @@
 >>> probe = kbprobe.build("wordnet_hypernymy", max_hops=2)  # doctest: +SKIP
 >>> results = kbprobe.evaluate(probe, "roberta-large")  # doctest: +SKIP
 
-``list``, ``build``, ``load``, ``evaluate``, ``compare`` and ``publish`` are imported when they are
-first used, so that ``import kbprobe`` takes no time and needs no optional package.
+``list``, ``build``, ``load``, ``evaluate``, ``compare``, ``publish`` and ``ProbeCallback`` are
+imported when they are first used, so that ``import kbprobe`` takes no time and needs no optional
+package.
 """
 
 from __future__ import annotations
@@ -17,15 +18,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from builders import build
     from builders import list_probes as list
-    from evaluation import compare, evaluate
+    from evaluation import ProbeCallback, compare, evaluate
     from kbprobe.format.dataset import load
     from release import publish
 
     __version__: str
 
-__all__ = ["__version__", "build", "compare", "evaluate", "list", "load", "publish"]
+__all__ = [
+    "ProbeCallback",
+    "__version__",
+    "build",
+    "compare",
+    "evaluate",
+    "list",
+    "load",
+    "publish",
+]
 
 _PLACES = {
+    "ProbeCallback": ("evaluation", "ProbeCallback"),
     "build": ("builders", "build"),
     "compare": ("evaluation", "compare"),
     "evaluate": ("evaluation", "evaluate"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import overload
@@ -175,27 +175,71 @@ class _PartsRun:
         )
 
     def _part(self, starts: Ints, encoded: Encoded, score_name: str) -> Scores:
-        lengths, rows = encoded.lengths, len(starts) - 1
-        numbers, done = np.zeros(starts[-1]), 0
-        for batch in cut_batches(lengths, self._batch_tokens):
-            values = self._back_off.run(partial(self._scorer.score, encoded), lengths, batch)
-            np.add.at(numbers, encoded.slot_choice[encoded.slots(batch)[1]], values)
-            done += len(batch)
-            share = rows * done // len(lengths)
+        sequences, rows = len(encoded.lengths), len(starts) - 1
+
+        def told(done: int) -> None:
+            share = rows * done // sequences
             self._progress("scoring", self._rows_done + share, self._rows)
-        self._sequences_done += done
-        aside = np.array(sorted(encoded.set_aside), dtype=np.int64)
-        numbers[choices_of(aside, starts)] = np.nan
-        return Scores(
-            scores=numbers,
-            tokens=encoded.choice_tokens,
-            set_aside=encoded.set_aside,
-            notes=encoded.notes,
-            score_name=score_name,
-            sequences=len(lengths),
-            sequence_tokens=int(lengths.sum()),
+
+        scored = score_encoded(
+            self._scorer,
+            encoded,
+            starts,
+            score_name,
+            self._batch_tokens,
             parameters=self._parameters,
+            back_off=self._back_off,
+            told=told,
         )
+        self._sequences_done += sequences
+        return scored
+
+
+def score_encoded(
+    scorer: Scorer,
+    encoded: Encoded,
+    starts: Ints,
+    score_name: str,
+    batch_tokens: int,
+    *,
+    back_off: BackOff,
+    parameters: int = 0,
+    told: Callable[[int], None] = lambda done: None,
+) -> Scores:
+    """Score items that are tokenized, batch after batch.
+
+    Args:
+        scorer: what tokenized them.
+        encoded: the items as the scorer gave them.
+        starts: of the items' choices.
+        score_name: what their scores are.
+        batch_tokens: padded tokens in a batch.
+        back_off: knows what fitted into memory so far.
+        parameters: how many the model has.
+        told: called after each batch with how many sequences are done.
+
+    Raises:
+        KbprobeError: memory does not suffice for a single sequence.
+    """
+    lengths = encoded.lengths
+    numbers, done = np.zeros(starts[-1]), 0
+    for batch in cut_batches(lengths, batch_tokens):
+        values = back_off.run(partial(scorer.score, encoded), lengths, batch)
+        np.add.at(numbers, encoded.slot_choice[encoded.slots(batch)[1]], values)
+        done += len(batch)
+        told(done)
+    aside = np.array(sorted(encoded.set_aside), dtype=np.int64)
+    numbers[choices_of(aside, starts)] = np.nan
+    return Scores(
+        scores=numbers,
+        tokens=encoded.choice_tokens,
+        set_aside=encoded.set_aside,
+        notes=encoded.notes,
+        score_name=score_name,
+        sequences=len(lengths),
+        sequence_tokens=int(lengths.sum()),
+        parameters=parameters,
+    )
 
 
 def _joined(parts: Sequence[Scores], rows_of: Sequence[Ints], starts: Ints) -> Scores:

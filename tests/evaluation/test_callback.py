@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +287,63 @@ def test_wrong_requests_are_refused_before_training(world: Path, tmp_path: Path)
     trainer.processing_class = None
     with pytest.raises(UsageError, match="processing_class"):
         kbprobe.ProbeCallback(trainer, probe)
+
+
+def test_the_guide_works_as_written(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    shutil.copytree(world / "causal", "checkpoints/base")
+    Path("train.txt").write_text("A dog is larger than a mouse.\nA house is older.\n" * 8)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "callback.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    defined: dict[str, Any] = {}
+    # Fewer steps, the same number of evaluations.
+    shorter = block.replace("max_steps=1000", "max_steps=8, use_cpu=True, disable_tqdm=True")
+    exec(shorter.replace("every=250", "every=2"), defined)
+    assert list(defined["curve"]) == [0, 2, 4, 6, 8]
+    assert all(0 < accuracy < 1 for accuracy in defined["curve"].values())
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import kbprobe
+from tests.evaluation import test_callback as shared
+
+trainer = shared.trainer_of(
+    Path(sys.argv[1]), Path(sys.argv[2]), eval_strategy="steps", eval_steps=4,
+    save_strategy="steps", save_steps=4, load_best_model_at_end=True,
+    metric_for_best_model=shared.KEY, ddp_backend="gloo",
+)
+probe = {"things": shared.probe_in_memory()}
+trainer.add_callback(kbprobe.ProbeCallback(trainer, probe, every="evaluate"))
+trainer.train()
+found = (list(shared.logged_by(trainer, shared.KEY)), trainer.state.best_metric)
+Path(sys.argv[2], f"rank-{trainer.args.process_index}").write_text(repr(found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.posix
+def test_the_main_process_evaluates_and_all_know_the_best(world: Path, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc_per_node", "2", str(script), str(world / "masked"), str(tmp_path)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    main, other = (eval((tmp_path / f"rank-{rank}").read_text()) for rank in (0, 1))
+    assert main[0] == [0, 4, 8, 12]
+    assert other[0] == [], "only the main process logs"
+    assert main[1] == other[1] > 0

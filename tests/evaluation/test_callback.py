@@ -140,7 +140,9 @@ def test_training_is_the_same_bit_for_bit(world: Path, tmp_path: Path, name: str
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
-@pytest.mark.parametrize("name", ["masked", "causal", "llama"])
+@pytest.mark.parametrize(
+    "name", ["masked", "causal", pytest.param("llama", marks=pytest.mark.slow)]
+)
 def test_the_accuracy_is_that_of_the_saved_checkpoint(
     world: Path, tmp_path: Path, name: str
 ) -> None:

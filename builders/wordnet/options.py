@@ -45,7 +45,7 @@ class WordNetOptions(DrawOptions):
 
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
-    OTHER_LANGUAGES: ClassVar[bool] = True
+    OTHER_LANGUAGES: ClassVar[bool] = False
 
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
@@ -102,7 +102,10 @@ class WordNetOptions(DrawOptions):
     @classmethod
     def _is_asked_in(cls, language: str) -> str:
         if language != ENGLISH and not cls.OTHER_LANGUAGES:
-            raise ValueError("this probe is in English alone (--language en)")
+            raise ValueError(
+                "this probe is in English alone (--language en); wordnet_hypernymy and "
+                "wordnet_hyponymy are asked in other languages"
+            )
         return language
 
     @property
@@ -174,6 +177,8 @@ class SynonymyOptions(WordNetOptions):
 class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
 
+    OTHER_LANGUAGES: ClassVar[bool] = True
+
     pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")
     stop_golds: tuple[str, ...] = Field(
@@ -210,8 +215,6 @@ class HyponymyOptions(IsaOptions):
 class MeronymyOptions(WordNetOptions):
     """Options of wordnet_meronymy."""
 
-    OTHER_LANGUAGES: ClassVar[bool] = False
-
     families: tuple[str, ...] = Field(
         (RANDOM, "cousin"), min_length=1, description="Distractor families (see wordnet_hypernymy)."
     )
@@ -235,8 +238,6 @@ class MeronymyOptions(WordNetOptions):
 
 class AntonymyOptions(WordNetOptions):
     """Options of wordnet_antonymy."""
-
-    OTHER_LANGUAGES: ClassVar[bool] = False
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     families: tuple[str, ...] = Field(

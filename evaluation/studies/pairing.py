@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class PairedRows(NamedTuple):
         first, second: predictions of the two runs, row by row of the same items.
         set_aside: items asked of both, and not scored by one or both.
         only_first, only_second: items that only one run was asked.
+        translated: whether the rows are the same in two languages, with choices in one order.
     """
 
     first: pa.Table
@@ -32,6 +33,7 @@ class PairedRows(NamedTuple):
     set_aside: int
     only_first: int
     only_second: int
+    translated: bool = False
 
     @property
     def right(self) -> tuple[Bools, Bools]:
@@ -43,7 +45,7 @@ class PairedRows(NamedTuple):
         """Whether both runs give the same answer to each row."""
         import pyarrow.compute as pc
 
-        if self.first["choices"].equals(self.second["choices"]):
+        if self.translated or self.first["choices"].equals(self.second["choices"]):
             same: Bools = to_numpy(self.first["prediction"]) == to_numpy(self.second["prediction"])
             return same
         # In another config of the probe the choices may stand in another order.
@@ -73,7 +75,8 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     """Pair the rows of two runs on one probe: as they stand, or by their ids.
 
     Where runs are not on the same rows ``partial`` pairs the rows that they share. Configs of one
-    build, such as a probe and its control, pair by the ids that they share.
+    build, such as a probe and its control, pair by the ids that they share, and so do the probes of
+    several languages that ``build-probe NAME --language en,it --parallel`` makes.
 
     Raises:
         UsageError: runs on different probes, or on different rows while ``partial`` is off; runs
@@ -84,7 +87,8 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     if probe.fingerprint == other.fingerprint:
         return _scored(one, two, one.evaluation.predictions, two.evaluation.predictions, names)
     configs = are_configs(one, two)
-    if probe.name != other.name and not configs:
+    languages = are_languages(one, two)
+    if probe.name != other.name and not configs and not languages:
         raise UsageError(
             f"{names} are results on different probes ({probe.name}, {other.name}): their rows do "
             "not pair. Evaluate both models on one probe, or compare a probe with its controls: "
@@ -93,7 +97,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     first, second, shared = _shared(one, two, names)
     whole = first.num_rows == one.evaluation.predictions.num_rows
     whole &= second.num_rows == two.evaluation.predictions.num_rows
-    if not partial and not (configs and whole):
+    if not partial and not ((configs or languages) and whole):
         raise UsageError(
             f"{names} are not on the same rows of {probe.name}: {shared}. Evaluate both on the "
             "same rows, or compare those they share with --partial"
@@ -103,7 +107,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
             f"{names} have the same ids with other golds: they are of two builds of {probe.name}. "
             "Evaluate both on one"
         )
-    return _scored(one, two, first, second, names)
+    return _scored(one, two, first, second, names)._replace(translated=languages)
 
 
 def runs_by_probe(finished: Sequence[Finished], study: str, least: int = 2) -> list[list[int]]:
@@ -136,6 +140,23 @@ def are_configs(one: Finished, two: Finished) -> bool:
     first, second = (run.evaluation.results.probe for run in (one, two))
     built = first.request is not None and first.request == second.request
     return built and first.name != second.name and first.split == second.split
+
+
+def are_languages(one: Finished, two: Finished) -> bool:
+    """Tell whether two runs are on the same questions in two languages, built to be parallel."""
+    (first, shown), (second, also_shown) = (_without_language(run) for run in (one, two))
+    return first is not None and first == second and shown != also_shown
+
+
+def _without_language(run: Finished) -> tuple[dict[str, Any] | None, str]:
+    """Return how a run's probe was built, whatever its language comes first; and that language."""
+    request = run.evaluation.results.probe.request
+    options = dict(request.get("options", {})) if request else {}
+    if request is None or not options.get("parallel"):
+        return None, ""
+    languages = str(options.pop("language")).split(",")
+    apart = {"options": options, "languages": sorted(languages), "template_digest": ""}
+    return {**request, **apart}, languages[0]
 
 
 def _chosen(predictions: pa.Table) -> pa.Array:

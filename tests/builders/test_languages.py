@@ -176,3 +176,23 @@ def test_a_language_that_was_not_fetched_is_told_by_its_command() -> None:
     options = probe.options.parse({"language": "fr"}, NAME)
     with pytest.raises(UsageError, match="kb-cache fetch omw --from PATH --name fr"):
         probe.open(options)
+
+
+@pytest.mark.slow  # a build of its own
+@pytest.mark.parametrize("language", ["it", "pt"])
+def test_hyponymy_is_asked_in_the_language(language: str) -> None:
+    probe = find_probe("wordnet_hyponymy")
+    options = probe.options.parse({"language": language, "tier": "full"}, probe.name)
+    done = build(Request(probe, options, audit=False))
+    rows = rows_of(done)
+    assert len(rows) > 300
+    known = done.request.knowledge
+    for row in rows[:50]:
+        words = known.words(known.synset_id(row["concept"]))
+        assert row["surface_form"].lower() in {word.lower() for word in words}
+
+
+def test_probes_in_english_alone_say_so() -> None:
+    for name in ("wordnet_synonymy", "wordnet_definitions", "wordnet_meronymy"):
+        with pytest.raises(UsageError, match="wordnet_hypernymy and wordnet_hyponymy"):
+            find_probe(name).options.parse({"language": "it"}, name)

@@ -203,6 +203,24 @@ def test_a_control_beside_its_own_probe(save: Save) -> None:
     assert "A on made, B on made-plain, test, rows paired by id: 4 items" in text
 
 
+def test_the_same_questions_in_two_languages(save: Save) -> None:
+    """Probes built to be parallel pair by id; answers agree by their place, not by their text."""
+
+    def built(languages: str, parallel: bool = True) -> dict[str, Any]:
+        return {**BUILD, "options": {"language": languages, "parallel": parallel}}
+
+    italian = ("giusto", "errato", "peggiore")
+    own = save("m", [0, 1, 2, 0], folder="en", request=built("en,it"))
+    other = save("m", [0, 0, 2, 1], folder="it", request=built("it,en"), choices=italian)
+    pair = compare([own, other]).pairs[0]
+    assert (pair.compared, pair.accuracy_first.value, pair.accuracy_second.value) == (4, 0.5, 0.5)
+    assert pair.prediction_overlap == 0.5, "rows 0 and 2"
+    for folder, request in (("x", built("it,pt")), ("y", built("it", parallel=False))):
+        apart = save("m", [0, 0, 2, 1], folder=folder, request=request, choices=italian)
+        with pytest.raises(UsageError, match="--partial"):
+            compare([own, apart])
+
+
 def test_controls_are_of_the_same_build_and_rows(save: Save) -> None:
     own = save("m", [0, 1], folder="own", request=BUILD)
     other = save("m", [0, 1], folder="o", request={**BUILD, "seed": 1}, probe="made-x", gold=1)

@@ -52,7 +52,7 @@ class PowerOptions(Options):
         "of independent models, which need the most clusters.",
     )
     correlation: float = Field(
-        0.1,
+        0.3,
         ge=0,
         le=1,
         description="Correlation assumed of the differences of two rows of one cluster.",

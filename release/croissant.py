@@ -2,7 +2,8 @@
 
 The format is specified at https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Each
 data file is a file object with its checksum, and a record set for its config and split. So a reader
-fetches only the split that it asks for, and can tell that it is what was built.
+fetches only the split that it asks for, and can tell that it is what was built. The responsible-AI
+fields are those of :mod:`release.responsible_ai`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.format.manifest import read_manifest
 from release.cards import credited
 from release.checks.files import GIT, item_schema
+from release.responsible_ai import RAI_CONFORMS_TO, responsible_ai
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,6 +76,7 @@ def croissant(
     manifest = read_manifest(folder)
     base = manifest.knowledge_base
     credits = attributions_of(credited(base))
+    card = _card(folder)
     number = version.removeprefix("v")
     splits = [
         split for config in manifest.configs for split in manifest.split_files(config).values()
@@ -82,7 +85,7 @@ def croissant(
     return {
         "@context": dict(CONTEXT),
         "@type": "sc:Dataset",
-        "conformsTo": CONFORMS_TO,
+        "conformsTo": [CONFORMS_TO, RAI_CONFORMS_TO],
         "name": manifest.probe,
         "alternateName": pretty_name(manifest.probe),
         "description": f"{manifest.about} Built by kbprobe {manifest.kbprobe_version} from "
@@ -90,7 +93,8 @@ def croissant(
         "inLanguage": manifest.language[0] if len(manifest.language) == 1 else [*manifest.language],
         "isLiveDataset": False,
         "license": _licence_links(base.licence),
-        **_cited(folder),
+        **_cited(card),
+        **responsible_ai(manifest, card),
         **({"creditText": "\n\n".join(credits)} if credits else {}),
         "creator": {"@type": "sc:Organization", "name": "The kbprobe authors"},
         **({"version": number} if number else {}),
@@ -111,11 +115,14 @@ def croissant_text(folder: Path, **options: str) -> str:
     return json.dumps(croissant(folder, **options), indent=2, ensure_ascii=False) + "\n"
 
 
-def _cited(folder: Path) -> dict[str, str]:
-    """Return the works that the card asks to cite."""
+def _card(folder: Path) -> str:
     path = folder / CARD
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    found = re.search(r"^```bibtex\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _cited(card: str) -> dict[str, str]:
+    """Return the works that the card asks to cite."""
+    found = re.search(r"^```bibtex\n(.*?)^```", card, re.DOTALL | re.MULTILINE)
     return {"citeAs": found[1].strip()} if found else {}
 
 

@@ -95,3 +95,34 @@ def test_mlcroissant_finds_the_published_form_valid(built_probe: Probe) -> None:
     text = croissant_text(built_probe(ANTONYM), repo_id="me/probe", version="v1.0.0")
     dataset = mlcroissant.Dataset(jsonld=json.loads(text))
     assert not dataset.metadata.ctx.issues.errors
+
+
+def test_responsible_ai_fields_say_what_manifest_and_card_record(probe_copy: Probe) -> None:
+    folder = probe_copy(HYPERNYMY)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    described = croissant(folder)
+    assert described["conformsTo"][1] == "http://mlcommons.org/croissant/RAI/1.0"
+    assert manifest["knowledge_base"]["name"] in described["rai:dataCollection"]
+    reason, count = next(iter(manifest["counts"]["dropped"].items()))
+    assert f"{reason}: {count:,}" in described["rai:dataPreprocessingProtocol"][0]
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    section = card.split("## What it cannot show\n")[1].split("\n## ")[0]
+    assert [f"- {one}" for one in described["rai:dataLimitations"]] == section.strip().splitlines()
+    for name, cells in (manifest["audit"] or {"baselines": {}})["baselines"].items():
+        share = f"{name} {100 * cells['all']['accuracy']:.1f}%"
+        assert share in described["rai:dataBiases"][1]
+    # Without a card, what it lists is left out.
+    (folder / "README.md").unlink()
+    assert "rai:dataLimitations" not in croissant(folder)
+
+
+def test_mlcroissant_reads_the_responsible_ai_fields(built_probe: Probe) -> None:
+    mlcroissant = pytest.importorskip(
+        "mlcroissant", reason="mlcroissant is not installed: pip install mlcroissant"
+    )
+    described = croissant(built_probe(HYPERNYMY))
+    metadata = mlcroissant.Dataset(jsonld=described).metadata
+    assert metadata.data_collection == described["rai:dataCollection"]
+    assert metadata.data_limitations == described["rai:dataLimitations"]
+    assert metadata.data_biases == described["rai:dataBiases"]
+    assert metadata.data_use_cases == described["rai:dataUseCases"]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evaluation.cache import cache_command
+from evaluation.exports.command import export_command
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import ModelOptions, RunOptions
 from evaluation.runs.spec import plugins
@@ -65,10 +66,11 @@ def main(args: Sequence[str] | None = None) -> None:
     commands = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | suite FILE | report DIR | table DIR | silver DIR | cache"
+    default.epilog += " | suite FILE | report DIR | table DIR | export DIR | silver DIR | cache"
     commands["suite"] = suite_command
     commands["report"] = report_command
     commands["table"] = table_command
+    commands["export"] = export_command
     commands["silver"] = silver_command
     commands["cache"] = cache_command
 

@@ -62,7 +62,7 @@ def responsible_ai(manifest: Manifest, card: str) -> dict[str, Any]:
 
 def _dropped(manifest: Manifest) -> str:
     """Say how many candidates were left out, by reason."""
-    dropped: Mapping[str, int] = manifest.counts.dropped
+    dropped: Mapping[str, int] = manifest.content["counts"].get("dropped", {})
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in dropped.items() if count)
     return f"Candidate rows that were left out, by reason. {reasons}." if reasons else ""
 

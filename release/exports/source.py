@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION
+from kbprobe.format.task_names import task_name
 from release.cards import LICENCE, split_card
 
 if TYPE_CHECKING:
@@ -29,15 +30,6 @@ _REQUIRED = ("id", "question", "choices", "answer", "setup")
 
 _PLAIN = re.compile(r"\w[\w.-]*")
 """Names of configs and splits: parts of the paths that are written."""
-
-
-def task_name(*parts: str) -> str:
-    """Join words to a name that every harness accepts: letters, digits and underscores.
-
-    >>> task_name("wordnet hypernymy", "no-language")
-    'kbprobe_wordnet_hypernymy_no_language'
-    """
-    return re.sub(r"\W+", "_", "_".join(("kbprobe", *parts)), flags=re.ASCII).lower()
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,10 +138,12 @@ class Handler(BaseHTTPRequestHandler):
             # What is meant for a pull request names no branch, and takes no right to write to one.
             self._writable(found[1], account, pull="ref" not in asked)
             return _json(self._batch(asked))
-        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+        if found := re.fullmatch(r"(?:/datasets)?/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             repo = self._readable(found[1], account, content=True)
             return self._resolve(repo, unquote(found[2]), unquote(found[3]))
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/([^/]+)(?:/(.+))?)?", path):
+        if found := re.fullmatch(
+            r"/api/(?:datasets|models)/([^/]+/[^/]+)(?:/([^/]+)(?:/(.+))?)?", path
+        ):
             rest = unquote(found[3] or "")
             return self._dataset(found[1], found[2] or "revision", rest, query, body, account)
         raise Refused(404, f"no route {self.command} {path}")

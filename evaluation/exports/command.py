@@ -1,0 +1,130 @@
+"""``evaluate-probe export``: results in formats that others read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kbprobe.cli import debug_option
+from kbprobe.errors import UsageError
+
+HUB, EVERY_EVAL_EVER = "hub", "every-eval-ever"
+RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
+
+
+@click.command(
+    "export",
+    help="Write results, those in the folders and below them, in a format that others read: "
+    "files for the repository of a model on the Hub, or Every Eval Ever's records.",
+)
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="RESULTS...",
+)
+@click.option(
+    "--to", "target", type=click.Choice((HUB, EVERY_EVAL_EVER)), required=True, help="Format."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to write to. [default: exports/results-FORMAT]",
+)
+@click.option("--dataset", metavar="USER/NAME", help="hub: where the probe is published.")
+@click.option(
+    "--revision",
+    metavar="REV",
+    default="main",
+    show_default=True,
+    help="hub: branch, tag or commit of the dataset; its commit is written. A whole commit hash is "
+    "taken as it is, without asking the Hub.",
+)
+@click.option(
+    "--create-pr",
+    metavar="USER/MODEL",
+    help="hub: open a pull request at the repository of this model as well.",
+)
+@click.option("--endpoint", metavar="URL", help="hub: another Hub. [default: HF_ENDPOINT]")
+@click.option(
+    "--organization",
+    metavar="NAME",
+    help="every-eval-ever: who evaluated. Required for that format.",
+)
+@click.option(
+    "--relationship",
+    type=click.Choice(RELATIONSHIPS),
+    default="third_party",
+    show_default=True,
+    help="every-eval-ever: of the evaluator to the model.",
+)
+@debug_option
+def export_command(
+    folders: tuple[Path, ...],
+    target: str,
+    output: Path | None,
+    dataset: str | None,
+    revision: str,
+    create_pr: str | None,
+    endpoint: str | None,
+    organization: str | None,
+    relationship: str,
+) -> None:
+    """Export results; prints the files, and the page of the pull request."""
+    place = output or Path("exports", f"results-{target}")
+    if target == HUB:
+        if dataset is None:
+            raise UsageError("--to hub needs --dataset USER/NAME: where the probe is published")
+        _to_hub(folders, place, dataset, revision, create_pr, endpoint)
+        return
+    if dataset is not None or create_pr is not None:
+        raise UsageError("--dataset and --create-pr are options of --to hub")
+    if organization is None:
+        raise UsageError("--to every-eval-ever needs --organization NAME: who evaluated")
+    _to_every_eval_ever(folders, place, organization, relationship)
+
+
+def _to_hub(
+    folders: tuple[Path, ...],
+    place: Path,
+    dataset: str,
+    revision: str,
+    create_pr: str | None,
+    endpoint: str | None,
+) -> None:
+    from evaluation.exports.hub import check_id, entries, is_commit, write_entries
+    from evaluation.exports.model_repo import hub_api, open_pull_request, pinned
+    from evaluation.exports.reading import read_exported
+
+    check_id(dataset, "--dataset")
+    if create_pr is not None:
+        check_id(create_pr, "--create-pr")
+    exported = read_exported(folders)
+    # Refused before the Hub is asked.
+    entries(exported, dataset, revision)
+    api = None if is_commit(revision) and create_pr is None else hub_api(endpoint)
+    new = entries(exported, dataset, pinned(api, dataset, revision, exported))
+    click.echo(write_entries(place, dataset, new))
+    if create_pr is not None and api is not None:
+        made = open_pull_request(api, create_pr, dataset, new)
+        click.echo(made.url or f"{create_pr} holds these results already")
+
+
+def _to_every_eval_ever(
+    folders: tuple[Path, ...], place: Path, organization: str, relationship: str
+) -> None:
+    import time
+
+    from evaluation.exports.every_eval_ever import write_run
+    from evaluation.exports.reading import read_exported
+
+    now = int(time.time())
+    for one in read_exported(folders):
+        for path in write_run(
+            one, place, organization=organization, relationship=relationship, now=now
+        ):
+            click.echo(path)

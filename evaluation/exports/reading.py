@@ -1,0 +1,55 @@
+"""Reading the results to export, and refusing what would mislead where others read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.results.types import FACTS, RESULTS, Results, read_results
+from kbprobe.errors import UsageError
+from kbprobe.format.task_names import task_name
+
+TEST = "test"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The results of a folder."""
+
+    folder: Path
+    results: Results
+
+    @property
+    def task(self) -> str:
+        """The task's name: that which ``release-probe`` gives to the same config and split."""
+        info = self.results.probe
+        return task_name(info.name, *([info.split] if info.split != TEST else []))
+
+
+def read_exported(folders: Sequence[Path]) -> list[Exported]:
+    """Read the results in folders and below them, those of sub-questions left out.
+
+    Raises:
+        UsageError: a folder holds none; weights were drawn at random; or two results are of the
+            same rows, model and split.
+    """
+    found: dict[tuple[str, str], Exported] = {}
+    for folder in folders:
+        below = [path.parent for path in sorted(folder.rglob(RESULTS)) if path.parent.name != FACTS]
+        for one in below or [folder]:
+            exported = Exported(one, read_results(one))
+            model = exported.results.model
+            if model.random_weights is not None:
+                raise UsageError(
+                    f"{one} holds results of random weights, which say nothing about "
+                    f"{model.id}. Name the folders to export without it."
+                )
+            key = (model.id, exported.task)
+            if key in found:
+                raise UsageError(
+                    f"{found[key].folder} and {one} both hold results of {model.id} on "
+                    f"{exported.task}. Name the folder of one of them."
+                )
+            found[key] = exported
+    return list(found.values())

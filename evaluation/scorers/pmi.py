@@ -22,7 +22,7 @@ from kbprobe.options import Metavar
 class PmiOptions(CausalOptions):
     """Those of the causal-LM scorer, and the neutral text."""
 
-    neutral: Annotated[str, Metavar("TEXT")] = Field(
+    neutral: Annotated[str, Metavar("WORDS")] = Field(
         "",
         description="What stands in place of the question where choices are scored without it; it "
         "goes through --prompt and --chat as a question does.",

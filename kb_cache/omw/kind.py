@@ -39,8 +39,8 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
     name = KIND
     title = "a wordnet of the Open Multilingual Wordnet"
     options = LexiconOptions
-    #: Each lexicon has its own.
-    licence = "LicenseRef-of-each-lexicon"
+    #: That of most; an entry has its own lexicon's.
+    licence = "CC-BY-3.0"
     language = "mul"
     attribution = (
         "Words, definitions and examples are as distributed by the Open Multilingual Wordnet "

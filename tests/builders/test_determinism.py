@@ -115,6 +115,7 @@ def test_another_seed_gives_other_rows_but_the_same_ids_to_the_same_rows(tmp_pat
     assert len(changed) > 25
 
 
+@pytest.mark.slow
 def test_another_wording_changes_no_row_but_its_question(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "question: [{id: own, text: 'A sort of {{ word }}, in {{ sentence }}:', key_words: []}]\n",
@@ -137,6 +138,7 @@ def test_rows_of_a_limited_build_are_rows_of_the_full_one(tmp_path: Path) -> Non
         assert full[row["id"]] == row
 
 
+@pytest.mark.slow
 def test_more_families_leave_the_rows_of_the_others_as_they_are(tmp_path: Path) -> None:
     """A draw depends on its question and family alone, not on what else is built."""
     every = {"train_rows": 0, "tier": "full", "every_family": True}

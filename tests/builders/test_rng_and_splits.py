@@ -114,6 +114,7 @@ def test_splits_of_a_build_share_no_cluster_and_train_is_small(built: Built, nam
     assert share == pytest.approx(2 / 3, abs=0.05)
 
 
+@pytest.mark.slow
 def test_without_a_cap_on_train_each_split_has_its_share_of_clusters(built: Built) -> None:
     folder = built("wordnet_hyponymy", "published") / "data"
     found = {

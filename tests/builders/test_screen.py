@@ -163,6 +163,7 @@ def test_no_row_of_a_wordnet_probe_is_offensive(
     assert done.manifest["counts"]["dropped"][OFFENSIVE] > 0
 
 
+@pytest.mark.slow
 def test_without_the_screen(tmp_path: Path, wordnet: WordNet) -> None:
     """The manifest counts what it would have kept out, and the card says that nothing was."""
     probe = find_probe("wordnet_synonymy")

@@ -193,6 +193,7 @@ def test_options_of_ray_need_ray(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "--workers is for --executor ray" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_suite_in_this_process_imports_no_ray(tmp_path: Path) -> None:
     path = declare(tmp_path, probes=["questions"], models=["gpt2"])
     code = (

@@ -86,5 +86,5 @@ def test_no_home_a_plain_locale_and_a_name_that_is_no_text(tmp_path: Path) -> No
     assert done.returncode == 2
     assert b"is not valid UTF-8 as this process reads it" in done.stderr
     assert b"set PYTHONUTF8=1" in done.stderr
-    assert b"Choose another folder with -o." in done.stderr
+    assert b"or choose another folder with -o." in done.stderr
     assert os.listdir(os.fsencode(tmp_path)) == [os.path.basename(output)]

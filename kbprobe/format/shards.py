@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 1 << 16
 """Rows laid out and written at a time: bounds memory however many rows there are."""
 
-SHARD_BYTES = 150_000_000
-"""Bytes of a file of a large split, about: from three quarters of it to one and a half."""
+SHARD_BYTES = 134_000_000
+"""Bytes of a file of a large split, about: from 100 to 200 MB."""
 
 Format = Literal["parquet", "jsonl"]
 Splits = Mapping[str, "Items | ItemsInParts"]

@@ -40,6 +40,7 @@ WEIGHTS: Mapping[str, int] = {
     "synonyms": 60,
     "frequency": 40,
     "frequencies": 20,
+    "length": 15,
     "beginning": 6,
     "ending": 6,
 }

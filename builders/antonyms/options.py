@@ -50,7 +50,7 @@ class AntonymOptions(ProbeOptions):
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
     pairs_per_word: int = Field(
-        12, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
+        4, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
     )
     tokenizer: Annotated[str, Metavar("MODEL")] = Field(
         "",

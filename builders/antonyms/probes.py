@@ -16,6 +16,7 @@ import pyarrow as pa
 from builders.antonyms.doubts import FLAGS
 from builders.antonyms.matching import match
 from builders.antonyms.options import AntonymOptions
+from builders.antonyms.order import choose_order
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions, text_keys
@@ -65,7 +66,7 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
         f"Found: {antonyms:,} pairs of antonyms, {len(found) - antonyms:,} of synonyms. "
         "Loosen one of them.",
     )
-    swapped = _swapped(pairs, split, rng.child("order"))
+    swapped = choose_order(pairs, split, rng.child("order").bits(_keys(pairs)))
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
     return _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
 
@@ -89,30 +90,6 @@ def _flags(pairs: Sequence[Pair]) -> Flags:
     for name in FLAGS:
         flags = flags.mark(name, np.array([name in pair.doubts for pair in pairs], dtype=np.bool_))
     return flags
-
-
-def _swapped(pairs: Sequence[Pair], split: Sequence[int], rng: RandomGenerator) -> list[bool]:
-    """Decide which pairs are asked the other way round.
-
-    A similar adjective comes second, to be what the first is judged by: *colossal* says that
-    something is large, *large* not that it is colossal. Of other pairs it is decided by lot, so
-    that the more frequent word comes first in half of the antonyms and half of the synonyms of each
-    split and part of speech.
-    """
-    from kb_cache.frequency import zipf_frequencies
-
-    lot = rng.bits(_keys(pairs))
-    rarer_first = [zipf[0] < zipf[1] for zipf in map(zipf_frequencies, (p.words for p in pairs))]
-    groups: dict[tuple[int, str, bool], int] = {}
-    swap = [False] * len(pairs)
-    for at in np.argsort(lot, kind="stable").tolist():
-        if pairs[at].narrower:
-            swap[at] = pairs[at].narrower == pairs[at].words[0]
-            continue
-        group = split[at], pairs[at].pos, pairs[at].antonym
-        groups[group] = groups.get(group, 0) + 1
-        swap[at] = rarer_first[at] ^ (groups[group] % 2 == 0)
-    return swap
 
 
 def _turned(pair: Pair) -> Pair:

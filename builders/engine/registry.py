@@ -65,7 +65,7 @@ PROBES: dict[str, Entry] = {
         "antonyms.probes",
         "AntonymOptions",
         'Is it "not" or "really" hot, if it is cold?',
-        758,
+        716,
     ),
     "dictionary_wordsense": Entry(
         "dictionary.probes",

@@ -92,7 +92,7 @@ def words_of(pairs: list[Pair]) -> set[tuple[str, str]]:
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
     assert counts["rows"] >= 700
-    assert min(counts["splits"].values()) >= 150
+    assert min(counts["splits"].values()) >= 140
     reasons = counts["dropped"]
     assert "antonyms: the words look alike" in reasons
     assert "antonyms: a word rarer than Zipf 2.4" in reasons
@@ -126,6 +126,25 @@ def test_the_order_of_the_words_says_nothing(rows: Rows) -> None:
         path = row["triples"]
         if path[0]["relation"] == "similar to" and len(path) == 2:
             pytest.fail(f"{row['x']} comes first")
+
+
+def test_first_words_of_both_answers_are_about_as_long(rows: Rows) -> None:
+    """Orders drawn by lot leave 18 points between the shares of long first adjectives of train."""
+    for split in ("train", "test"):
+        for name in "xy":
+            lengths = {
+                gold: np.array(
+                    [
+                        len(row[name])
+                        for row in rows
+                        if (row["split"], row["pos"], row["gold"]) == (split, "adjective", gold)
+                    ]
+                )
+                for gold in ("not", "really")
+            }
+            for letters in range(4, 12):
+                shares = [float((some >= letters).mean()) for some in lengths.values()]
+                assert abs(shares[0] - shares[1]) < 0.13, (split, name, letters)
 
 
 def test_every_word_is_about_as_often_denied_as_affirmed(rows: Rows) -> None:
@@ -252,7 +271,7 @@ def test_matching_is_what_hides_the_answer(wordnet: WordNet) -> None:
     before = opposed(pairs, True) - opposed(pairs, False)
     after = opposed(kept, True) - opposed(kept, False)
     assert before > 0.1
-    assert abs(after) < 0.65 * before
+    assert abs(after) < 0.7 * before
     uses: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for pair in kept:
         uses[pair.antonym].update(pair.words)

@@ -1,0 +1,113 @@
+"""Which word of a pair comes first, so that neither place gives the answer away.
+
+The pairs are matched (`matching`), but a pair has two words and can be asked in two orders: if the
+longer word came first more often in antonyms than in synonyms, the length of the first word would
+tell the answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kb_cache.frequency import zipf_frequencies
+from kbprobe.arrays import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from builders.antonyms.pairs import Pair
+
+LENGTHS = np.arange(4, 13)
+FREQUENCIES = np.arange(2.5, 6.5, 0.5)
+"""Where lengths (letters) and frequencies (Zipf) are divided: as many words of antonyms as of
+synonyms should lie on either side, in each place."""
+
+
+def choose_order(
+    pairs: Sequence[Pair], split: Sequence[int], lot: npt.NDArray[np.uint64]
+) -> list[bool]:
+    """Decide which pairs are asked the other way round.
+
+    A similar adjective comes second, to be what the first is judged by: *colossal* says that
+    something is large, *large* not that it is colossal. Of the other pairs of each split and part
+    of speech, the more frequent word comes first in half of the antonyms and half of the synonyms,
+    and which half it is makes lengths and frequencies of the first words (and of the second) as
+    alike in antonyms and synonyms as exchanges of two pairs can make them.
+
+    Args:
+        pairs: the pairs, in any order.
+        split: each pair's split.
+        lot: (pairs,) chance, for where to start.
+
+    Returns:
+        Whether each pair is turned.
+    """
+    groups: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for at in np.argsort(lot, kind="stable").tolist():
+        groups[split[at], pairs[at].pos].append(at)
+    swap = [False] * len(pairs)
+    for rows in groups.values():
+        turned = _turned([pairs[at] for at in rows])
+        for at, turn in zip(rows, turned.tolist(), strict=True):
+            swap[at] = turn
+    return swap
+
+
+def _turned(pairs: Sequence[Pair]) -> Bools:
+    """Decide on the pairs of one split and part of speech, in an order drawn by lot."""
+    words = [word for pair in pairs for word in pair.words]
+    zipf = zipf_frequencies(words).reshape(-1, 2)
+    length = np.array([len(word) for word in words]).reshape(-1, 2)
+    sign = np.array([1 if pair.antonym else -1 for pair in pairs])
+    fixed = np.array([bool(pair.narrower) for pair in pairs])
+    turn = np.array([pair.narrower == pair.words[0] for pair in pairs])
+    rarer_first = zipf[:, 0] < zipf[:, 1]
+    for answer in (1, -1):
+        free = np.flatnonzero(~fixed & (sign == answer))
+        turn[free] = rarer_first[free] ^ (np.arange(free.size) % 2 == 1)
+    # Above each division, one column for each place: (pairs, divisions) of 0 and 1.
+    above = [
+        np.concatenate(
+            [length[:, place, None] >= LENGTHS, zipf[:, place, None] >= FREQUENCIES], axis=1
+        ).astype(np.float64)
+        for place in (0, 1)
+    ]
+    straight = np.concatenate(above, axis=1) * sign[:, None]
+    reverse = np.concatenate(above[::-1], axis=1) * sign[:, None]
+    _exchange(turn, straight, reverse, rarer_first, sign, fixed)
+    return turn
+
+
+def _exchange(
+    turn: Bools, straight: Floats, reverse: Floats, rarer_first: Bools, sign: Ints, fixed: Bools
+) -> None:
+    """Turn two pairs at a time, the best two first, as long as that brings the sums nearer to 0.
+
+    One of the two has its more frequent word first, the other second, and both have the same
+    answer, so that halves stay halves.
+    """
+    total = np.where(turn[:, None], reverse, straight).sum(axis=0)
+    while True:
+        change = np.where(turn[:, None], straight - reverse, reverse - straight)
+        frequent_first = rarer_first == turn
+        best, chosen = -0.5, None
+        for answer in (1, -1):
+            free = ~fixed & (sign == answer)
+            one, other = (
+                np.flatnonzero(free & frequent_first),
+                np.flatnonzero(free & ~frequent_first),
+            )
+            if not (one.size and other.size):
+                continue
+            alone = 2 * change @ total + (change**2).sum(axis=1)
+            gain = alone[one][:, None] + alone[other] + 2 * change[one] @ change[other].T
+            at = np.unravel_index(int(gain.argmin()), gain.shape)
+            if gain[at] < best:
+                best, chosen = float(gain[at]), [int(one[at[0]]), int(other[at[1]])]
+        if chosen is None:
+            return
+        total += change[chosen].sum(axis=0)
+        turn[chosen] = ~turn[chosen]

@@ -14,6 +14,7 @@ from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN, canary_of
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
+from kbprobe.format.parquet import parquet_file
 from release.cards import join_card, split_card
 from release.checks.files import item_schema
 
@@ -58,13 +59,11 @@ def _copied(
     with pq.ParquetFile(folder / entry.path) as source:
         field = pa.field(COLUMN, pa.string())
         schema = source.schema_arrow.append(field)
-        options: dict[str, Any] = {"compression": "zstd", "write_statistics": False}
-        with pq.ParquetWriter(path, schema, store_schema=False, **options) as writer:
+        with parquet_file(path, schema, metadata=features) as append:
             for at in range(source.num_row_groups):
                 table = source.read_row_group(at)
                 column = pa.repeat(pa.scalar(text), table.num_rows)
-                writer.write_table(table.append_column(field, column))
-            writer.add_key_value_metadata(features)
+                append(table.append_column(field, column))
     size, sha256 = path.stat().st_size, file_sha256(path)
     return entry.model_copy(update={"bytes": size, "sha256": sha256})
 

@@ -15,6 +15,7 @@ from evaluation.items.types import arguments_type
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
+from kbprobe.format.parquet import UNIQUE, write_parquet
 from kbprobe.parsing import validated
 
 if TYPE_CHECKING:
@@ -327,6 +328,9 @@ def predictions_schema() -> pa.Schema:
     )
 
 
+_UNIQUE = (*UNIQUE, "question", "scores", "margin", "probability")
+"""Columns whose values hardly repeat."""
+
 FURTHER_COLUMNS = {"premise": "string", "fold": "int32"}
 """Columns that follow where any row has a value: Arrow types by name."""
 
@@ -342,10 +346,8 @@ def write_results(results: Results, folder: Path) -> None:
 
 def write_predictions(predictions: pa.Table, folder: Path) -> None:
     """Write ``predictions.parquet``, whole or not at all: the same bytes for the same rows."""
-    import pyarrow.parquet as pq
-
     with replacing_file(folder / PREDICTIONS) as path:
-        pq.write_table(predictions, path, compression="zstd", store_schema=False)
+        write_parquet(predictions, path, unique=_UNIQUE)
 
 
 def read_results(folder: Path) -> Results:

@@ -21,6 +21,7 @@ from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
+from kbprobe.format.parquet import write_parquet
 from kbprobe.parsing import MAX_JSON_BYTES, json_value, read_bytes
 from kbprobe.targets import unwritable
 
@@ -58,9 +59,8 @@ def _write(path: Path, labels: Sequence[Mapping[str, Any]]) -> None:
     with replacing_file(path) as aside:
         if path.suffix == ".parquet":
             import pyarrow as pa
-            import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pylist(list(labels), _schema()), aside)
+            write_parquet(pa.Table.from_pylist(list(labels), _schema()), aside)
         else:
             lines = (json.dumps(label, ensure_ascii=False) + "\n" for label in labels)
             aside.write_text("".join(lines), encoding="utf-8", newline="\n")

@@ -11,21 +11,19 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import DataFile
+from kbprobe.format.parquet import ROWS_PER_GROUP, parquet_file, write_parquet
 from kbprobe.processes import side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kbprobe.format.items import Items, ItemsInParts
-
-ROWS_PER_GROUP = 1 << 16
-"""Rows laid out and written at a time: bounds memory however many rows there are."""
 
 SHARD_BYTES = 134_000_000
 """Bytes of a file of a large split, about: from 100 to 200 MB."""
@@ -160,7 +158,6 @@ def _bytes_per_row(splits: Splits) -> float:
     are measured: others are one file.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from kbprobe.format.items import Items
 
@@ -172,66 +169,23 @@ def _bytes_per_row(splits: Splits) -> float:
         # Laid out as it will be: the dictionaries of a part are written with each of its groups.
         table = largest.make(start, stop).table(0, ROWS_PER_GROUP)
         sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(sink, table.schema, **_settings(table.schema)) as writer:
-            writer.write_table(table)
+        write_parquet(table, sink)
         written, rows = written + len(sink.getvalue()), rows + len(table)
     return written / rows
 
 
-def _settings(schema: pa.Schema) -> dict[str, Any]:
-    """Return how Parquet files are written.
-
-    Pages are cut where their content says, so that stores that keep equal chunks once (the Hub)
-    take only what changed from one build to the next; the page index lets readers skip pages.
-    """
-    return {
-        "compression": "zstd",
-        "compression_level": 1,
-        # The stored Arrow schema would say "dictionary"; readers are to see strings.
-        "store_schema": False,
-        "use_dictionary": _repeating(schema),
-        "dictionary_pagesize_limit": 1 << 30,
-        "write_statistics": False,
-        "write_page_index": True,
-        "use_content_defined_chunking": True,
-    }
-
-
 def _write_parquet(job: _Job) -> Shard:
-    import pyarrow.parquet as pq
-
     from kbprobe.format.items import arrow_schema
 
-    digest = hashlib.sha256()
-    writer, sums = None, [0, 0]
-    try:
-        for table, *more in job.laid_out():
+    digest, sums = hashlib.sha256(), [0, 0]
+    tables = job.laid_out()
+    first = next(tables)
+    with parquet_file(job.path, first[0].schema, metadata=arrow_schema().metadata) as append:
+        for table, *more in chain([first], tables):
             sums = [one + other for one, other in zip(sums, more, strict=True)]
             _feed(digest, table)
-            if writer is None:
-                writer = pq.ParquetWriter(job.path, table.schema, **_settings(table.schema))
-            writer.write_table(table, row_group_size=ROWS_PER_GROUP)
-        if writer is not None:
-            writer.add_key_value_metadata(arrow_schema().metadata)
-    finally:
-        if writer is not None:
-            writer.close()
+            append(table)
     return job.shard(digest, *sums)
-
-
-def _repeating(schema: pa.Schema) -> list[str]:
-    """The Parquet paths of all columns whose values repeat: all but ``id``."""
-
-    def leaves(field: pa.Field, path: str) -> list[str]:
-        kind = field.type
-        if hasattr(kind, "value_field"):
-            return leaves(kind.value_field, f"{path}.list.element")
-        if kind.num_fields and not hasattr(kind, "index_type"):
-            inner = (kind.field(at) for at in range(kind.num_fields))
-            return [leaf for part in inner for leaf in leaves(part, f"{path}.{part.name}")]
-        return [path]
-
-    return [leaf for field in schema if field.name != "id" for leaf in leaves(field, field.name)]
 
 
 def _write_jsonl(job: _Job) -> Shard:

@@ -23,12 +23,13 @@ from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.format.manifest import read_manifest
 from release.cards import credited
 from release.checks.files import GIT, item_schema
+from release.exports.flat import ABOUT, FlatConfig
 from release.responsible_ai import RAI_CONFORMS_TO, responsible_ai
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kbprobe.format.manifest import DataFile, Manifest, SplitFiles
+    from kbprobe.format.manifest import DataFile, SplitFiles
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 PARQUET, JSON_LINES = "application/x-parquet", "application/jsonlines"
@@ -59,7 +60,12 @@ HUB = "https://huggingface.co/datasets"
 
 
 def croissant(
-    folder: Path, *, repo_id: str = "", version: str = "", prefix: str = ""
+    folder: Path,
+    *,
+    repo_id: str = "",
+    version: str = "",
+    prefix: str = "",
+    flat: Sequence[FlatConfig] = (),
 ) -> dict[str, Any]:
     """Describe a built probe in Croissant.
 
@@ -69,6 +75,7 @@ def croissant(
             by their paths in the folder.
         version: the tag of the release; files are then those of the tag.
         prefix: the folder of its files in the repository, with a slash.
+        flat: configs of flat rows that are published beside its own.
 
     Raises:
         UsageError: the folder holds no probe, or a damaged manifest.
@@ -81,6 +88,7 @@ def croissant(
     splits = [
         split for config in manifest.configs for split in manifest.split_files(config).values()
     ]
+    schema = item_schema(manifest.schema_version, manifest.canary_column)
     host = f"{HUB}/{repo_id}/resolve/{version or 'main'}/{prefix}" if repo_id else ""
     return {
         "@context": dict(CONTEXT),
@@ -102,15 +110,21 @@ def croissant(
         "keywords": ["probing", "language models", *base.name.split("+")],
         "distribution": [
             *(_file_object(entry, host) for entry in manifest.files),
+            *(_file_object(entry, host) for one in flat for entry in one.files.files),
             *_file_sets(
-                splits, f"{HUB}/{repo_id}/tree/{version or 'main'}" if repo_id else "", prefix
+                [*splits, *(one.files for one in flat)],
+                f"{HUB}/{repo_id}/tree/{version or 'main'}" if repo_id else "",
+                prefix,
             ),
         ],
-        "recordSet": [_record_set(split, manifest) for split in splits],
+        "recordSet": [
+            *(_record_set(split, schema, {**COLUMNS, COLUMN: "The canary."}) for split in splits),
+            *(_record_set(one.files, one.schema, ABOUT) for one in flat),
+        ],
     }
 
 
-def croissant_text(folder: Path, **options: str) -> str:
+def croissant_text(folder: Path, **options: Any) -> str:
     """Return ``croissant.json`` of a built probe; takes what :func:`croissant` takes."""
     return json.dumps(croissant(folder, **options), indent=2, ensure_ascii=False) + "\n"
 
@@ -183,12 +197,12 @@ def _name_of_files(split: SplitFiles) -> str:
     return f"{split.config}/{split.split}.files"
 
 
-def _record_set(split: SplitFiles, manifest: Manifest) -> dict[str, Any]:
+def _record_set(split: SplitFiles, schema: pa.Schema, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Describe the rows of a split; ``texts`` says what each column holds."""
     at, first = f"{split.config}/{split.split}", split.files[0].path
     place: dict[str, Any] = {"fileObject": {"@id": first}}
     if len(split.files) > 1:
         place = {"fileSet": {"@id": _name_of_files(split)}}
-    texts = {**COLUMNS, COLUMN: "The canary."}
     fields = [
         _field(
             f"{at}/{one.name}",
@@ -196,7 +210,7 @@ def _record_set(split: SplitFiles, manifest: Manifest) -> dict[str, Any]:
             one.type,
             {**place, "extract": {"column": one.name}},
         )
-        for one in item_schema(manifest.schema_version, manifest.canary_column)
+        for one in schema
     ]
     return {
         "@type": "cr:RecordSet",

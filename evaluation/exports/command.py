@@ -8,6 +8,7 @@ import click
 
 from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import DEFAULT_CONFIG
 
 HUB, EVERY_EVAL_EVER = "hub", "every-eval-ever"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -45,6 +46,11 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
     "taken as it is, without asking the Hub.",
 )
 @click.option(
+    "--config-name",
+    metavar="NAME",
+    help="hub: the probe's name in a dataset of several probes, as it was published.",
+)
+@click.option(
     "--create-pr",
     metavar="USER/MODEL",
     help="hub: open a pull request at the repository of this model as well.",
@@ -69,6 +75,7 @@ def export_command(
     output: Path | None,
     dataset: str | None,
     revision: str,
+    config_name: str | None,
     create_pr: str | None,
     endpoint: str | None,
     organization: str | None,
@@ -79,10 +86,10 @@ def export_command(
     if target == HUB:
         if dataset is None:
             raise UsageError("--to hub needs --dataset USER/NAME: where the probe is published")
-        _to_hub(folders, place, dataset, revision, create_pr, endpoint)
+        _to_hub(folders, place, dataset, revision, config_name, create_pr, endpoint)
         return
-    if dataset is not None or create_pr is not None:
-        raise UsageError("--dataset and --create-pr are options of --to hub")
+    if (dataset, config_name, create_pr) != (None, None, None):
+        raise UsageError("--dataset, --config-name and --create-pr are options of --to hub")
     if organization is None:
         raise UsageError("--to every-eval-ever needs --organization NAME: who evaluated")
     _to_every_eval_ever(folders, place, organization, relationship)
@@ -93,6 +100,7 @@ def _to_hub(
     place: Path,
     dataset: str,
     revision: str,
+    config_name: str | None,
     create_pr: str | None,
     endpoint: str | None,
 ) -> None:
@@ -103,7 +111,7 @@ def _to_hub(
     check_id(dataset, "--dataset")
     if create_pr is not None:
         check_id(create_pr, "--create-pr")
-    exported = read_exported(folders)
+    exported = read_exported(folders, config_name or DEFAULT_CONFIG)
     # Refused before the Hub is asked.
     entries(exported, dataset, revision)
     api = None if is_commit(revision) and create_pr is None else hub_api(endpoint)

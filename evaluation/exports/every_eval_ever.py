@@ -72,6 +72,10 @@ def _run(
     metrics, model, scoring, probe = results.metrics, results.model, results.scoring, results.probe
     accuracy = metrics.accuracy
     metric = METRIC_OF[metrics.normalization]
+    measured, sample = "Share of rows whose right choice scored best.", {}
+    if probe.split_rows is not None:
+        measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
+        sample = {"rows_of_split": str(probe.split_rows)}
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -121,12 +125,13 @@ def _run(
                         "source": probe.source,
                         "split": probe.split,
                         "rows": str(probe.rows),
+                        **sample,
                         "rows_sha256": probe.fingerprint,
                         "built_by": f"kbprobe {probe.kbprobe_version or 'unknown'}",
                     },
                 },
                 "metric_config": {
-                    "evaluation_description": "Share of rows whose right choice scored best.",
+                    "evaluation_description": measured,
                     "metric_id": "accuracy",
                     "metric_name": metric,
                     "metric_kind": "accuracy",

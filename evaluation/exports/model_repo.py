@@ -13,6 +13,7 @@ from evaluation.exports.hub import is_commit, merged, path_in_repo
 from evaluation.exports.reading import Exported
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import MANIFEST, ManifestError, parse_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -39,7 +40,7 @@ def pinned(api: HfApi | None, dataset: str, revision: str, exported: Sequence[Ex
     A whole commit hash is taken as it is: the Hub is not asked.
 
     Raises:
-        UsageError: no probe there was built as the evaluated one.
+        UsageError: no probe there was built as the evaluated one, or it has another name there.
         KbprobeError: the Hub refuses or cannot be reached.
     """
     if is_commit(revision):
@@ -49,21 +50,28 @@ def pinned(api: HfApi | None, dataset: str, revision: str, exported: Sequence[Ex
         info = api.dataset_info(dataset, revision=revision)
         commit = str(info.sha)
         held = [one.rfilename for one in info.siblings or ()]
-        builds = []
+        builds = {}
         for path in held:
             if path == MANIFEST or (path.endswith(f"/{MANIFEST}") and path.count("/") == 1):
                 content = _file(api, dataset, path, commit, "dataset") or b""
                 try:
-                    builds.append(parse_manifest(content, path).content["request"])
+                    name = path.removesuffix(MANIFEST).rstrip("/") or DEFAULT_CONFIG
+                    builds[name] = parse_manifest(content, path).content["request"]
                 except ManifestError:
                     continue
     for one in exported:
         request = one.results.probe.request
-        if request is not None and request not in builds:
+        if request is None or builds.get(one.published_as) == request:
+            continue
+        if held_as := [name for name, build in builds.items() if build == request]:
             raise UsageError(
-                f"{dataset} at {revision} holds no probe that was built as that of {one.folder}. "
-                "Evaluate the published one, or name the revision with --revision."
+                f"{dataset} at {revision} holds the probe of {one.folder} as {held_as[0]}. Export "
+                f"its results with --config-name {held_as[0]}."
             )
+        raise UsageError(
+            f"{dataset} at {revision} holds no probe that was built as that of {one.folder}. "
+            "Evaluate the published one, or name the revision with --revision."
+        )
     return commit
 
 

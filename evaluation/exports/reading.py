@@ -8,27 +8,35 @@ from pathlib import Path
 
 from evaluation.results.types import FACTS, RESULTS, Results, read_results
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.format.task_names import task_name
-
-TEST = "test"
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The results of a folder."""
+    """The results of a folder.
+
+    ``published_as`` is the probe's name in a repository of several probes.
+    """
 
     folder: Path
     results: Results
+
+    published_as: str = DEFAULT_CONFIG
 
     @property
     def task(self) -> str:
         """The task's name: that which ``release-probe`` gives to the same config and split."""
         info = self.results.probe
-        return task_name(info.name, *([info.split] if info.split != TEST else []))
+        return task_name(info.name, split=info.split, published_as=self.published_as)
 
 
-def read_exported(folders: Sequence[Path]) -> list[Exported]:
+def read_exported(folders: Sequence[Path], published_as: str = DEFAULT_CONFIG) -> list[Exported]:
     """Read the results in folders and below them, those of sub-questions left out.
+
+    Args:
+        folders: of results.
+        published_as: the probe's name in a repository of several probes.
 
     Raises:
         UsageError: a folder holds none; weights were drawn at random; or two results are of the
@@ -38,7 +46,7 @@ def read_exported(folders: Sequence[Path]) -> list[Exported]:
     for folder in folders:
         below = [path.parent for path in sorted(folder.rglob(RESULTS)) if path.parent.name != FACTS]
         for one in below or [folder]:
-            exported = Exported(one, read_results(one))
+            exported = Exported(one, read_results(one), published_as)
             model = exported.results.model
             if model.random_weights is not None:
                 raise UsageError(

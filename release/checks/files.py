@@ -12,11 +12,13 @@ from pydantic import BaseModel, Field
 from kbprobe.errors import UsageError
 from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN
-from kbprobe.format.dataset import ANNOTATIONS, CARD
+from kbprobe.format.dataset import ANNOTATIONS, CARD, DATA
 from kbprobe.format.items import arrow_schema
 from kbprobe.format.manifest import MANIFEST
+from kbprobe.format.parquet import VIEWER_BYTES
 from kbprobe.parsing import read_record
-from release.checks.findings import Finding, failure, judged, some
+from release.checks.findings import REBUILD, Finding, failure, judged, some
+from release.exports.flat import flat_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +32,11 @@ CROISSANT = "croissant.json"
 RECORD = "release.json"
 """The record of a publication, beside the data of a published probe."""
 
+REGISTRATION = "eval.yaml"
+"""What makes a published probe a benchmark of the Hub."""
+
 KNOWN = (
-    CARD, MANIFEST, BASELINES, CROISSANT, RECORD, "LICENSE", "LICENSE.txt", "NOTICE",
+    CARD, MANIFEST, BASELINES, CROISSANT, RECORD, REGISTRATION, "LICENSE", "LICENSE.txt", "NOTICE",
     "CITATION.cff", ".gitattributes",
 )  # fmt: skip
 """Files that may be in a probe's folder beside its data."""
@@ -57,15 +62,21 @@ def extra_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """Find files that are neither data of the manifest nor known ones beside it."""
     known = {*KNOWN, *(entry.path for entry in manifest.files)}
     known |= {ANNOTATIONS} if manifest.annotation else set()
+    flat = _flat_folders(manifest)
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink()]
     names = [path.relative_to(folder).as_posix() for path in found]
-    extra = [name for name in names if name not in known]
+    extra = [name for name in names if name not in known and not name.startswith(flat)]
     data = [name for name in extra if name.endswith((*DATA_SUFFIXES, ".json"))]
     what = f"data that is not in {MANIFEST}"
     yield from judged("other files", what, data, "" if extra else "none", "Move it elsewhere.")
     if rest := [name for name in extra if name not in data]:
         what = "files that build-probe did not write; they are not published"
         yield Finding("other files", "warning", what, some(rest), "Move them elsewhere.")
+
+
+def _flat_folders(manifest: Manifest) -> tuple[str, ...]:
+    """Return the folders of flat rows in a published probe, which publishing writes anew."""
+    return tuple(f"{flat_name(config)}/{DATA}/" for config in manifest.configs)
 
 
 class _Resource(BaseModel):
@@ -96,7 +107,11 @@ def croissant_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     problem = "files and checksums are not those of the manifest"
     try:
         held = read_record(path, _Croissant)
-        described = {one.id: one.sha256 for one in held.distribution if one.is_data_file}
+        described = {
+            one.id: one.sha256
+            for one in held.distribution
+            if one.is_data_file and not one.id.startswith(_flat_folders(manifest))
+        }
     except UsageError as error:
         described, problem = {}, f"it cannot be read: {error}"
     if described == {entry.path: entry.sha256 for entry in manifest.files}:
@@ -123,7 +138,7 @@ def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    wrong, rows = [], []
+    wrong, rows, large = [], [], []
     expected = item_schema(manifest.schema_version, manifest.canary_column)
     for entry in manifest.files:
         path = folder / entry.path
@@ -132,15 +147,22 @@ def schema_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         try:
             with pq.ParquetFile(path) as file:
                 held, schema = file.metadata.num_rows, file.schema_arrow
+                groups = map(file.metadata.row_group, range(file.num_row_groups))
+                most = max((group.total_byte_size for group in groups), default=0)
         except (pa.ArrowException, OSError, ValueError) as error:
             wrong.append(f"{entry.path} cannot be read ({error})")
             continue
         if held != entry.rows:
             rows.append(f"{entry.path} ({held:,} rows, {entry.rows:,} recorded)")
+        if most > VIEWER_BYTES:
+            large.append(f"{entry.path} ({most:,} bytes)")
         if problem := _difference(schema, expected):
             wrong.append(f"{entry.path} ({problem})")
     same = "types and Hugging Face features are those of the item"
     yield from judged("schema", "the data does not have the item schema", wrong, same)
+    if large:
+        what = f"row groups of more than {VIEWER_BYTES:,} bytes: the Hub may not show their rows"
+        yield Finding("row groups", "warning", what, some(large), REBUILD)
     yield from judged("row numbers", f"the number of rows is not that of {MANIFEST}", rows)
 
 

@@ -14,10 +14,11 @@ from pydantic import BaseModel
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
+from kbprobe.format.task_names import TEST
 from kbprobe.parsing import read_record
 from kbprobe.targets import already_there, taking
 from release.exports.page import write_readme
-from release.exports.source import TEST, open_source
+from release.exports.source import open_source
 from release.exports.targets import find_target
 
 RECORD = "export.json"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.format.parquet import write_parquet
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK, QUESTION
 from kbprobe.format.task_names import task_name
 from release.cards import LICENCE, split_card
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 SCORED = (QUESTION, CLOZE)
 """Setups in which one choice is right and all are scored."""
 
-TEST = "test"
 _EXAMPLES = ("validation", "train")
 """Where solved examples may come from, the better first: harnesses read the whole split."""
 
@@ -108,9 +108,7 @@ def open_source(folder: Path, split: str, configs: Sequence[str] = ()) -> ProbeS
     named = sorted(dict.fromkeys(named), key=lambda name: name != DEFAULT_CONFIG)
     tasks: dict[str, Task] = {}
     for config in named:
-        words = [config] if config != DEFAULT_CONFIG else []
-        words += [split] if split != TEST else []
-        name = task_name(manifest.probe, *words)
+        name = task_name(manifest.probe, config, split)
         if name in tasks:
             raise UsageError(
                 f"The configs {tasks[name].config!r} and {config!r} would both become the task "
@@ -151,34 +149,40 @@ def place_data(task: Task, source: ProbeSource, target: Path) -> dict[str, str]:
     return paths
 
 
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write a table so that equal rows give equal bytes."""
-    import pyarrow.parquet as pq
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="zstd", compression_level=1, row_group_size=1 << 16)
-
-
-def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) -> Task:
-    from kbprobe.format.rows import read_rows
-
-    for word in (config, split):
+def require_plain(folder: Path, *words: str) -> None:
+    """Refuse, with a UsageError, names of configs and splits that cannot be in a path."""
+    for word in words:
         if not _PLAIN.fullmatch(word):
             raise UsageError(
                 f"{folder}: {word!r} cannot be the name of a folder or file: letters, digits, "
                 "'_', '-' and '.' can. Name the configs to export with --config."
             )
+
+
+def _task(folder: Path, manifest: Manifest, name: str, config: str, split: str) -> Task:
+    from kbprobe.format.rows import read_rows
+
+    require_plain(folder, config, split)
     entry = manifest.files_of_split(config, split)
     table = read_rows(folder, entry)
-    _check(table, f"{folder}, config {config}, split {split}")
+    require_scorable(table, f"{folder}, config {config}, split {split}")
     entries = manifest.split_files(config)
     others = [entries[one] for one in _EXAMPLES if one != split and one in entries]
     examples = next((other for other in others if _labelled(read_rows(folder, other))), None)
     return Task(name, config, split, entry, table, examples)
 
 
-def _check(table: pa.Table, where: str) -> None:
-    """Refuse rows that a harness would skip, score wrongly or stop at."""
+def require_scorable(table: pa.Table, where: str) -> None:
+    """Refuse rows that a harness would skip, score wrongly or stop at.
+
+    Args:
+        table: rows with the columns of the item schema.
+        where: they are, for messages.
+
+    Raises:
+        UsageError: no harness can score them.
+        KbprobeError: they are damaged.
+    """
     import pyarrow.compute as pc
 
     total = len(table)

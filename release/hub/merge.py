@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Prefer = Literal["generated", "hub"]
-KEYS = ("config_name", "split", "name")
-"""What identifies the entries of a list of mappings in a card's front matter."""
+KEYS = ("id", "config_name", "split", "name")
+"""What identifies the entries of a list of mappings: tasks, and parts of front matter."""
 
 
 ABSENT = object()

@@ -21,14 +21,18 @@ from release.cards import LICENCE, LISTED, join_card, split_card
 from release.checks.files import CROISSANT, RECORD
 from release.checks.findings import Finding, Report
 from release.croissant import croissant_text
+from release.exports.flat import FlatConfig, write_flat_configs
+from release.hub.names import prefix_of, published_name
+from release.hub.registration import inspect_section, registration
 from release.hub.repo_card import GeneratedCard, unmarked
 
 FORMAT = 1
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_RESERVED = ("data", "README", "manifest", "release", "croissant")
 RELEASE = "## Release"
 _HINT = "   # the path of this folder, or its id on the Hub"
-_SECTION = re.compile(rf"^{RELEASE}\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
+INSPECT = "## Evaluation with Inspect"
+_SECTION, _INSPECT_SECTION = (
+    re.compile(rf"^{title}\n.*?(?=^## )", re.DOTALL | re.MULTILINE) for title in (RELEASE, INSPECT)
+)
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,10 @@ class Package:
     Attributes:
         config: the name under which its default config is published.
         manifest: of the probe.
-        files: data, manifest, baselines, Croissant and record; the card is made once the Hub's is
-            known.
+        files: data, flat rows, manifest, baselines, Croissant and record; the card and the
+            registration are made once the Hub's are known.
         front, text: its card.
+        registration: its part of ``eval.yaml``; empty where no harness can score its rows.
     """
 
     config: str
@@ -67,26 +72,21 @@ class Package:
     files: tuple[LocalFile, ...]
     front: Mapping[str, Any]
     text: str
+    registration: Mapping[str, Any]
 
 
-def prefix_of(config: str) -> str:
-    """Return the folder of a config in a repository, with a slash; empty for the default one."""
-    return "" if config == DEFAULT_CONFIG else f"{config}/"
+def pack(
+    folder: Path, report: Report, scratch: Path, *, repo_id: str, config: str, version: str
+) -> Package:
+    """Gather what is published: the probe's files, and those that are made of them.
 
-
-def check_name(config: str) -> None:
-    """Refuse, with a UsageError, what cannot be the name of a config of a repository."""
-    if not _NAME.fullmatch(config) or config in _RESERVED:
-        raise UsageError(
-            f"--config-name {config!r}: use letters, digits, '_', '-' and '.', a letter or digit "
-            f"first, and none of {', '.join(_RESERVED)}"
-        )
-
-
-def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: str) -> Package:
-    """Gather what is published. Data files are not read: the check has hashed them.
-
-    ``config`` is the name under which the probe's default config is published, ``version`` the tag.
+    Args:
+        folder: the probe.
+        report: of its check, which has hashed the data files.
+        scratch: an empty folder for the flat rows; it must outlast the package.
+        repo_id: ``USER/NAME``.
+        config: the name under which its default config is published.
+        version: the tag; empty for none.
 
     Raises:
         UsageError: the folder holds no probe, or its card cannot be read.
@@ -94,16 +94,20 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
     """
     manifest = read_manifest(folder)
     prefix = prefix_of(config)
-    described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix)
+    flat = write_flat_configs(folder, manifest, scratch)
+    described = croissant_text(folder, repo_id=repo_id, version=version, prefix=prefix, flat=flat)
     files = [
         *_data_files(folder, manifest, prefix),
+        *_flat_files(flat, scratch, prefix),
         LocalFile.of(f"{prefix}{MANIFEST}", (folder / MANIFEST).read_bytes()),
         LocalFile.of(f"{prefix}{CROISSANT}", described.encode()),
     ]
     if (folder / BASELINES).is_file():
         files.append(LocalFile.of(f"{prefix}{BASELINES}", (folder / BASELINES).read_bytes()))
+    registered = registration(manifest, flat, config)
     card = publication_card(folder, repo_id=repo_id, version=version, forced=report.failed)
     front, text = split_card(card)
+    front, text = with_flat(front, text, flat, registered, repo_id)
     text = unmarked(text)
     if prefix:
         front, text = _renamed_card(front, text, config, repo_id)
@@ -119,10 +123,11 @@ def pack(folder: Path, report: Report, *, repo_id: str, config: str, version: st
         "forced": [one.name for one in report.failed],
         "files": [{"path": one.path, "bytes": one.size, "sha256": one.sha256} for one in files],
         "card": asdict(GeneratedCard.of(front, text)),
+        "registration": registered,
     }
     content = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     files.append(LocalFile.of(f"{prefix}{RECORD}", content.encode()))
-    return Package(config, manifest, tuple(files), front, text)
+    return Package(config, manifest, tuple(files), front, text, registered)
 
 
 def publication_card(
@@ -199,17 +204,6 @@ def _data_files(folder: Path, manifest: Manifest, prefix: str) -> list[LocalFile
     return found
 
 
-def published_name(name: str, config: str) -> str:
-    """Return the name of a probe's config in a repository that holds several probes.
-
-    >>> published_name("default", "hypernymy"), published_name("perturbed", "hypernymy")
-    ('hypernymy', 'hypernymy-perturbed')
-    """
-    if config == DEFAULT_CONFIG:
-        return name
-    return config if name == DEFAULT_CONFIG else f"{config}-{name}"
-
-
 def _renamed_card(
     front: Mapping[str, Any], text: str, config: str, repo_id: str
 ) -> tuple[dict[str, Any], str]:
@@ -233,12 +227,52 @@ def _renamed_card(
     return shared, loads.sub(renamed_load, text)
 
 
+def with_flat(
+    front: Mapping[str, Any],
+    text: str,
+    flat: Sequence[FlatConfig],
+    registered: Mapping[str, Any],
+    repo_id: str,
+) -> tuple[dict[str, Any], str]:
+    """Describe flat configs, and the tasks that read them, in a card: front matter and text."""
+    names = {one.name for one in flat}
+    entries = [one.front_matter for one in flat]
+    new = {
+        key: [
+            *(one for one in front[key] if one["config_name"] not in names),
+            *(entry[at] for entry in entries),
+        ]
+        for at, key in enumerate(("configs", "dataset_info"))
+    }
+    text = _INSPECT_SECTION.sub("", text)
+    if flat:
+        section = f"{INSPECT}\n\n{inspect_section(flat, registered, repo_id)}\n\n"
+        at = text.find("\n## Counts\n") + 1 or len(text)
+        text = text[:at] + section + text[at:]
+    return {**front, **new}, text
+
+
+def _flat_files(flat: Sequence[FlatConfig], scratch: Path, prefix: str) -> list[LocalFile]:
+    return [
+        LocalFile(f"{prefix}{file.path}", scratch / file.path, file.bytes, file.sha256)
+        for one in flat
+        for file in one.files.files
+    ]
+
+
 @dataclass(frozen=True)
 class Record:
-    """What ``release.json`` says about the last publication: the card, and SHA-256 by path."""
+    """What ``release.json`` says about the last publication.
+
+    Attributes:
+        card: what was generated for the card.
+        files: SHA-256 by path.
+        registration: what was registered in ``eval.yaml``; empty before kbprobe 0.2.
+    """
 
     card: GeneratedCard = field(default_factory=GeneratedCard)
     files: Mapping[str, str] = field(default_factory=dict)
+    registration: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_record(content: bytes | None) -> Record | None:
@@ -246,6 +280,7 @@ def read_record(content: bytes | None) -> Record | None:
     try:
         record = json_value(content or b"", RECORD)
         card = GeneratedCard(dict(record["card"]["front"]), dict(record["card"]["sections"]))
-        return Record(card, {str(one["path"]): str(one["sha256"]) for one in record["files"]})
+        files = {str(one["path"]): str(one["sha256"]) for one in record["files"]}
+        return Record(card, files, dict(record.get("registration", {})))
     except (UsageError, ValueError, KeyError, TypeError):
         return None

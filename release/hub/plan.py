@@ -14,11 +14,13 @@ from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import MANIFEST, Manifest, ManifestError, parse_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.cards import LICENCE, LISTED, listed
-from release.checks.files import RECORD
+from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
 from release.checks.findings import some
 from release.hub.client import Remote, RemoteFile
 from release.hub.merge import Prefer
-from release.hub.package import LocalFile, Package, Record, prefix_of, published_name, read_record
+from release.hub.names import prefix_of, published_name
+from release.hub.package import LocalFile, Package, Record, read_record
+from release.hub.registration import merge_registration
 from release.hub.repo_card import GeneratedCard, MergedCard, as_lists, hub_front, merge_card
 
 State = Literal["new", "changed", "same", "deleted"]
@@ -90,6 +92,11 @@ def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) ->
     front, base = _shared_front(package, hub_text, record.card, neighbours)
     card = merge_card(package.config, front, package.text, hub_text, base, prefer)
     files = [LocalFile.of(CARD, card.text.encode()), *package.files]
+    registered = merge_registration(
+        package.registration, remote.content(REGISTRATION), record.registration, prefer
+    )
+    if registered is not None:
+        files.insert(1, LocalFile.of(REGISTRATION, registered))
     changes = [Change(one.path, state_of(one, held.get(one.path)), one.size) for one in files]
     if prefer != "generated" and (foreign := _foreign(changes, prefix, record, remote)):
         raise UsageError(
@@ -98,7 +105,9 @@ def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) ->
             "replace them with --prefer generated."
         )
     upload = [one for one, change in zip(files, changes, strict=True) if change.state != "same"]
-    outdated = _outdated(package, before, held, neighbours)
+    outdated = _outdated(package, before, record, held, neighbours)
+    if registered is None and REGISTRATION in held and record.registration:
+        outdated.append(REGISTRATION)
     changes += [Change(path, "deleted", held[path].size) for path in outdated]
     diff = _diff(hub_text or "", card.text)
     return Plan(tuple(changes), tuple(upload), tuple(outdated), card, diff)
@@ -139,9 +148,10 @@ def _neighbours(config: str, remote: Remote) -> Iterator[Neighbour]:
 
 def _check_names(package: Package, neighbours: Sequence[Neighbour]) -> None:
     """Refuse a probe with a config of the same name as another probe's in the repository."""
-    own = {published_name(name, package.config) for name in package.manifest.configs}
+    own = {one["config_name"] for one in package.front["configs"]}
     for other in neighbours:
         names = {published_name(name, other.config) for name in other.manifest.configs}
+        names |= {one["config_name"] for one in other.front.get("configs", ())}
         if both := sorted(own & names):
             raise UsageError(
                 f"the repository holds {other.manifest.probe} as {other.config}, with a config "
@@ -155,7 +165,7 @@ def _foreign(changes: Sequence[Change], prefix: str, record: Record, remote: Rem
         one.path
         for one in changes
         if one.state == "changed"
-        and one.path not in (CARD, prefix + RECORD)
+        and one.path not in (CARD, REGISTRATION, prefix + RECORD)
         and (remote.files[one.path].sha256 or remote.sha256(one.path)) != record.files.get(one.path)
     ]
 
@@ -174,12 +184,14 @@ def _manifest_at(prefix: str, remote: Remote) -> Manifest | None:
 def _outdated(
     package: Package,
     before: Manifest | None,
+    record: Record,
     held: Mapping[str, RemoteFile],
     neighbours: Sequence[Neighbour],
 ) -> list[str]:
     """Return the data files of the earlier release that are no longer part of the probe.
 
-    A file that differs from that release's manifest is not the one that was published, and stays.
+    A file that differs from what that release recorded is not the one that was published, and
+    stays.
     """
     used = {one.path for one in package.files}
     used |= {
@@ -187,7 +199,7 @@ def _outdated(
     }
     earlier = before.files if before else ()
     recorded = {prefix_of(package.config) + entry.path: entry for entry in earlier}
-    return [
+    built = [
         path
         for path, entry in recorded.items()
         if path in held
@@ -195,6 +207,16 @@ def _outdated(
         and held[path].sha256 in ("", entry.sha256)
         and held[path].size == entry.bytes
     ]
+    made = [
+        path
+        for path, sha256 in record.files.items()
+        if path not in recorded
+        and path not in used
+        and path.endswith(DATA_SUFFIXES)
+        and path in held
+        and held[path].sha256 == sha256
+    ]
+    return built + made
 
 
 def _shared_front(

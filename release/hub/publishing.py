@@ -28,7 +28,8 @@ from release.checks.findings import Report, some
 from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote, RemoteFile
 from release.hub.errors import AGAIN, HubError
 from release.hub.merge import Prefer
-from release.hub.package import LocalFile, Package, check_name, pack
+from release.hub.names import check_name
+from release.hub.package import LocalFile, Package, pack
 from release.hub.plan import Plan, make_plan, state_of
 
 Progress = Callable[[str], None]
@@ -160,10 +161,16 @@ def publish(
         progress("Checking the probe")
         report = check(source)
         _require_sound(report, forced=chosen.dry_run or chosen.force)
-        package = pack(
-            source, report, repo_id=repo_id, config=chosen.config_name, version=chosen.tag
-        )
-        return _Publishing(hub, package, chosen, report, progress).run()
+        with scratch_folder() as scratch:
+            package = pack(
+                source,
+                report,
+                scratch,
+                repo_id=repo_id,
+                config=chosen.config_name,
+                version=chosen.tag,
+            )
+            return _Publishing(hub, package, chosen, report, progress).run()
 
 
 def _require_sound(report: Report, forced: bool) -> None:

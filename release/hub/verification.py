@@ -17,11 +17,13 @@ from kbprobe.format.manifest import (
     read_manifest,
 )
 from release.cards import by_config, data_paths
-from release.checks.files import DATA_SUFFIXES, RECORD
+from release.checks.files import DATA_SUFFIXES, RECORD, REGISTRATION
 from release.checks.findings import Finding, Findings, failure, judged, some
 from release.hub.client import MAIN, Hub, Remote
-from release.hub.package import prefix_of, published_name, read_record
+from release.hub.names import prefix_of, published_name
+from release.hub.package import Record, read_record
 from release.hub.plan import manifest_folders
+from release.hub.registration import unread_tasks
 from release.hub.repo_card import hub_front
 
 AGAIN = "Publish it again (--prefer generated replaces it), or ask the person who changed it."
@@ -101,13 +103,15 @@ class _Verifier:
             what = f"{manifest.probe} as {config}, schema {manifest.schema_version}"
             yield Finding("manifest", "ok", what)
             yield from self._data(config, manifest)
-            yield from self._record(config)
+            yield from self._record(config, manifest)
         recorded = {prefix_of(name) + one.path for name, own in found.items() for one in own.files}
+        recorded |= {path for name in found for path in self._recorded(name).files}
         data = [path for path in sorted(self.remote.files) if path.endswith(DATA_SUFFIXES)]
         if extra := [path for path in data if path not in recorded]:
             yield Finding("other files", "warning", "data that is in no manifest", some(extra))
         if found:
             yield from self._card(found)
+            yield from self._registration()
         if local is not None:
             yield _compared(local, manifests)
 
@@ -148,9 +152,16 @@ class _Verifier:
         recorded = "" if self.download else self.remote.files[path].sha256
         return recorded or self.remote.sha256(path)
 
-    def _record(self, config: str) -> Iterator[Finding]:
-        """Compare the files beside the data with the record of the publication."""
+    def _recorded(self, config: str) -> Record:
+        """Return the record of the publication; an empty one if it is missing or damaged."""
         path = prefix_of(config) + RECORD
+        content = self._text(path) if path in self.remote.files else None
+        return read_record(content) or Record()
+
+    def _record(self, config: str, manifest: Manifest) -> Iterator[Finding]:
+        """Compare the files beside the probe's own data with the record of the publication."""
+        path = prefix_of(config) + RECORD
+        own = {prefix_of(config) + entry.path for entry in manifest.files}
         if path not in self.remote.files:
             yield Finding("record", "warning", f"no {path}: release-probe did not publish it")
         elif (record := read_record(self._text(path))) is None:
@@ -160,7 +171,7 @@ class _Verifier:
                 name
                 for name, sha256 in record.files.items()
                 if name not in self.remote.files
-                or (not name.endswith(DATA_SUFFIXES) and self._sha256(name) != sha256)
+                or (name not in own and self._sha256(name) != sha256)
             ]
             same = f"{len(record.files)} files match {path}"
             yield from judged("record", "changed since it was published", changed, same, AGAIN)
@@ -187,6 +198,20 @@ class _Verifier:
         what = "its configs do not list the files of the manifest"
         same = "load_dataset finds the files of every manifest"
         yield from judged("card", what, wrong, same, AGAIN)
+
+    def _registration(self) -> Iterator[Finding]:
+        """Check that each task of ``eval.yaml`` names a config and a split of the card."""
+        if REGISTRATION not in self.remote.files or CARD not in self.remote.files:
+            return
+        try:
+            front = hub_front(self._text(CARD).decode("utf-8", errors="replace"))
+            unread = unread_tasks(self._text(REGISTRATION), front.get("configs"))
+        except UsageError as error:
+            yield failure("tasks", str(error), REGISTRATION, AGAIN)
+            return
+        what = "the card does not list the config and split that a task reads"
+        same = f"each task of {REGISTRATION} reads a config of the card"
+        yield from judged("tasks", what, unread, same, AGAIN)
 
 
 def _compared(local: bytes, manifests: Mapping[str, bytes]) -> Finding:

@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from evaluation.exports.command import export_command
-from evaluation.results.types import read_results
+from evaluation.results.types import read_results, write_results
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation.saved_runs import save_run
 from tests.release.hub_server import TOKEN, HubServer, let_through
@@ -99,6 +99,39 @@ def test_what_would_mislead_is_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--dataset"):
         export(run, "--to", "hub")
     assert not (tmp_path / "o").exists()
+
+
+def sampled(run: Path, rows: int) -> Path:
+    """Let results be those of a sample of a split."""
+    held = read_results(run)
+    probe = held.probe.model_copy(update={"split_rows": rows})
+    write_results(held.model_copy(update={"probe": probe}), run)
+    return run
+
+
+def test_a_sample_of_the_rows_is_refused_or_marked(run: Path, tmp_path: Path) -> None:
+    folder, output = sampled(run, 4_000), tmp_path / "o"
+    with pytest.raises(UsageError, match=r"5 of 4,000 rows \(--limit\).*Evaluate without --limit"):
+        export(folder, "--to", "hub", "--dataset", DATASET, "--revision", COMMIT, "-o", output)
+    assert not output.exists()
+    path, _ = export(folder, "--to", "every-eval-ever", "--organization", "A lab", "-o", output)
+    (result,) = json.loads(Path(path).read_text())["evaluation_results"]
+    assert "5 of the 4,000 rows (--limit)" in result["metric_config"]["evaluation_description"]
+    assert result["source_data"]["additional_details"]["rows_of_split"] == "4000"
+
+
+def test_a_probe_beside_others_is_found_by_its_name_there(hub: HubServer, tmp_path: Path) -> None:
+    first, second = (path.read_bytes() for path in sorted(MANIFESTS.rglob("*.json"))[:2])
+    hub.put(DATASET, {"manifest.json": first, "ours/manifest.json": second})
+    request = json.loads(second)["request"]
+    run = save_run(tmp_path / "run", MODEL, [0, 1], request=request)
+    words = ("--to", "hub", "--dataset", DATASET, "--endpoint", hub.url, "-o", tmp_path / "o")
+    with pytest.raises(UsageError, match=r"as ours.* with --config-name ours"):
+        export(run, *words)
+    (path,) = export(run, *words, "--config-name", "ours")
+    assert yaml.safe_load(Path(path).read_text())[0]["dataset"]["task_id"] == "kbprobe_made_ours"
+    with pytest.raises(UsageError, match="--config-name and --create-pr are options of --to hub"):
+        export(run, "--to", "every-eval-ever", "--config-name", "ours")
 
 
 def test_the_revision_is_the_commit_with_the_evaluated_build(

@@ -56,6 +56,20 @@ def let_through(patch: pytest.MonkeyPatch) -> list[float]:
     return waited
 
 
+def make_default(patch: pytest.MonkeyPatch, url: str, cache: Path) -> None:
+    """Make a server the Hub of ``huggingface_hub`` and ``datasets``, with an empty cache."""
+    import datasets
+    import huggingface_hub.constants as constants
+
+    place = url + "/{repo_id}/resolve/{revision}/{filename}"
+    patch.setattr(constants, "ENDPOINT", url)
+    patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", place)
+    patch.setattr(constants, "HF_HUB_CACHE", str(cache / "hub"))
+    patch.setattr(datasets.config, "HF_ENDPOINT", url)
+    patch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    patch.setattr(datasets.config, "HF_DATASETS_CACHE", cache / "datasets")
+
+
 @dataclass
 class Fault:
     """Something that goes wrong, a number of times.

@@ -11,9 +11,9 @@ from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from release.cli import main
 from release.exports.exporting import RECORD, export
+from release.exports.flat import BLANK
 from release.exports.page import rendered
 from release.exports.targets import TARGETS, find_target
-from release.exports.targets.inspect import BLANK
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 
 
@@ -63,7 +63,8 @@ def test_a_config_cannot_lead_out_of_the_folder(odd, tmp_path, to, name):
 
 def test_nothing_ends_a_docstring_of_a_task_file():
     text = 'x."""\nimport os\n\\'
-    module = rendered("targets/inspect.py.j2", tasks=[{"name": "t", "path": text}], metadata=())
+    tasks = [{"name": "t", "place": text}]
+    module = rendered("targets/inspect.py.j2", tasks=tasks, metadata=(), repo_id=None)
     body = ast.parse(module).body
     imported = [name.name for one in body if isinstance(one, ast.Import) for name in one.names]
     assert imported == ["pyarrow.parquet"]
@@ -116,10 +117,6 @@ def test_inspect_shows_a_blank_for_the_mask(odd, tmp_path):
     assert shown[0]["input"] == CLOZES[0][0].replace("[MASK]", BLANK)
     assert [row["target"] for row in shown] == ["A", "B", "A"]
     assert shown[1]["choices"] == CLOZES[1][1]
-    registered = yaml.safe_load((done.folder / "eval.yaml").read_text(encoding="utf-8"))
-    assert registered["evaluation_framework"] == "inspect-ai"
-    assert "&id" not in (done.folder / "eval.yaml").read_text(encoding="utf-8")
-    assert [task["config"] for task in registered["tasks"]] == ["default", "clozes"]
 
 
 def test_a_published_probe_is_read_from_the_hub(odd, tmp_path):
@@ -129,6 +126,20 @@ def test_a_published_probe_is_read_from_the_hub(odd, tmp_path):
     assert (task["dataset_path"], task["dataset_name"]) == ("me/odd", "clozes")
     with pytest.raises(UsageError, match="USER/NAME"):
         export(odd, "lm-eval", tmp_path / "other", repo_id="odd")
+    done = export(odd, "inspect", tmp_path / "inspect", repo_id="me/odd")
+    assert not list(done.folder.rglob("*.parquet"))
+    text = (done.folder / "task.py").read_text(encoding="utf-8")
+    assert "'me/odd'" in text
+    assert "ask('kbprobe_toy_s_probe_clozes', 'clozes-flat')" in text
+    with pytest.raises(UsageError, match="split test alone"):
+        export(
+            odd,
+            "inspect",
+            tmp_path / "other",
+            repo_id="me/odd",
+            split="validation",
+            configs=["default"],
+        )
 
 
 def test_solved_examples_come_from_another_split_that_is_labelled(tmp_path):

@@ -2,12 +2,13 @@
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 import evaluation
 from evaluation.items.sources import open_probe
+from kbprobe.format.manifest import read_manifest
 from release.exports.exporting import export
-from release.exports.targets.inspect import BLANK
+from release.exports.flat import BLANK, write_flat_configs
+from release.hub.registration import registration
 from tests.evaluation import tiny_causal
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
 
@@ -74,18 +75,16 @@ def test_the_registration_reads_every_row(tmp_path):
         tmp_path / "probe",
         {"default": {"test": rows(ODD)}, "clozes": {"test": rows(CLOZES, "mc_mlm")}},
     )
-    done = export(folder, "inspect", tmp_path / "out")
-    registered = yaml.safe_load((done.folder / "eval.yaml").read_text(encoding="utf-8"))
-    card = (done.folder / "README.md").read_text(encoding="utf-8").split("---\n")[1]
-    files = {
-        config["config_name"]: config["data_files"][0]["path"]
-        for config in yaml.safe_load(card)["configs"]
-    }
-    for one in registered["tasks"]:
+    manifest = read_manifest(folder)
+    flat = write_flat_configs(folder, manifest, tmp_path / "flat")
+    registered = registration(manifest, flat, "default")["tasks"]
+    assert [task["config"] for task in registered] == ["flat", "clozes-flat"]
+    for one, written in zip(registered, flat, strict=True):
         task = HFTask.model_validate(one)
-        items = open_probe(str(folder), config=task.config).items
+        items = open_probe(str(folder), config=written.source).items
+        (file,) = written.files.files
         for row, item in zip(
-            pq.read_table(done.folder / files[task.config]).to_pylist(), items, strict=True
+            pq.read_table(tmp_path / "flat" / file.path).to_pylist(), items, strict=True
         ):
             sample = _record_to_sample_hf(row, task.field_spec)
             assert tuple(sample.choices) == item.choices

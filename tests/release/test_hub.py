@@ -47,8 +47,9 @@ def test_all_that_the_manifest_names_is_published_and_nothing_else(
     done = publish(hub, folder, tag="v1.0", private=True)
     manifest = json.loads((folder / "manifest.json").read_text())
     data = {entry["path"] for entry in manifest["files"]}
-    beside = {"README.md", "manifest.json", "croissant.json", "release.json"}
-    assert hub.paths(REPO) == data | beside | {".gitattributes"}
+    beside = {"README.md", "eval.yaml", "manifest.json", "croissant.json", "release.json"}
+    flat = {"flat/data/test-00000-of-00001.parquet"}
+    assert hub.paths(REPO) == data | flat | beside | {".gitattributes"}
     for path in (*data, "manifest.json"):
         assert hub.content(REPO, path) == (folder / path).read_bytes()
     assert set(states(done).values()) == {"new"}
@@ -58,7 +59,10 @@ def test_all_that_the_manifest_names_is_published_and_nothing_else(
     assert commits(hub) == 2
     record = json.loads(hub.content(REPO, "release.json"))
     assert record["request"] == manifest["request"]
-    assert {one["path"] for one in record["files"]} == data | beside - {"README.md", "release.json"}
+    made_once_the_hub_is_read = {"README.md", "eval.yaml", "release.json"}
+    assert {
+        one["path"] for one in record["files"]
+    } == data | flat | beside - made_once_the_hub_is_read
     assert {one["name"] for one in record["check"]} >= {"checksums", "rows", "card", "licence"}
     card = hub.content(REPO, "README.md").decode()
     assert f'load_dataset("{REPO}"' in card
@@ -135,24 +139,30 @@ def test_files_of_the_earlier_release_go_and_those_of_others_stay(
         f"{config}/data/{split}-00000-of-00001.parquet"
         for config in ("no_language", "perturbed")
         for split in ("train", "validation", "test")
+    } | {
+        f"{config}-flat/data/test-00000-of-00001.parquet" for config in ("no_language", "perturbed")
     }
     assert {"figures/one.png", "more/data/test.parquet", "LICENSE"} < hub.paths(REPO)
     assert not gone & hub.paths(REPO)
     front = hub_front(hub.content(REPO, "README.md").decode())
-    assert [one["config_name"] for one in front["configs"]] == ["default"]
+    assert [one["config_name"] for one in front["configs"]] == ["default", "flat"]
 
 
 def test_a_probe_beside_another_leaves_it_alone(hub: HubServer, probe_copy: Copy) -> None:
     hypernyms, antonyms = probe_copy(NAME), probe_copy("antonym_negation")
     publish(hub, hypernyms)
-    before = {path: hub.content(REPO, path) for path in hub.paths(REPO) - {"README.md"}}
+    shared = {"README.md", "eval.yaml"}
+    before = {path: hub.content(REPO, path) for path in hub.paths(REPO) - shared}
     done = publish(hub, antonyms, config_name="antonyms")
-    assert {path.split("/")[0] for path in states(done)} == {"README.md", "antonyms"}
+    assert {path.split("/")[0] for path in states(done)} == {*shared, "antonyms"}
     for path, content in before.items():
         assert hub.content(REPO, path) == content
     card = hub.content(REPO, "README.md").decode()
     front = hub_front(card)
-    names = ["default", "antonyms", "antonyms-no_language", "antonyms-perturbed"]
+    names = [
+        *("default", "flat", "antonyms", "antonyms-no_language", "antonyms-perturbed"),
+        *("antonyms-flat", "antonyms-no_language-flat", "antonyms-perturbed-flat"),
+    ]
     assert [one["config_name"] for one in front["configs"]] == names
     assert [one["config_name"] for one in front["dataset_info"]] == names
     assert [one["config_name"] for one in front["configs"] if one.get("default")] == ["default"]
@@ -267,7 +277,7 @@ def test_a_remote_that_moves_is_read_again_and_not_clobbered(
     assert "viewer: false" in card
     assert "This is version v2" in card
     assert hub.repos[REPO].tags == {"v2": done.commit}
-    assert len(hub.asked("PUT", "/lfs/")) == 3
+    assert len(hub.asked("PUT", "/lfs/")) == 4
 
 
 def test_a_remote_that_never_rests_stops_it(hub: HubServer, probe_copy: Copy) -> None:

@@ -34,7 +34,7 @@ def test_uploads_go_on_where_they_were_broken_off(
     hub.objects.update(kept)
     hub.seen.clear()
     publish(hub, folder)
-    assert len(hub.asked("PUT", "/lfs/")) == 9 - 5
+    assert len(hub.asked("PUT", "/lfs/")) == 12 - 5
 
 
 def test_publishing_again_after_a_failure_sends_nothing_twice(
@@ -45,10 +45,10 @@ def test_publishing_again_after_a_failure_sends_nothing_twice(
     message = refusal(hub, folder)
     assert "503" in message
     assert "not sent twice" in message
-    assert len(hub.asked("PUT", "/lfs/")) == 3
+    assert len(hub.asked("PUT", "/lfs/")) == 4
     hub.faults.clear()
     assert publish(hub, folder).changed
-    assert len(hub.asked("PUT", "/lfs/")) == 3
+    assert len(hub.asked("PUT", "/lfs/")) == 4
 
 
 READ = ("GET", "/revision/main")

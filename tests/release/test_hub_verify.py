@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 import release
+from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import load
 from release.cli import main
+from release.exports.flat import BLANK
 from release.hub.verification import Verification
 from tests.release.hub_server import TOKEN, HubServer, let_through
 
@@ -68,12 +70,13 @@ def test_what_was_published_is_verified_without_fetching_it(
         "checksums",
         "record",
         "card",
+        "tasks",
         "against",
     ]
     assert not hub.asked("GET", r"/resolve/.*\.parquet")
     assert verify(hub, revision="v1").commit == found.commit
     assert verify(hub, download=True).passed
-    assert len(hub.asked("GET", r"/resolve/.*\.parquet")) == 9
+    assert len(hub.asked("GET", r"/resolve/.*\.parquet")) == 9 + 3
 
 
 def test_listings_of_many_pages_are_read(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +114,17 @@ def test_a_store_that_does_not_hold_what_it_says_is_found_by_fetching(hub: HubSe
         assert TEST in failures(hub, download=True)["checksums"]
     finally:
         hub.objects[sha256] = sound
+
+
+def test_flat_rows_and_tasks_are_compared_too(hub: HubServer) -> None:
+    flat = f"flat/{TEST}"
+    hub.put(REPO, {flat: hub.content(REPO, flat)[:-4] + b"1RAP"})
+    assert flat in failures(hub)["record"]
+    registered = hub.content(REPO, "eval.yaml")
+    hub.put(REPO, {"eval.yaml": registered.replace(b"config: flat", b"config: flatter")})
+    assert "kbprobe_antonym_negation" in failures(hub)["tasks"]
+    hub.put(REPO, {"eval.yaml": b"tasks: all"})
+    assert "list of tasks" in failures(hub)["tasks"]
 
 
 @pytest.mark.parametrize("path", ["manifest.json", "croissant.json"])
@@ -194,7 +208,7 @@ for config in sys.argv[2:]:
 load_dataset(sys.argv[1]).save_to_disk("unnamed-loaded")
 """
     subprocess.run(
-        [sys.executable, "-c", program, REPO, *CONFIGS],
+        [sys.executable, "-c", program, REPO, *CONFIGS, "flat"],
         env=environment(hub, tmp_path / "home"),
         cwd=tmp_path,
         check=True,
@@ -210,6 +224,14 @@ load_dataset(sys.argv[1]).save_to_disk("unnamed-loaded")
         for split in built:
             assert loaded[split].features == built[split].features
             assert loaded[split].to_list() == built[split].to_list()
+    # Flat rows are those of the default config, for whoever asks for them.
+    flat = datasets.load_from_disk(str(tmp_path / "flat-loaded"))
+    items = open_probe(str(published[1])).items
+    assert list(flat) == ["test"]
+    assert flat["test"].num_columns == 10
+    for row, item in zip(flat["test"], items, strict=True):
+        assert row["input"] == item.question.replace("[MASK]", BLANK)
+        assert (tuple(row["choices"]), row["target"]) == (item.choices, "AB"[item.answer])
 
 
 def test_the_commands_publish_and_verify(
@@ -233,7 +255,7 @@ def test_the_commands_publish_and_verify(
     code, out, err = run(*there, "--dry-run")
     assert code == 0, err
     assert "+ new " in out
-    assert "Dry run: 7 files (" in out
+    assert "Dry run: 9 files (" in out
     assert "+# " not in out, "a card that is new as a whole is not shown as a difference"
     assert "me/cli" not in hub.repos
     token_file = tmp_path / "token"

@@ -1,0 +1,164 @@
+"""``eval.yaml``: the file at the root of a dataset that makes it a benchmark of the Hub.
+
+See https://huggingface.co/docs/hub/eval-results. Inspect runs its tasks as ``hf/USER/NAME/TASK``.
+Each task names a config of flat rows (:mod:`release.exports.flat`), and its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kbprobe.errors import UsageError
+from kbprobe.format.card import pretty_name
+from kbprobe.format.manifest import Manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.format.task_names import task_name
+from kbprobe.parsing import yaml_value
+from release.cards import by_config, listed, yaml_text
+from release.checks.files import REGISTRATION
+from release.exports.flat import FIELDS, METADATA, FlatConfig
+from release.hub.merge import Merge, Prefer
+from release.hub.names import published_name
+
+FRAMEWORK = "inspect-ai"
+_LETTERS = (
+    "Its tasks show the choices with letters, and count the answers that name the right letter."
+)
+
+
+def registration(
+    manifest: Manifest, flat: Sequence[FlatConfig], published_as: str
+) -> dict[str, Any]:
+    """Return what ``eval.yaml`` says of a probe: a task for each config that has flat rows.
+
+    Args:
+        manifest: of the probe.
+        flat: its flat configs; without any, nothing is registered.
+        published_as: the name under which its default config is published.
+    """
+    if not flat:
+        return {}
+    return {
+        "name": pretty_name(manifest.probe),
+        "description": f"{manifest.about} {_LETTERS}",
+        "evaluation_framework": FRAMEWORK,
+        "tasks": [
+            {
+                "id": task_name(
+                    manifest.probe, one.source, one.files.split, published_as=published_as
+                ),
+                "config": published_name(one.name, published_as),
+                "split": one.files.split,
+                "field_spec": {**FIELDS, "metadata": list(METADATA)},
+                "solvers": [{"name": "multiple_choice"}],
+                "scorers": [{"name": "choice"}],
+            }
+            for one in flat
+        ],
+    }
+
+
+def inspect_section(flat: Sequence[FlatConfig], registered: Mapping[str, Any], repo_id: str) -> str:
+    """Return the card's text about the tasks: how they are run, and what they read."""
+    tasks = [task["id"] for task in registered["tasks"]]
+    rows = [
+        f"| `{task}` | `{one.source}` | {one.files.rows:,} |"
+        for task, one in zip(tasks, flat, strict=True)
+    ]
+    size = sum(file.bytes for one in flat for file in one.files.files)
+    return "\n".join(
+        [
+            "[Inspect](https://inspect.aisi.org.uk) runs this dataset by the tasks of `eval.yaml`:",
+            "",
+            "```sh",
+            "pip install inspect-ai datasets",
+            f"inspect eval hf/{repo_id}/{tasks[0]} --model MODEL",
+            "```",
+            "",
+            "| task | rows of the config | rows |",
+            "|---|---|---:|",
+            *rows,
+            "",
+            "Inspect shows the choices with letters; the score is the share of answers that name "
+            "the right letter. `evaluate-probe` compares the likelihoods of the choices instead: "
+            "the two cannot be compared.",
+            "",
+            "The tasks read flat copies of the test rows, with a question (`input`), a list of "
+            f"choices (`choices`) and the right letter (`target`), {size:,} bytes in all: "
+            f'`load_dataset("{repo_id}", "{flat[0].name}")`.',
+        ]
+    )
+
+
+def merge_registration(
+    ours: Mapping[str, Any],
+    hub: bytes | None,
+    base: Mapping[str, Any],
+    prefer: Prefer | None = None,
+) -> bytes | None:
+    """Merge what is registered for a probe into the ``eval.yaml`` of a repository.
+
+    Tasks of other probes, and what somebody changed by hand, are kept.
+
+    Args:
+        ours: the probe's registration; empty for none.
+        hub: the file on the Hub, if any.
+        base: what was registered when the probe was published last.
+        prefer: settles conflicts.
+
+    Returns:
+        The content of the file; None if no task is left in it.
+
+    Raises:
+        UsageError: the file on the Hub is not a registration; or both changed the same entry, and
+            ``prefer`` is not given.
+    """
+    if hub is None:
+        return yaml_text(ours).encode() if ours else None
+    theirs = _read(hub)
+    # One name for the whole repository: that which is there.
+    kept = {key: ours[key] for key in ours if key in theirs and key != "tasks" and key not in base}
+    merge = Merge(prefer)
+    merged = merge.tree({**base, **kept}, dict(ours) or {**theirs, "tasks": []}, theirs)
+    if merge.conflicts:
+        raise UsageError(
+            f"{REGISTRATION} was changed on the Hub where its generated part changes too: "
+            f"{', '.join(merge.conflicts)}. Choose a side: --prefer hub or --prefer generated."
+        )
+    if not merged.get("tasks"):
+        return None
+    return hub if merged == theirs else yaml_text(merged).encode()
+
+
+def unread_tasks(content: bytes, configs: Any) -> list[str]:
+    """Return the tasks of an ``eval.yaml`` whose config or split a card does not list.
+
+    ``configs`` is the card's entry of that name.
+
+    Raises:
+        UsageError: it is not a registration.
+    """
+    listed_splits = {
+        name: {str(file.get("split")) for file in listed(one.get("data_files"))}
+        for name, one in by_config(configs).items()
+    }
+    return [
+        str(task.get("id"))
+        for task in _read(content)["tasks"]
+        if str(task.get("split", "test"))
+        not in listed_splits.get(str(task.get("config", DEFAULT_CONFIG)), ())
+    ]
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    """Read an ``eval.yaml``; a UsageError if it is not a mapping with a list of tasks."""
+    value = yaml_value(content.decode("utf-8", errors="replace"), f"{REGISTRATION} on the Hub")
+    tasks = value.get("tasks") if isinstance(value, dict) else None
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise UsageError(
+            f"{REGISTRATION} on the Hub is not a mapping with a list of tasks. Correct it there, "
+            "or remove it, and publish again."
+        )
+    assert isinstance(value, dict)
+    return value

@@ -393,8 +393,8 @@ class Kind(ABC, Generic[S, O]):
             SourceError: a file is malformed; the message names file and line.
         """
 
-    def language_of(self, options: O) -> str:
-        """Return the language of what these options make; see `Loaded`."""
+    def language_of(self, options: O, source: S) -> str:
+        """Return the language of what is compiled; see `Loaded`."""
         return getattr(options, "language", "") or self.language
 
     def stand_in(self) -> str:

@@ -163,7 +163,7 @@ def _write(
                 notes=compiled.notes,
                 options=options.recorded(),
             ),
-            language=kind.language_of(options),
+            language=kind.language_of(options, source),
             **kind.credits_of(options, source),
         )
 

@@ -89,6 +89,23 @@ class Inflections:
         return self._bases[key]
 
 
+@dataclass
+class ListedForms:
+    """Tells whether a token is a form of a word, in a language without rules: as far as listed.
+
+    Attributes:
+        forms: other forms by part of speech: surface form to the words that have it.
+    """
+
+    forms: Exceptions
+
+    def matches(self, token: str, word: str, pos: str) -> bool:
+        """Tell whether ``token`` is ``word`` or a listed form of it (both lower case)."""
+        return token == word or word in self.forms.get("a" if pos == "s" else pos, {}).get(
+            token, ()
+        )
+
+
 @cache
 def _forms(word: str, universal_pos: str) -> frozenset[str]:
     from lemminflect import getAllInflections, getAllInflectionsOOV
@@ -102,7 +119,7 @@ def _forms(word: str, universal_pos: str) -> frozenset[str]:
 class MentionFinder:
     """Finds lemmas in texts; keeps what it learns about a lemma for the next text."""
 
-    def __init__(self, inflections: Inflections) -> None:
+    def __init__(self, inflections: Inflections | ListedForms) -> None:
         self._inflections = inflections
         self._text = ""
         self._tokens: list[_Token] = []

@@ -86,6 +86,7 @@ from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import to_numpy
+from kbprobe.errors import UsageError
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
@@ -96,10 +97,15 @@ _load_parallel = lru_cache(maxsize=4)(load_parallel)
 
 def open_wordnet(options: WordNetOptions) -> WordNet:
     """Load the WordNet that the options name, once for all the probes of a process."""
-    if options.language == ENGLISH:
-        return _load(options.wordnet)
     if options.parallel:
         return _load_parallel(options.languages, options.wordnet)
+    wordnet = _load(options.wordnet)
+    if options.language == wordnet.language:
+        return wordnet
+    if options.language == ENGLISH:
+        raise UsageError(
+            f"the words of {wordnet.name} are not English: add --language {wordnet.language}"
+        )
     return _load_in_language(options.language, options.wordnet)
 
 

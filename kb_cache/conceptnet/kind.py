@@ -101,7 +101,7 @@ class ConceptNetKind(Kind[Source, ConceptNetOptions]):
             notes=notes,
         )
 
-    def language_of(self, options: ConceptNetOptions) -> str:
+    def language_of(self, options: ConceptNetOptions, source: Source) -> str:
         """Return the languages of the edges kept."""
         return "+".join(options.language) or "mul"
 

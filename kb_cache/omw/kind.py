@@ -12,6 +12,7 @@ from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress
 from kb_cache.omw.source import ADDRESS, LICENCES, LexiconSource, code_of, lexicons, read_source
 from kb_cache.omw.types import KIND
 from kb_cache.omw.words import without_variants
+from kb_cache.wordnet.lmf import spdx_of
 from kbprobe.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class LexiconOptions(OwnDataOptions):
     """Options of ``kb-cache fetch omw``."""
 
     source: Path | None = Field(
-        None, description="The tab file (wn-data-ita.tab), plain, gzip or bzip2."
+        None,
+        description="The tab file (wn-data-ita.tab), plain, gzip or bzip2, or the same wordnet in "
+        "WN-LMF (omw-it.xml, or in a tar).",
     )
     language: str = Field(
         "", description="Language of the words (BCP 47); by default that of the file's first line."
@@ -88,7 +91,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
         )
 
     def read(self, path: Path, options: LexiconOptions) -> LexiconSource:
-        """Read the tab file into memory."""
+        """Read the file into memory."""
         source = read_source(path)
         wanted = options.name.removeprefix(f"{self.name}-")
         if (code := code_of(wanted)) is not None and code != source.code:
@@ -127,7 +130,7 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
             definitions.setdefault(synset, []).append(text)
         joined = [(synset, "; ".join(texts)) for synset, texts in definitions.items()]
         return Compiled(
-            description=f"{source.title}, tab file of the Open Multilingual Wordnet",
+            description=f"{source.title}, of the Open Multilingual Wordnet",
             tables={
                 "lemmas": _table(_commonest_first(source), "lemma"),
                 "definitions": _table(joined, "text"),
@@ -139,14 +142,15 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
             created_by={"wordfreq": version("wordfreq")},
         )
 
-    def language_of(self, options: LexiconOptions) -> str:
+    def language_of(self, options: LexiconOptions, source: LexiconSource) -> str:
         """Return the language given, or that of the entry's name."""
         return options.language or options.name.removeprefix(f"{self.name}-")
 
 
 def _licence_of(source: LexiconSource) -> str:
     known = lexicons().get(source.code, {}).get("licence", "")
-    return str(known or LICENCES.get(source.stated_licence.lower().strip(), ""))
+    stated = source.stated_licence
+    return str(known or LICENCES.get(stated.lower().strip(), "") or spdx_of(stated))
 
 
 def _commonest_first(source: LexiconSource) -> list[tuple[str, str]]:

@@ -1,8 +1,8 @@
-"""Reading the tab files of the Open Multilingual Wordnet.
+"""Reading the wordnets of the Open Multilingual Wordnet: tab files, and lexicons in WN-LMF.
 
-The first line is "# NAME, CODE, ADDRESS, LICENCE", the others "SYNSET, TYPE, TEXT" or, for
-definitions and examples, "SYNSET, TYPE, NUMBER, TEXT", all parted by tabs. TYPE is "lemma", "def"
-or "exe", with or without "CODE:" before it.
+The first line of a tab file is "# NAME, CODE, ADDRESS, LICENCE", the others "SYNSET, TYPE, TEXT"
+or, for definitions and examples, "SYNSET, TYPE, NUMBER, TEXT", all separated by tabs. TYPE is
+"lemma", "def" or "exe", with or without "CODE:" before it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from kb_cache.base import Source, readable
 from kb_cache.unpack import DAMAGE, UnpackedFile
+from kb_cache.wordnet.lmf import is_lmf, read_lmf
 from kbprobe.errors import SourceError
 from kbprobe.files import file_sha256
 
@@ -41,6 +42,7 @@ _SYNSET = re.compile(r"\d{8}-[nvasr]")
 _NO_WORD = re.compile(r"(?:PSEUDO)?GAP!?|\s*", re.IGNORECASE)
 #: Italian tab files part elided articles and prepositions from the next word: "d' aviazione".
 _ELIDED = re.compile(r"(?i)\b((?:d|c|s|l|un|(?:de|a|da|ne|su|co)ll|quell|quest|bell|sant)['’]) ")
+_OFFSET = re.compile(r"-(\d{8})-([nvasr])$")
 _REMARK = re.compile(r"\s*\([^()]*\)")
 _ADDRESS_ALONE = re.compile(r"\S*(?:www\.|://|\.org/|\.com/)\S*")
 _HEADER = re.compile(r"#\s*([^\t]+)\t([a-z]{3})\b[^\t]*\t([^\t]*)\t([^\t]+)")
@@ -101,11 +103,61 @@ def code_of(language: str) -> str | None:
 
 
 def read_source(path: Path) -> LexiconSource:
-    """Read a tab file, plain or compressed with gzip or bzip2.
+    """Read a tab file, plain or compressed with gzip or bzip2, or the same wordnet in WN-LMF.
 
     Raises:
         SourceError: it cannot be read, or is no such file.
     """
+    return _read_lmf(path) if is_lmf(path) else _read_tab(path)
+
+
+def _read_lmf(path: Path) -> LexiconSource:
+    """Read a lexicon whose synsets are named by the offsets of Princeton WordNet 3.0.
+
+    So they are in the lexicons that the Open Multilingual Wordnet publishes: "omw-it-02084071-n".
+    """
+    source = read_lmf(path)
+    lexicon = source.lexicon
+    synsets = {one["id"]: _OFFSET.search(one["id"]) for one in lexicon.get("synsets", ())}
+    if not lexicon["id"].startswith("omw-") or not any(synsets.values()):
+        raise SourceError(
+            f"{path} has synsets of its own: kb-cache fetch wordnet {lexicon['id']} --from {path}"
+        )
+    named = {
+        identity: f"{found[1]}-{found[2].replace('s', 'a')}"
+        for identity, found in synsets.items()
+        if found
+    }
+    left_out: Counter[str] = Counter()
+    lemmas, examples = [], []
+    for entry in lexicon.get("entries", ()):
+        for sense in entry.get("senses", ()):
+            if sense["synset"] not in named:
+                left_out["of no synset"] += 1
+                continue
+            at = named[sense["synset"]]
+            lemmas += [(at, word) for word in _words(entry["lemma"]["writtenForm"]) if word]
+            examples += [(at, one["text"]) for one in sense.get("examples", ())]
+    known = [one for one in lexicon.get("synsets", ()) if one["id"] in named]
+    examples += [(named[one["id"]], text["text"]) for one in known for text in one["examples"]]
+    definitions = [(named[one["id"]], text["text"]) for one in known for text in one["definitions"]]
+    language = source.language
+    return LexiconSource(
+        path,
+        source.sha256,
+        language,
+        title=lexicon["label"],
+        code=code_of(language) or language,
+        address=lexicon.get("url") or "",
+        stated_licence=lexicon["license"],
+        lemmas=tuple(dict.fromkeys(lemmas)),
+        definitions=tuple(dict.fromkeys(definitions)),
+        examples=tuple(dict.fromkeys(examples)),
+        left_out=left_out,
+    )
+
+
+def _read_tab(path: Path) -> LexiconSource:
     with readable(path), path.open("rb") as file:
         try:
             content = UnpackedFile(file).read()

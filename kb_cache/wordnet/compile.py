@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version as package_version
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from kb_cache.base import Progress
 from kb_cache.mentions import Inflections, MentionFinder
 from kb_cache.wordnet.source import DATA_FILES, EXCEPTION_FILES, WordNetSource
 from kb_cache.wordnet.types import POINTERS
+from kbprobe.arrays import Ints
 from kbprobe.errors import SourceError
 
 _DATA_POS = dict(zip(DATA_FILES, "nvar", strict=True))
@@ -259,37 +260,71 @@ class _Tables:
 
     def finish(self) -> dict[str, pa.Table]:
         """Make the Arrow tables."""
-        tables = {}
-        for name, schema in _SCHEMAS.items():
-            columns = (
-                zip(*self._rows[name], strict=True) if self._rows[name] else [()] * len(schema)
-            )
-            arrays = [pa.array(x, kind) for x, (_, kind) in zip(columns, schema, strict=True)]
-            tables[name] = pa.table(arrays, schema=pa.schema(schema))
-        tables["pointers"] = self._pointer_table(tables["senses"]["synset"].to_numpy())
+        tables = tables_of(self._rows)
+        owner = tables["senses"]["synset"].to_numpy()
+        try:
+            tables["pointers"] = pointer_table(self._pointers, self._sense_start, owner)
+        except ForeignLemmaError as error:
+            name = self._rows["synsets"][error.source][0]
+            raise SourceError(
+                f"a lexical pointer of {name} leads to a word that its target lacks"
+            ) from error
         return tables
 
-    def _pointer_table(self, synset_of_sense: np.ndarray[Any, Any]) -> pa.Table:
-        # Sorted and unique: NLTK keeps semantic pointers in sets, whose order is random.
-        unique = np.array(self._pointers or np.empty((0, 5)), dtype=np.int64)
-        unique = np.unique(unique, axis=0)
-        kind, source, target, source_lemma, target_lemma = unique.T
-        start = np.array(self._sense_start, dtype=np.int64)
-        source_sense = np.where(source_lemma < 0, -1, start[source] + source_lemma)
-        target_sense = np.where(target_lemma < 0, -1, start[target] + target_lemma)
-        owner = synset_of_sense[target_sense.clip(max=len(synset_of_sense) - 1)]
-        bad = np.flatnonzero((target_sense >= 0) & (owner != target))
-        if bad.size:
-            name = self._rows["synsets"][source[bad[0]]][0]
-            raise SourceError(f"a lexical pointer of {name} leads to a word that its target lacks")
-        kinds = pa.DictionaryArray.from_arrays(
-            pa.array(kind, pa.int8()), pa.array(list(POINTERS.values()))
-        )
-        ends = {"source": source, "target": target,
-                "source_sense": source_sense, "target_sense": target_sense}  # fmt: skip
-        return pa.table(
-            {"kind": kinds, **{name: pa.array(end, pa.int32()) for name, end in ends.items()}}
-        )
+
+class ForeignLemmaError(ValueError):
+    """A lexical pointer leads to a lemma that its target does not have; ``source`` is its row."""
+
+    def __init__(self, source: int) -> None:
+        super().__init__(f"a lexical pointer of synset {source} leads to no lemma of its target")
+        self.source = source
+
+
+def tables_of(rows: Mapping[str, list[tuple[Any, ...]]]) -> dict[str, pa.Table]:
+    """Return the tables but for the pointers, given the rows of each in its columns' order."""
+    tables = {}
+    for name, schema in _SCHEMAS.items():
+        found = rows.get(name, [])
+        columns = zip(*found, strict=True) if found else [()] * len(schema)
+        arrays = [pa.array(x, kind) for x, (_, kind) in zip(columns, schema, strict=True)]
+        tables[name] = pa.table(arrays, schema=pa.schema(schema))
+    return tables
+
+
+def pointer_table(
+    pointers: Iterable[tuple[int, int, int, int, int]],
+    sense_start: Sequence[int],
+    synset_of_sense: Ints,
+) -> pa.Table:
+    """Return the table of pointers, sorted, each once.
+
+    Args:
+        pointers: kind (its place in `POINTERS`), source and target (synsets), and the lemmas in
+            them between which it holds, as places among their senses (-1: none).
+        sense_start: (synsets,) the first sense of each.
+        synset_of_sense: (senses,) the synset of each.
+
+    Raises:
+        ForeignLemmaError: a target has no such lemma.
+    """
+    unique = np.array(list(pointers) or np.empty((0, 5)), dtype=np.int64)
+    unique = np.unique(unique, axis=0)
+    kind, source, target, source_lemma, target_lemma = unique.T
+    start = np.array(sense_start, dtype=np.int64)
+    source_sense = np.where(source_lemma < 0, -1, start[source] + source_lemma)
+    target_sense = np.where(target_lemma < 0, -1, start[target] + target_lemma)
+    owner = synset_of_sense[target_sense.clip(max=len(synset_of_sense) - 1)]
+    bad = np.flatnonzero((target_sense >= 0) & (owner != target))
+    if bad.size:
+        raise ForeignLemmaError(int(source[bad[0]]))
+    kinds = pa.DictionaryArray.from_arrays(
+        pa.array(kind, pa.int8()), pa.array(list(POINTERS.values()))
+    )
+    ends = {"source": source, "target": target,
+            "source_sense": source_sense, "target_sense": target_sense}  # fmt: skip
+    return pa.table(
+        {"kind": kinds, **{name: pa.array(end, pa.int32()) for name, end in ends.items()}}
+    )
 
 
 _CATEGORY = pa.dictionary(pa.int8(), pa.string())

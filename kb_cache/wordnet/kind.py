@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from kb_cache.base import Compiled, Kind, OwnDataOptions, Progress
+from kb_cache.wordnet.lmf import LmfSource, is_lmf, read_lmf
 from kb_cache.wordnet.source import WordNetSource, read_source
 from kb_cache.wordnet.types import KIND
+from kbprobe.errors import SourceError
+from kbprobe.options import Metavar
 
 
 class WordNetOptions(OwnDataOptions):
@@ -17,12 +21,24 @@ class WordNetOptions(OwnDataOptions):
     source: Path | None = Field(
         None,
         description="The database: a folder, zip or tar that holds data.noun, index.noun and the "
-        "other files (NLTK's corpora/wordnet.zip, or dict/ of Princeton's own distribution).",
+        "other files (NLTK's corpora/wordnet.zip, or dict/ of Princeton's own distribution); or a "
+        "lexicon in WN-LMF (.xml, .xml.gz, or in a tar).",
+    )
+    language: Annotated[str, Metavar("CODE")] = Field(
+        "",
+        pattern="^([A-Za-z]{2,3}(-[A-Za-z0-9]+)*)?$",
+        description="Language of the data; by default the one that a WN-LMF lexicon states, else "
+        "English.",
     )
 
 
-class WordNetKind(Kind[WordNetSource, WordNetOptions]):
-    """Compile a WordNet database in the layout that NLTK reads."""
+class WordNetKind(Kind[WordNetSource | LmfSource, WordNetOptions]):
+    """Compile a WordNet database, or a lexicon in WN-LMF.
+
+    Databases are in the layout that NLTK reads. Wordnets of many languages are published in WN-LMF
+    (Open English WordNet, OdeNet); the package wn reads it, and synsets and relations are the
+    lexicon's own.
+    """
 
     name = KIND
     title = "a WordNet"
@@ -48,14 +64,38 @@ class WordNetKind(Kind[WordNetSource, WordNetOptions]):
     packages = ("nltk", "lemminflect")
     extra = "wordnet"
 
-    def read(self, path: Path, options: WordNetOptions) -> WordNetSource:
-        """Read the database files into memory."""
-        return read_source(path)
+    def read(self, path: Path, options: WordNetOptions) -> WordNetSource | LmfSource:
+        """Read the database files, or the lexicon, into memory."""
+        if not is_lmf(path):
+            return read_source(path)
+        source = read_lmf(path)
+        if not (options.licence or source.credits()["licence"]):
+            raise SourceError(
+                f"{path} is under {source.lexicon['license']!r}, a licence that kbprobe does not "
+                "know: state it with --licence SPDX and --attribution TEXT"
+            )
+        return source
+
+    def credits_of(
+        self, options: WordNetOptions, source: WordNetSource | LmfSource
+    ) -> dict[str, str]:
+        """Return what a lexicon says of itself, or the options; see `Kind.credits_of`."""
+        usual = super().credits_of(options, source)
+        if options.licence or isinstance(source, WordNetSource):
+            return usual
+        stated = source.credits()
+        return {name: getattr(options, name) or text for name, text in stated.items()}
 
     def compile(
-        self, source: WordNetSource, options: WordNetOptions, folder: Path, progress: Progress
+        self,
+        source: WordNetSource | LmfSource,
+        options: WordNetOptions,
+        folder: Path,
+        progress: Progress,
     ) -> Compiled:
         """Turn the files into the tables of `kb_cache.wordnet.types.WordNet`."""
+        if isinstance(source, LmfSource):
+            return _compile_lexicon(source, progress)
         from kb_cache.wordnet.compile import compile_wordnet, created_by  # imports NLTK
 
         return Compiled(
@@ -65,6 +105,25 @@ class WordNetKind(Kind[WordNetSource, WordNetOptions]):
             notes=source.notes,
             created_by=created_by(),
         )
+
+    def language_of(self, options: WordNetOptions, source: WordNetSource | LmfSource) -> str:
+        """Return the language given, or that of the lexicon."""
+        stated = source.language if isinstance(source, LmfSource) else self.language
+        return options.language or stated
+
+
+def _compile_lexicon(source: LmfSource, progress: Progress) -> Compiled:
+    from kb_cache.wordnet.compile_lmf import compile_lmf, created_by  # imports NLTK
+
+    tables, notes = compile_lmf(source, progress)
+    lexicon = source.lexicon
+    return Compiled(
+        description=f"{lexicon['label']} {lexicon['version']}, WN-LMF",
+        tables=tables,
+        texts={f"{name}.txt": text for name, text in source.texts.items() if name == "LICENSE"},
+        notes=notes,
+        created_by=created_by(),
+    )
 
 
 WORDNET = WordNetKind()

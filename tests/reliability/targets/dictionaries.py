@@ -1,4 +1,4 @@
-"""GCIDE in both of its formats, and WordNet's database files."""
+"""GCIDE in both of its formats, WordNet's database files, and a lexicon in WN-LMF."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+from tests.kb_cache.lmf_export import as_lmf
 from tests.reliability.compiling import compiled
 from tests.reliability.target import Refused, Target
 
@@ -59,7 +60,23 @@ def _expected_wordnet(path: Path) -> list[tuple[str, int]]:
     return sorted(found)
 
 
+def _lexicon(folder: Path) -> list[Path]:
+    from kb_cache.wordnet.compile import compile_wordnet
+    from kb_cache.wordnet.source import read_source
+    from kb_cache.wordnet.types import WordNet
+
+    tables = compile_wordnet(read_source(_DATA / "mini-wordnet"))
+    stated = dict.fromkeys(("name", "version", "digest", "licence", "attribution"), "")
+    return [as_lmf(WordNet(**stated, **tables), folder / "lexicon.xml")]
+
+
+def _read_lexicon(path: Path) -> int:
+    tables = compiled("wordnet", path, path.parent / "compiled").tables
+    return int(tables["senses"].num_rows)
+
+
 TARGETS = [
+    Target("lmf", _lexicon, _read_lexicon),
     Target("gcide", _gcide, _read_gcide),
     Target(
         "wordnet", _wordnet, _read_wordnet, _expected_wordnet, names_file=False, both_refuse=False

@@ -187,7 +187,17 @@ class _Build(click.Command):
             else:
                 owner = f"{' and '.join(self.probes)} {'have' if self.probes[1:] else 'has'} no"
                 owner, more = f"{owner} option", f"{PROGRAM} {self.probes[0]} --help"
+            hint = hint or _having(error.option_name)
             raise UsageError(f"{owner} {error.option_name}.{hint} More: {more}") from None
+
+
+def _having(option: str) -> str:
+    """Name the probes that have an option, if any have."""
+    from builders.engine.probe import all_probes
+
+    field = option.removeprefix("--").replace("-", "_")
+    names = [name for name, one in all_probes().items() if field in one.options.model_fields]
+    return f" These have it: {', '.join(sorted(names))}." if names else ""
 
 
 def build_command(probes: Mapping[str, Entry | Probe]) -> click.Command:

@@ -140,7 +140,12 @@ def test_rows_in_the_readme_are_those_of_the_list() -> None:
         ),
         (
             ["wordnet_antonymy", "wordnet_synonymy", "--max-hops", "3"],
-            "wordnet_antonymy and wordnet_synonymy have no option --max-hops.",
+            "wordnet_antonymy and wordnet_synonymy have no option --max-hops. These have it: "
+            "taxonomy_conjunction, wordnet_hypernymy, wordnet_hyponymy.",
+        ),
+        (
+            ["property_conjunction", "--language", "de"],
+            "property_conjunction has no option --language. These have it: encyclopedic_",
         ),
         (["--recipe", "x", "--max-hops", "3"], "no probe is named that would have the option"),
     ],

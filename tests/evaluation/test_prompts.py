@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from evaluation.items.orders import Order
 from evaluation.items.types import Item
+from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, parse_template
 from kbprobe.errors import UsageError
 
@@ -159,3 +163,67 @@ def test_chat_has_turns_and_no_space_before_the_answer():
 def test_plain_clozes_fit_no_other_prompt(prompt):
     with pytest.raises(UsageError, match="filled-in sentence"):
         prompt.render(CLOZE, to_chat)
+
+
+def test_one_order_is_shown_alone():
+    [rendered] = Prompt(letters=True, order=Order.parse("CAB")).render(ROBIN)
+    assert rendered.context.splitlines()[1:4] == ["A. a car", "B. a dog", "C. a robin"]
+    assert rendered.continuations == (" B", " C", " A")
+
+
+def test_successive_numbers_are_rotations_of_one_drawn_order():
+    items = [replace(ROBIN, id=f"{n}") for n in range(200)]
+    shown = [[Prompt(letters=True, order=Order.parse(f"{n}")).render(item) for item in items]
+             for n in range(6)]  # fmt: skip
+    for per_item in zip(*shown, strict=True):
+        letters = [rendered.continuations for [rendered] in per_item]
+        for block in (letters[:3], letters[3:]):
+            assert all(len(set(taken)) == 3 for taken in zip(*block, strict=True))
+    counts = Counter(rendered.continuations for [rendered] in shown[0])
+    assert len(counts) == 6
+    assert min(counts.values()) > 200 / 6 / 2
+
+
+@pytest.mark.parametrize(
+    "order", ["", "A", "AC", "ABA", "BAX", "ab", "-1", "1.5", "\u0663", "9" * 30, "A,B", True]
+)
+def test_odd_orders_are_refused(order):
+    with pytest.raises(UsageError, match=r"--order: must be"):
+        CausalOptions.parse({"order": order, "letters": True}, "owner")
+
+
+def test_an_order_of_other_choices_names_the_item_and_the_remedy():
+    with pytest.raises(UsageError, match=r"item robin has 3 choices and the order BA 2.*--order 0"):
+        Prompt(letters=True, order=Order.parse("BA")).render(ROBIN)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"order": "1"}, "--letters"),
+        ({"shots_seed": 1}, "--shots N"),
+        ({"shots_order": 0}, "--shots N"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options, remedy):
+    with pytest.raises(UsageError, match=remedy):
+        CausalOptions.parse(options, "owner")
+
+
+def test_examples_in_another_order_are_the_same_examples():
+    prompt = Prompt(shots=4, examples=TRAIN)
+    orders = set()
+    for seed in range(20):
+        [own], [other] = (one.render(ROBIN) for one in (prompt, replace(prompt, shots_order=seed)))
+        texts = [one.context.split("\n\n") for one in (own, other)]
+        assert sorted(texts[0][:-1]) == sorted(texts[1][:-1])
+        assert texts[0][-1] == texts[1][-1]
+        orders.add(tuple(texts[1]))
+    assert len(orders) > 10
+
+
+def test_scores_kept_before_an_option_came_are_still_found():
+    assert CausalOptions().model_dump(mode="json") == {
+        "shots": 0, "prompt": None, "letters": False, "chat": False, "pack": True
+    }  # fmt: skip
+    assert CausalOptions(letters=True, order="7").model_dump(mode="json")["order"] == "7"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-from kbprobe.options import Metavar, Options
+from evaluation.items.orders import Order
+from kbprobe.options import MAX_SEED, Metavar, Options, option_name
+
+_LATER = frozenset({"order", "shots_seed", "shots_order"})
+"""Options that scores were kept without at first."""
 
 
 class CausalOptions(Options):
@@ -23,5 +33,43 @@ class CausalOptions(Options):
     letters: bool = Field(
         False, description="Show lettered choices, score the letters, average over orders."
     )
+    order: Annotated[str | None, Metavar("ORDER")] = Field(
+        None,
+        description="With --letters: show the choices in this order alone instead of averaging: "
+        "letters of the choices as the probe has them, such as CAB, or a number, which draws an "
+        "order for each question.",
+    )
+    shots_seed: int | None = Field(
+        None, ge=0, le=MAX_SEED, description="Seed of the examples of --shots; none: --seed."
+    )
+    shots_order: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_SEED,
+        description="Put the examples of --shots in an order drawn with this seed; none: as they "
+        "were drawn.",
+    )
     chat: bool = Field(False, description="Use the tokenizer's chat template.")
     pack: bool = Field(True, description="Encode a question once for all of its choices.")
+
+    @field_validator("order", mode="before")
+    @classmethod
+    def _spelled_order(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        return Order.parse(value).text if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _has_what_it_varies(self) -> CausalOptions:
+        if self.order is not None and not self.letters:
+            raise ValueError("--order is the order of lettered choices: give --letters as well")
+        for name in ("shots_seed", "shots_order"):
+            if getattr(self, name) is not None and not self.shots:
+                raise ValueError(f"{option_name(name)} varies examples: give --shots N as well")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _named_where_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out later options that were not given: what is kept by all others is found."""
+        held: dict[str, Any] = dump(self)
+        return {k: value for k, value in held.items() if value is not None or k not in _LATER}

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from evaluation.items.orders import LETTERS, Order, drawn_permutation, rotations
 from evaluation.items.types import MASK, Item
 from kbprobe.errors import UsageError
 
 QUESTION_TEMPLATE = "{question}"
 LETTERS_TEMPLATE = "Question: {question}\n{choices}\nAnswer:"
 
-_LETTERS = string.ascii_uppercase
 BLANK = "____"
 """Stands for a cloze's gap."""
 
@@ -61,6 +61,8 @@ class Prompt:
         letters: show all choices with letters and score the letters. Models prefer some letters
             to others, so each item is asked in every rotation of its choices and a choice's
             score is the mean over them: each choice takes each letter once.
+        order: of the choices of a lettered prompt; each item is asked in this one alone. The
+            choices of examples stay as they are.
         chat: put the question into the tokenizer's chat template, as the user's turn; the choice
             is the answer and follows without a space.
         shots: answered examples before the question.
@@ -68,14 +70,17 @@ class Prompt:
         seed: of the draw. Which examples a question gets depends on the seed, the question and
             the set of examples alone, never on the order of items; items that ask the same
             question get the same ones. None of them asks that question itself.
+        shots_order: seed of the order that they are shown in; None: as they were drawn.
     """
 
     template: str | None = None
     letters: bool = False
+    order: Order | None = None
     chat: bool = False
     shots: int = 0
     examples: Sequence[Item] = ()
     seed: int = 0
+    shots_order: int | None = None
 
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""
@@ -89,7 +94,7 @@ class Prompt:
             )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
-        """Write an item out: once, or for each rotation of the choices of a lettered prompt.
+        """Write an item out: once, or in each order that its lettered choices are shown in.
 
         ``to_chat``, the tokenizer's chat template, is used if ``chat`` is set.
 
@@ -97,8 +102,7 @@ class Prompt:
             UsageError: this prompt cannot hold such an item.
         """
         shots = [(self._question_text(shot), shot.answer) for shot in self._draw(item.question)]
-        rotations = len(item.choices) if self.letters else 1
-        texts = [self._question_text(item, rotation) for rotation in range(rotations)]
+        texts = [self._question_text(item, shown) for shown in self._orders(item)]
         if self.chat and to_chat is not None:
             return [_as_chat(shots, question, to_chat) for question in texts]
         return [_as_text(shots, question) for question in texts]
@@ -113,24 +117,32 @@ class Prompt:
             return self.template
         return LETTERS_TEMPLATE if self.letters else QUESTION_TEMPLATE
 
-    def _question_text(self, item: Item, rotation: int = 0) -> _QuestionText:
+    def _orders(self, item: Item) -> Sequence[Sequence[int]]:
+        """Return the choice in each place, of every order that an item is asked in."""
+        size = len(item.choices)
+        if not self.letters:
+            return [range(size)]
+        return rotations(size) if self.order is None else [self.order.places(item.id, size)]
+
+    def _question_text(self, item: Item, shown: Sequence[int] | None = None) -> _QuestionText:
+        """Return an item's own text, its choices shown in an order; None: as they are."""
         if item.setup == "mc_mlm" and not self.letters:
             return self._cloze(item)
         if not self.letters:
             return _QuestionText(self._template.format(question=item.question), item.choices, " ")
         size = len(item.choices)
-        if size > len(_LETTERS):
+        if size > len(LETTERS):
             raise UsageError(
-                f"item {item.id} has {size} choices and there are {len(_LETTERS)} letters: "
+                f"item {item.id} has {size} choices and there are {len(LETTERS)} letters: "
                 "score it without --letters"
             )
-        shown = [item.choices[(place + rotation) % size] for place in range(size)]
-        lines = [f"{letter}. {text}" for letter, text in zip(_LETTERS, shown, strict=False)]
+        shown = range(size) if shown is None else shown
+        named = dict(zip(shown, LETTERS, strict=False))
+        lines = [f"{letter}. {item.choices[choice]}" for choice, letter in named.items()]
         text = self._template.format(
             question=item.question.replace(MASK, BLANK), choices="\n".join(lines)
         )
-        letters = tuple(_LETTERS[(choice - rotation) % size] for choice in range(size))
-        return _QuestionText(text, letters, " ")
+        return _QuestionText(text, tuple(named[choice] for choice in range(size)), " ")
 
     def _cloze(self, item: Item) -> _QuestionText:
         if self.chat or self._template != QUESTION_TEMPLATE:
@@ -161,7 +173,11 @@ class Prompt:
             if example.question != question:
                 drawn.setdefault(example.question, example)
             attempt += 1
-        return list(drawn.values())
+        examples = list(drawn.values())
+        if self.shots_order is None:
+            return examples
+        keys = ("order of examples", str(self.shots_order), question)
+        return [examples[at] for at in drawn_permutation(len(examples), *keys)]
 
 
 def parse_template(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
+from evaluation.items.orders import Order
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Scorer, ScorerInputs, aside
 from evaluation.scorers.causal.forward import score_sequences, supports_packing
@@ -65,7 +66,7 @@ class CausalScorer(Scorer):
     """Scores choices with a causal language model.
 
     A choice's score is the log-likelihood of its continuation (nats, summed over its tokens), or
-    the mean of it over the rotations of a lettered prompt.
+    the mean of it over the orders of a lettered prompt.
 
     All items that ask the same question share sequences. What a model cannot do is found out by
     trying it once on a fixed text: one that ignores positions and masks that it is given (with
@@ -125,10 +126,12 @@ class CausalScorer(Scorer):
         prompt = Prompt(
             template=None if options.prompt is None else parse_template(options.prompt),
             letters=options.letters,
+            order=None if options.order is None else Order.parse(options.order),
             chat=options.chat,
             shots=options.shots,
             examples=[item for item in inputs.examples if special.obstacle(item) is None],
-            seed=inputs.seed,
+            seed=inputs.seed if options.shots_seed is None else options.shots_seed,
+            shots_order=options.shots_order,
         )
         return cls(inputs.model, inputs.tokenizer, prompt=prompt, pack=options.pack)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from evaluation.report.figures import SHADES, shade
@@ -112,3 +112,18 @@ def make_matrix(
         for row, name in enumerate(rows)
     ]
     return Matrix(caption, corner, tuple(columns), arranged, scale)
+
+
+def symmetric_cells(
+    labels: Sequence[str], numbers: Mapping[tuple[str, str], Estimate | float | None]
+) -> list[list[Estimate | float | None]]:
+    """Return the cells of names by the same names; a name beside itself has no number.
+
+    Args:
+        labels: of rows and columns.
+        numbers: by pairs of labels, each in one order or the other.
+    """
+    return [
+        [numbers.get((row, column), numbers.get((column, row))) for column in labels]
+        for row in labels
+    ]

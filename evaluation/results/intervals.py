@@ -72,15 +72,40 @@ def accuracy(right: Bools, cluster: Ints, seed: int) -> Estimate:
         cluster: each row's cluster, any integers, shape [rows].
         seed: of the bootstrap.
     """
-    counted = _count(right, cluster)
+    return _share(_count(right, cluster), seed)
+
+
+def repeated_share(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimate:
+    """Estimate a share of the tries on all rows, where each row was tried several times.
+
+    The tries on a row belong to its cluster: only clusters are drawn anew, so that the interval is
+    of other rows and the same tries.
+
+    Args:
+        hits: how many tries on each row hit, shape [rows], at least one.
+        tries: on each row, at least one, shape [rows].
+        cluster: each row's cluster, any integers, shape [rows].
+        seed: of the bootstrap.
+
+    Returns:
+        The share, its ``n`` the number of rows.
+    """
+    _, local = np.unique(cluster, return_inverse=True)
+    totals = (np.bincount(local, weights=column).astype(np.int64) for column in (tries, hits))
+    share = _share(_Clusters(*totals), seed)
+    return share.model_copy(update={"n": hits.size})
+
+
+def _share(counted: _Clusters, seed: int) -> Estimate:
     if counted.independent or not counted.suit_bootstrap:
         return _wilson_estimate(counted)
+    rows, right = int(counted.rows.sum()), int(counted.right.sum())
     shared, others = alike.shared_ratio(counted.right, counted.rows)
     if others < alike.FEWEST_OTHERS:
         bounds = alike.interval(counted.right, counted.rows, shared, 0.0)
-        return _estimate(float(right.mean()), bounds, right.size, alike.METHOD)
+        return _estimate(right / rows, bounds, rows, alike.METHOD)
     bounds = _bootstrap(counted, lambda rows, right: right / rows, seed)
-    return _estimate(float(right.mean()), bounds, right.size, "cluster bootstrap")
+    return _estimate(right / rows, bounds, rows, "cluster bootstrap")
 
 
 def quick_accuracy(right: Bools, cluster: Ints) -> Estimate:

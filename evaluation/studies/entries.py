@@ -9,10 +9,39 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.models.capabilities import Capability
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
-from evaluation.scorers.registry import SCORERS
+from evaluation.scorers.registry import SCORERS, choose_scorer
 from evaluation.studies.base import StudyRequest
+from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
 from kbprobe.options import option_name
+
+LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "labels")
+"""Options of fitting a learner: of no use in studies of models as they are."""
+
+
+def require_scorer_options(
+    request: StudyRequest, model: str, names: Sequence[str], does: str
+) -> ScorerEntry:
+    """Return what scores a model as it is, which has the options that a study varies.
+
+    Args:
+        request: of the study.
+        model: a folder, a file or a Hub id.
+        names: the options.
+        does: what a scorer that has them does: ``shows lettered choices``.
+
+    Raises:
+        UsageError: the scorer lacks one, or there is no such checkpoint.
+    """
+    chosen = choose_scorer(open_model(request, model), request.defaults.run.scorer)
+    if set(names) <= set(chosen.options.model_fields):
+        return chosen
+    able = [entry.name for entry in SCORERS if set(names) <= set(entry.options.model_fields)]
+    raise UsageError(
+        f"{request.study.name} takes a model whose scorer {does}, and {model} is scored as a "
+        f"{chosen.label}. Name a model that {' or '.join(able)} scores, or one of these with "
+        "--scorer"
+    )
 
 
 def with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry) -> StudyRequest:

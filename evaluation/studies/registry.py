@@ -23,5 +23,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
         "evaluation.studies.transfer.study:TRANSFER",
+        "evaluation.studies.orders.study:ORDERS",
+        "evaluation.studies.prompts.study:PROMPTS",
     ],
 )

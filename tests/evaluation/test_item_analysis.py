@@ -15,8 +15,9 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from evaluation.cli import main
+from evaluation.studies.answers import Answers
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.item_analysis.numbers import Answers, point_biserial, rivals
+from evaluation.studies.item_analysis.numbers import point_biserial, rivals
 from evaluation.studies.item_analysis.page import render
 from evaluation.studies.item_analysis.study import ITEMS
 from evaluation.studies.item_analysis.summary import ItemsOptions

@@ -84,7 +84,7 @@ class Prompt:
 
     def __post_init__(self) -> None:
         """Check the template's fields and the number of examples; raises ``UsageError``."""
-        _check_template(self._template, letters=self.letters)
+        check_template(self._template, letters=self.letters)
         if self.shots < 0:
             raise UsageError(f"--shots must be at least 0, not {self.shots}")
         if self.shots and len(self._pool) <= self.shots:
@@ -189,7 +189,12 @@ def parse_template(text: str) -> str:
     return text.replace("\\n", "\n")
 
 
-def _check_template(template: str, *, letters: bool) -> None:
+def check_template(template: str, *, letters: bool) -> None:
+    """Check that a template has the fields that it must have, and no others.
+
+    Raises:
+        UsageError: it has not.
+    """
     expected = {"question", "choices"} if letters else {"question"}
     example = LETTERS_TEMPLATE if letters else "Q: {question}\nA:"
     try:

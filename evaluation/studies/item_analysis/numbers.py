@@ -6,35 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Floats, Ints
-
-NOT_SCORED = -1
-
-
-class Answers(NamedTuple):
-    """What several models answered to the same items.
-
-    Attributes:
-        key: the choice that counts as right, shape [items].
-        choices: how many choices each item has, shape [items].
-        said: each model's choice, :data:`NOT_SCORED` where there is none, shape [items, models].
-    """
-
-    key: Ints
-    choices: Ints
-    said: Ints
-
-    @property
-    def scored(self) -> Bools:
-        """Whether each item was scored by each model, shape [items, models]."""
-        scored: Bools = self.said != NOT_SCORED
-        return scored
-
-    @property
-    def right(self) -> Bools:
-        """Whether each model chose the key, shape [items, models]."""
-        right: Bools = self.said == self.key[:, None]
-        return right
+from evaluation.studies.answers import NOT_SCORED, Answers
+from kbprobe.arrays import Floats, Ints
 
 
 def rest_scores(answers: Answers) -> tuple[Ints, Ints]:

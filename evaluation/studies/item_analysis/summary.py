@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 from pydantic import Field
 
+from evaluation.studies.answers import Answers, gather
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.item_analysis.answers import gather
-from evaluation.studies.item_analysis.numbers import Answers, point_biserial, rivals
+from evaluation.studies.item_analysis.numbers import point_biserial, rivals
 from evaluation.studies.item_analysis.types import (
     NAME,
     SUSPECTED,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from evaluation.report.matrices import INDEX, SHARES, Matrix, Scale, make_matrix
+from evaluation.report.matrices import INDEX, SHARES, Matrix, Scale, make_matrix, symmetric_cells
 from evaluation.report.tables import NONE, Cell, Table, share_cell
 from evaluation.report.templates import environment
 from evaluation.results.types import Estimate
@@ -83,7 +83,14 @@ def _matrices(labels: Sequence[str], pairs: Sequence[PairOverlap | MeanOverlap])
     ]
     names = [(pair.first, pair.second) for pair in pairs]
     return [
-        _symmetric(labels, dict(zip(names, numbers, strict=True)), caption, scale)
+        make_matrix(
+            caption,
+            _MODELS,
+            labels,
+            labels,
+            symmetric_cells(labels, dict(zip(names, numbers, strict=True))),
+            scale,
+        )
         for caption, scale, numbers in maps
         if any(number is not None for number in numbers)
     ]
@@ -93,21 +100,6 @@ def _kappa(kappa: Kappa | None) -> Number:
     if kappa is None:
         return None
     return kappa.estimate(0) or kappa.value
-
-
-def _symmetric(
-    labels: Sequence[str],
-    numbers: Mapping[tuple[str, str], Number],
-    caption: str,
-    scale: Scale,
-) -> Matrix:
-    """Return a heat map of models by models; a model beside itself has no number."""
-
-    def number(row: str, column: str) -> Number:
-        return numbers.get((row, column), numbers.get((column, row)))
-
-    cells = [[number(row, column) for column in labels] for row in labels]
-    return make_matrix(caption, _MODELS, labels, labels, cells, scale)
 
 
 def _accuracies(one: ProbeOverlap) -> Table:

@@ -1,0 +1,1 @@
+"""How the answers of one model vary over runs on the same questions."""

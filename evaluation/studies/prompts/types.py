@@ -18,7 +18,9 @@ class PromptRun(Variant):
     """A prompt with its examples."""
 
     prompt: str | None = Field(description="The prompt's name; null: none was named.")
-    options: dict[str, Any] = Field(description="The options that distinguish it, as a single run takes them.")
+    options: dict[str, Any] = Field(
+        description="The options that distinguish it, as a single run takes them."
+    )
     normalization: str = Field(description="What scores were divided by.")
 
 

@@ -14,8 +14,8 @@ def run_labels(finished: Sequence[Finished]) -> list[str]:
     """Name each run by its model and by what was learnt, as briefly as tells them apart.
 
     Runs of one model on several probes have one label. Where labels of runs on one probe are the
-    same, what they differ in is added: the revision, the rows trained on, the seed, the scorer;
-    at last the folder.
+    same, what they differ in is added: the language asked in, the revision, the rows trained on,
+    the seed, the scorer; at last the folder.
     """
     labels = [_name(run) for run in finished]
     for detail in _DETAILS:
@@ -67,7 +67,14 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
     return detail
 
 
+def _language(run: Finished) -> str:
+    """Return the language that the questions were built in, where the build named one."""
+    options = (run.evaluation.results.probe.request or {}).get("options", {})
+    return str(options.get("language", "")).partition(",")[0]
+
+
 _DETAILS: tuple[Callable[[Finished], str], ...] = (
+    _language,
     lambda run: run.evaluation.results.model.revision or "",
     _of_learning("train", "{} rows"),
     _of_learning("train_on", "trained on {}"),

@@ -212,7 +212,11 @@ def test_the_same_questions_in_two_languages(save: Save) -> None:
     italian = ("giusto", "errato", "peggiore")
     own = save("m", [0, 1, 2, 0], folder="en", request=built("en,it"))
     other = save("m", [0, 0, 2, 1], folder="it", request=built("it,en"), choices=italian)
-    pair = compare([own, other]).pairs[0]
+    found = compare([own, other])
+    text = printed(found)
+    assert "m, en" in text
+    assert "m, it" in text
+    pair = found.pairs[0]
     assert (pair.compared, pair.accuracy_first.value, pair.accuracy_second.value) == (4, 0.5, 0.5)
     assert pair.prediction_overlap == 0.5, "rows 0 and 2"
     for folder, request in (("x", built("it,pt")), ("y", built("it", parallel=False))):

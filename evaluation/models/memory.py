@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head
+from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.handle import BATCH_TOKENS, ModelHandle
 from kbprobe.errors import UsageError
@@ -53,7 +53,7 @@ class ModelInMemory(ModelHandle):
         network = model if unwrap is None else unwrap()
         architecture, head = _architecture(network)
         capabilities = head.gives
-        if head is ENCODER and getattr(model.config, "is_encoder_decoder", False):
+        if head is ENCODER and is_encoder_decoder(model.config):
             capabilities = Capability.NOTHING
         self.checkpoint = Checkpoint(
             id=str(getattr(model.config, "name_or_path", "") or "the model in memory"),

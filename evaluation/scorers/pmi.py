@@ -1,6 +1,6 @@
 """Pointwise mutual information: how much a question raises the log-likelihood of a choice.
 
-A causal LM favours answers that are likely anyway. Holtzman et al. 2021 (PMI over the domain,
+A language model favours answers that are likely anyway. Holtzman et al. 2021 (PMI over the domain,
 section 3) compare each choice after its question with the same choice after a neutral text. With
 the default, an empty one, the score is that of lm-evaluation-harness's ``acc_mutual_info``.
 """
@@ -33,15 +33,18 @@ def _make(inputs: ScorerInputs) -> Scorer:
     from dataclasses import replace
 
     from evaluation.items.types import Item
+    from evaluation.models.capabilities import is_encoder_decoder
+    from evaluation.scorers.causal.prompted import PromptedScorer, prompt_of
     from evaluation.scorers.causal.prompts import Rendered
     from evaluation.scorers.causal.scorer import CausalScorer
+    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
 
     if inputs.options.letters:
         raise UsageError(
             "--letters scores the letters of choices, and --scorer pmi their texts: leave one out"
         )
 
-    class PmiScorer(CausalScorer):
+    class Pmi(PromptedScorer):
         """Subtracts the log-likelihood after the neutral text, which is scored once a choice."""
 
         def render(self, item: Item) -> list[tuple[Rendered, float]]:
@@ -52,14 +55,22 @@ def _make(inputs: ScorerInputs) -> Scorer:
         def score_name(self, items: object) -> str:
             return "pointwise mutual information"
 
-    return PmiScorer.from_inputs(inputs)
+    class CausalPmi(Pmi, CausalScorer):
+        """After the neutral text."""
+
+    class Seq2SeqPmi(Pmi, Seq2SeqScorer):
+        """With the neutral text in the encoder."""
+
+    scorer = Seq2SeqPmi if is_encoder_decoder(inputs.model.config) else CausalPmi
+    prompt, pack = prompt_of(inputs), inputs.options.pack
+    return scorer(inputs.model, inputs.tokenizer, prompt=prompt, pack=pack)
 
 
 PMI = ScorerEntry(
     name="pmi",
     label="PMI",
     version=1,
-    needs=Capability.CAUSAL_SCORES,
+    needs=Capability.LIKELIHOODS,
     make=_make,
     options=PmiOptions,
     setups=(QUESTION,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.models.capabilities import Capability
+from evaluation.models.capabilities import Capability, heads_that_give, is_encoder_decoder
 from evaluation.models.checkpoint import NO_MODEL, Checkpoint
 from evaluation.registry import Registry
 from evaluation.scorers.base import ScorerEntry
@@ -15,6 +15,7 @@ SCORERS = Registry[ScorerEntry](
     [
         "evaluation.scorers.masked:MASKED_LM",
         "evaluation.scorers.causal:CAUSAL_LM",
+        "evaluation.scorers.seq2seq:SEQ2SEQ_LM",
         "evaluation.scorers.pmi:PMI",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
@@ -28,14 +29,22 @@ SCORERS = Registry[ScorerEntry](
 def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntry:
     """Return the scorer by its name, or the first that a checkpoint of this kind can be used with.
 
-    A scorer that is named is taken whatever the architecture says: loading the checkpoint finds
-    out whether it holds the head.
+    A scorer that is named is taken whatever head the architecture names: loading the checkpoint
+    finds out whether it holds the scorer's. Only scorers of encoder-decoder models read those.
 
     Raises:
         UsageError: there is no such scorer, or none for such a checkpoint.
     """
     if name is not None:
-        return SCORERS.get(name)
+        entry = SCORERS.get(name)
+        if checkpoint.config is not None and not heads_that_give(entry.needs, checkpoint.config):
+            is_or_not = "an" if is_encoder_decoder(checkpoint.config) else "not an"
+            raise UsageError(
+                f"--scorer {name}: {checkpoint.id} ({checkpoint.architecture}) is {is_or_not} "
+                f"encoder-decoder model, which a {entry.label} scorer does not read. Name another "
+                "--scorer, or leave it out."
+            )
+        return entry
     for entry in SCORERS:
         if entry.needs and entry.needs in checkpoint.capabilities:
             return entry
@@ -49,7 +58,10 @@ def _remedy(checkpoint: Checkpoint) -> str:
     if checkpoint.id == NO_MODEL:
         return "Without a model, name with --scorer one that needs none."
     if not checkpoint.capabilities & Capability.HIDDEN_STATES:
-        return "Encoder-decoder models are not supported."
+        return (
+            "Encoder-decoder models are scored if they have a language-model head (T5, BART): if "
+            "this one has it after all, say so with --scorer seq2seq_lm."
+        )
     return (
         "If it is an encoder, fine-tune it first with --train N; if it has one of these heads "
         "after all, say which with --scorer."

@@ -10,34 +10,29 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from evaluation.items.orders import Order
 from evaluation.items.types import Item, choice_starts
-from evaluation.scorers.base import Scorer, ScorerInputs, aside
+from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.forward import score_sequences, supports_packing
 from evaluation.scorers.causal.layout import CausalEncoded, LayoutBuilder
-from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
 from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
-from evaluation.scorers.causal.prompts import Message, Prompt, Rendered, parse_template
-from evaluation.scorers.readable import (
-    SpecialTexts,
-    unknown_candidate,
-    unknown_token,
-    unreadable_items,
+from evaluation.scorers.causal.prompted import (
+    ContextChoices,
+    PromptedScorer,
+    longest_text,
+    prompt_of,
 )
+from evaluation.scorers.causal.prompts import Prompt, Rendered
+from evaluation.scorers.readable import unknown_candidate, unreadable_items
 from kbprobe.arrays import Floats, Ints
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-_LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _WINDOWS = (
     "sliding_window",
     "sliding_window_size",
@@ -48,21 +43,10 @@ _WINDOWS = (
 )
 """How configurations name the distance beyond which some of their layers do not look."""
 
-_DEFAULT_LENGTH = 2048
 _TOKENIZED_AT_ONCE = 256
 
 
-@dataclass
-class _ContextChoices:
-    """One context, and what is scored after it: each continuation stands for some choices."""
-
-    item: int
-    context: str
-    weight: float
-    choices: dict[str, list[int]] = field(default_factory=dict)
-
-
-class CausalScorer(Scorer):
+class CausalScorer(PromptedScorer):
     """Scores choices with a causal language model.
 
     A choice's score is the log-likelihood of its continuation (nats, summed over its tokens), or
@@ -101,18 +85,11 @@ class CausalScorer(Scorer):
                 is not causal.
             KbprobeError: its scores are not finite.
         """
+        super().__init__(tokenizer, prompt)
         self._model = model.eval()
-        self._tokenizer = tokenizer
-        self.prompt = prompt or Prompt()
-        """How items are put to the model."""
-        if self.prompt.chat and not tokenizer.chat_template:
-            raise UsageError(
-                f"--chat: the tokenizer of {tokenizer.name_or_path!r} has no chat template. Leave "
-                "it out, or name an instruction-tuned checkpoint."
-            )
         self._pairs = PairTokenizer(tokenizer)
-        self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
-        self._max_length = _max_length(model.config, tokenizer)
+        text_config = getattr(model.config, "text_config", None) or model.config
+        self._max_length = longest_text(text_config, tokenizer)
         self._window = _window(model.config, self._max_length)
         self._supports_packing = supports_packing(model, self._pairs, self._window)
         self.packs = pack and self._supports_packing
@@ -121,19 +98,9 @@ class CausalScorer(Scorer):
     @classmethod
     def from_inputs(cls, inputs: ScorerInputs) -> Self:
         """Make the scorer of an evaluation, whose options are :class:`CausalOptions`."""
-        options: CausalOptions = inputs.options
-        special = SpecialTexts(inputs.tokenizer)
-        prompt = Prompt(
-            template=None if options.prompt is None else parse_template(options.prompt),
-            letters=options.letters,
-            order=None if options.order is None else Order.parse(options.order),
-            chat=options.chat,
-            shots=options.shots,
-            examples=[item for item in inputs.examples if special.obstacle(item) is None],
-            seed=inputs.seed if options.shots_seed is None else options.shots_seed,
-            shots_order=options.shots_order,
+        return cls(
+            inputs.model, inputs.tokenizer, prompt=prompt_of(inputs), pack=inputs.options.pack
         )
-        return cls(inputs.model, inputs.tokenizer, prompt=prompt, pack=options.pack)
 
     def encode(self, items: Sequence[Item]) -> CausalEncoded:
         """Tokenize all items; see :class:`CausalScorer` for what is set aside or cut.
@@ -143,7 +110,8 @@ class CausalScorer(Scorer):
         """
         starts = choice_starts(items)
         item_of = np.repeat(np.arange(len(items)), np.diff(starts))
-        contexts = self._contexts(items, starts)
+        numbers = range(len(items))
+        contexts = self._contexts(zip(numbers, items, starts[:-1].tolist(), strict=True))
         tokens = [
             pair
             for start in range(0, len(contexts), _TOKENIZED_AT_ONCE)
@@ -195,46 +163,8 @@ class CausalScorer(Scorer):
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
         return score_sequences(self._model, encoded, sequences)
 
-    def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is."""
-        return "log-likelihood of a letter" if self.prompt.letters else "log-likelihood"
-
-    def render(self, item: Item) -> list[tuple[Rendered, float]]:
-        """Write an item out: contexts with continuations, and what each counts in the scores.
-
-        A scorer that compares a choice after several contexts overrides this. A context with a
-        negative weight is subtracted, and scored once for all items that have it.
-
-        Raises:
-            UsageError: the prompt cannot hold the item.
-        """
-        rendered = self.prompt.render(item, self.to_chat)
-        return [(one, 1 / len(rendered)) for one in rendered]
-
-    def _contexts(self, items: Sequence[Item], starts: Ints) -> list[_ContextChoices]:
-        contexts: dict[tuple[str, str], _ContextChoices] = {}
-        for number, item in enumerate(items):
-            for (context, continuations), weight in self.render(item):
-                # Clozes of different questions may begin alike; a sequence serves one question.
-                # What is subtracted is of no question: all that show a choice share it.
-                asked = item.question if weight > 0 else ""
-                one = contexts.setdefault(
-                    (asked, context), _ContextChoices(number, context, weight)
-                )
-                for choice, continuation in enumerate(continuations, start=int(starts[number])):
-                    one.choices.setdefault(continuation, []).append(choice)
-        return list(contexts.values())
-
-    def to_chat(self, messages: list[Message]) -> str:
-        """Write a chat as the tokenizer's template has it, up to where the answer begins."""
-        return str(
-            self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
-            )
-        )
-
     def _set_aside(
-        self, contexts: Sequence[_ContextChoices], tokens: Sequence[PairTokens], item_of: Ints
+        self, contexts: Sequence[ContextChoices], tokens: Sequence[PairTokens], item_of: Ints
     ) -> dict[int, str]:
         reasons: dict[int, str] = {}
         for one, pair in zip(contexts, tokens, strict=True):
@@ -253,17 +183,6 @@ class CausalScorer(Scorer):
                 for number in numbers:
                     reasons.setdefault(int(item_of[number]), reason)
         return reasons
-
-
-def _max_length(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Tokens that the model reads at most, found as lm-evaluation-harness finds it."""
-    text = getattr(config, "text_config", None) or config
-    for name in _LENGTHS:
-        length = getattr(text, name, None)
-        if length is not None:
-            return int(length)
-    length = tokenizer.model_max_length
-    return int(length) if length and length < VERY_LARGE_INTEGER else _DEFAULT_LENGTH
 
 
 def _window(config: PretrainedConfig, max_length: int) -> int:

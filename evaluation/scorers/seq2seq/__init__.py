@@ -1,0 +1,45 @@
+"""The scorer of encoder-decoder models."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.causal.options import CausalOptions
+from kbprobe.format.setups import QUESTION
+
+
+class Seq2SeqOptions(CausalOptions):
+    """Those of the causal-LM scorer, and what belongs to a choice."""
+
+    score_end: bool = Field(
+        False, description="Score the token that ends a written text after each choice, too."
+    )
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    from evaluation.scorers.causal.prompted import prompt_of
+    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
+
+    return Seq2SeqScorer(
+        inputs.model,
+        inputs.tokenizer,
+        prompt=prompt_of(inputs),
+        pack=inputs.options.pack,
+        score_end=inputs.options.score_end,
+    )
+
+
+SEQ2SEQ_LM = ScorerEntry(
+    name="seq2seq_lm",
+    label="encoder-decoder LM",
+    version=1,
+    needs=Capability.SEQ2SEQ_SCORES,
+    make=_make,
+    options=Seq2SeqOptions,
+    wording=QUESTION,
+    uses_train=lambda options: options.shots > 0,
+    # As for causal LMs: longer answers are less likely, right or wrong.
+    normalization=lambda options: None if options.letters else "char",
+)

@@ -227,7 +227,9 @@ class ModelInfo(Model):
 class Scoring(Model):
     """How it was scored."""
 
-    scorer: str = Field(description="masked_lm, causal_lm, multiple_choice, classifier, ...")
+    scorer: str = Field(
+        description="masked_lm, causal_lm, seq2seq_lm, multiple_choice, classifier, ..."
+    )
     version: int = Field(description="Version of the scorer; raised whenever scores may change.")
     score: str = Field(description="What a score is: logit, or log-likelihood in nats, ...")
     options: dict[str, Any] = Field(description="Options that scores may depend on.")

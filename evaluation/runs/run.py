@@ -292,7 +292,7 @@ def _other_setup(
     if spec.run.train is not None:
         remedy = "leave --train out, or fit a classifier with --learner pooled or full_labels"
     return (
-        f"{said} Labels are given by a sequence classifier, or by a causal or masked LM that is "
+        f"{said} Labels are given by a sequence classifier, or by a language model that is "
         f"asked for them: {remedy}. Or name a --config{named} whose rows are questions with "
         "choices, such as pairs of sentences."
     )

@@ -1,0 +1,68 @@
+"""Architectures that docs/models.md lists: scores are those of one plain pass for each choice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch (extra eval) is not installed")
+
+from evaluation.items.types import Item
+from evaluation.scorers.causal.scorer import CausalScorer
+from kbprobe.errors import UsageError
+from tests.evaluation import tiny_masked, tiny_multiple_choice
+from tests.evaluation.test_causal import TOLERANCE, reference, run
+from tests.evaluation.tiny_architectures import CAUSAL, QUESTION_AGAIN, make
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "models.md"
+QUICK = ("jamba", "mamba2")
+"""Tested by default; test_causal tests others."""
+
+ITEMS = [
+    Item("1", "mc_qa", "A dog is a kind of", ("animal", "animal too", "rodent", "city"), 0),
+    Item("2", "mc_qa", "A dog is a kind of", ("mouse", "cat that can swim well, but not fly"), 0),
+    Item(
+        "3",
+        "mc_qa",
+        "The capital of a country is the city where its government meets, and a mouse is",
+        ("a rodent", "a country", "the word"),
+        0,
+    ),
+    Item("4", "mc_mlm", "A [MASK] is a kind of animal, as a robin is.", ("dog", "vehicle"), 0),
+]
+
+
+@pytest.mark.parametrize(
+    "model_type",
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in CAUSAL],
+)
+def test_causal_scores_are_those_of_plain_passes(model_type: str) -> None:
+    model, tokenizer = make(model_type)
+    scorer = CausalScorer(model, tokenizer)
+    assert scorer.packs == (model_type not in QUESTION_AGAIN)
+    scores, encoded = run(scorer, ITEMS)
+    assert not encoded.set_aside
+    np.testing.assert_allclose(scores, reference(model, tokenizer, ITEMS), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_encoders_are_no_causal_models(model_type: str) -> None:
+    model, tokenizer = make(model_type)
+    with pytest.raises(UsageError, match="is not causal: what follows a token changes its score"):
+        CausalScorer(model, tokenizer)
+
+
+def test_the_documentation_lists_what_is_tested() -> None:
+    """Each line of the table is of an architecture that these tests, or the scorers', are run on."""
+    lines = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|([^|]*)\|", DOCS.read_text("utf-8"), re.M)
+    listed: dict[str, set[str]] = {}
+    for name, scorer, once in lines:
+        listed.setdefault(scorer.strip(), set()).add(name)
+        if scorer.strip() == "causal":
+            assert once.strip() == ("no" if name in QUESTION_AGAIN else "yes"), name
+    assert listed["causal"] == set(CAUSAL)
+    assert listed["masked"] == set(tiny_masked.FAMILIES)
+    assert listed["multiple choice"] == {name.lower() for name in tiny_multiple_choice.FAMILIES}

@@ -56,7 +56,7 @@ def test_encoders_are_no_causal_models(model_type: str) -> None:
 
 
 def test_the_documentation_lists_what_is_tested() -> None:
-    """Each line of the table is of an architecture that these tests, or the scorers', are run on."""
+    """Each line of the table is of an architecture that is tested here or with its scorer."""
     lines = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|([^|]*)\|", DOCS.read_text("utf-8"), re.M)
     listed: dict[str, set[str]] = {}
     for name, scorer, once in lines:

@@ -40,8 +40,8 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "cohere": {},
     "ctrl": {},
     "deepseek_v3": {
-        "head_dim": None, "num_key_value_heads": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1,
-        "n_shared_experts": 1,
+        "head_dim": None, "num_key_value_heads": 4, "n_group": 1, "topk_group": 1,
+        "first_k_dense_replace": 1, "n_shared_experts": 1,
     },
     "falcon": {"head_dim": None},
     "falcon_h1": {"mamba_n_groups": 1, "mamba_d_ssm": 64},

@@ -26,7 +26,7 @@ from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.rng import RandomGenerator
 
-QUESTION_FIELDS = ("word", "gloss", "pos", "relation")
+QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
 """What the template of a graph probe may show of a question."""
 
 SHORTEST_SHARED = 3
@@ -41,6 +41,7 @@ class NodeSource:
     Attributes:
         choices: how nodes are shown as choices.
         words: (nodes,) the word by which a question names a node.
+        synonyms: (nodes,) lists of other words that a question may show beside the word.
         glosses: (nodes,) what says which sense is meant.
         pos: (nodes,) part of speech, in words.
         kinds: (nodes,) distractors are of the gold's kind.
@@ -52,6 +53,7 @@ class NodeSource:
 
     choices: Nodes
     words: pa.Array
+    synonyms: pa.Array
     glosses: pa.Array
     pos: pa.Array
     kinds: Ints
@@ -104,7 +106,7 @@ def relation_plan(
     names = list(edges)
     concept, gold = (np.concatenate([ends[at] for ends in edges.values()]) for at in (0, 1))
     relation = np.repeat(np.arange(len(names)), [ends[0].size for ends in edges.values()])
-    keep = dropped.drop("a shared word gives the gold away", _given_away(source, concept, gold))
+    keep = dropped.drop("a shared word gives the gold away", given_away(source, concept, gold))
     if stop.size:
         keep &= dropped.drop("the concept is on the stop list", np.isin(concept, stop) & keep)
     if min_zipf and source.choices.frequency is not None:
@@ -126,6 +128,7 @@ def relation_plan(
         key,
         {
             "word": source.words.take(pa.array(asked)),
+            "synonyms": source.synonyms.take(pa.array(asked)),
             "gloss": source.glosses.take(pa.array(asked)),
             "pos": source.pos.take(pa.array(asked)),
             "relation": pa.array(names).take(pa.array(code)),
@@ -154,23 +157,25 @@ def relation_plan(
     )
 
 
-def _given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
+def given_away(source: NodeSource, concept: Ints, gold: Ints) -> Bools:
     """Tell for each pair whether its texts share a word, or the words look alike."""
     nodes, at = np.unique(np.concatenate([concept, gold]), return_inverse=True)
     left, right = at[: concept.size], at[concept.size :]
     words = source.words.take(pa.array(nodes))
     lemmas = source.choices.fields(nodes, ["lemma", "others"])
     shown = [" ".join([one, *more]) for one, more in zip(*lemmas.values(), strict=True)]
-    asked = pc.binary_join_element_wise(words, source.glosses.take(pa.array(nodes)), " ")
+    synonyms = pc.binary_join(source.synonyms.take(pa.array(nodes)), " ")
+    asked = pc.binary_join_element_wise(words, synonyms, source.glosses.take(pa.array(nodes)), " ")
     shared = holds_kin(asked, left, pa.array(shown, pa.string()), right)
     plain = pc.utf8_lower(words).to_pylist()
     inside = (
-        _look_alike(plain[a], plain[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True)
+        looks_alike(plain[a], plain[b]) for a, b in zip(left.tolist(), right.tolist(), strict=True)
     )
     return shared | np.fromiter(inside, np.bool_, count=left.size)
 
 
-def _look_alike(one: str, other: str) -> bool:
+def looks_alike(one: str, other: str) -> bool:
+    """Tell whether one of two words is in the other, or begins as it does for half of it."""
     short, long = sorted((one, other), key=len)
     same = next(
         (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)

@@ -45,7 +45,6 @@ class WordNetOptions(DrawOptions):
 
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
-    OTHER_LANGUAGES: ClassVar[bool] = False
 
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet: 3.0 is built in (see kb-cache list)."
@@ -97,16 +96,6 @@ class WordNetOptions(DrawOptions):
         if self.parallel and not several:
             raise ValueError("--parallel needs several languages: --language en,it,pt")
         return self
-
-    @field_validator("language")
-    @classmethod
-    def _is_asked_in(cls, language: str) -> str:
-        if language != ENGLISH and not cls.OTHER_LANGUAGES:
-            raise ValueError(
-                "this probe is in English alone (--language en); wordnet_hypernymy and "
-                "wordnet_hyponymy are asked in other languages"
-            )
-        return language
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -176,8 +165,6 @@ class SynonymyOptions(WordNetOptions):
 
 class IsaOptions(WordNetOptions):
     """Options of the probes that walk the hypernym graph."""
-
-    OTHER_LANGUAGES: ClassVar[bool] = True
 
     pos: tuple[Literal["noun", "verb"], ...] = _POS(("noun", "verb"))
     max_hops: int = Field(2, ge=1, le=20, description="Maximum distance of the gold, in hops.")

@@ -21,11 +21,11 @@ from builders.wordnet.synsets import (
     known_synsets,
     lemma_texts,
     shown_glosses,
+    zipf_of,
 )
-from kb_cache.frequency import zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Floats, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import Ints, ragged_ranges, sorted_unique
 from kbprobe.columns import codes, to_numpy
 
 UP, DOWN = 2, 3
@@ -192,23 +192,25 @@ def part_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
     groups = taxa(wordnet)
     whole = sorted_unique(concept)
     kinds = np.bincount(wordnet.hyponyms.walk(whole).source, minlength=whole.size)
-    return (
-        Flags.none(gold.size)
-        .mark(TAXON, np.isin(concept, groups) | np.isin(gold, groups))
-        .mark(MINOR_SENSE, _sense(wordnet, gold, SHOWN) > 1)
-        .mark(RARE_WORD, _frequency(wordnet, gold) < RARE["part"])
-        .mark(ABSTRACT, ~concrete[concept])
-        .mark(VAGUE_WHOLE, np.isin(concept, whole[kinds > MANY_KINDS]))
-    )
+    flags = Flags.none(gold.size).mark(TAXON, np.isin(concept, groups) | np.isin(gold, groups))
+    flags = _word_flags(flags, wordnet, gold, SHOWN, 1, RARE["part"])
+    flags = flags.mark(ABSTRACT, ~concrete[concept])
+    return flags.mark(VAGUE_WHOLE, np.isin(concept, whole[kinds > MANY_KINDS]))
 
 
 def opposite_flags(wordnet: WordNet, concept: Ints, gold: Ints) -> Flags:
     """Return the flags of pairs of a word and its opposite."""
-    return (
-        Flags.none(gold.size)
-        .mark(MINOR_SENSE, _sense(wordnet, gold, 1) > 2)
-        .mark(RARE_WORD, _frequency(wordnet, gold) < RARE["opposite"])
-    )
+    return _word_flags(Flags.none(gold.size), wordnet, gold, 1, 2, RARE["opposite"])
+
+
+def _word_flags(
+    flags: Flags, wordnet: WordNet, gold: Ints, shown: int, senses: int, zipf: float
+) -> Flags:
+    """Mark golds that are none of the first senses of their words, or rare, in any language."""
+    for one in wordnet.languages:
+        flags = flags.mark(MINOR_SENSE, _sense(one, gold, shown) > senses)
+        flags = flags.mark(RARE_WORD, zipf_of(one, gold) < zipf)
+    return flags
 
 
 def _sense(wordnet: WordNet, nodes: Ints, shown: int) -> Ints:
@@ -217,9 +219,3 @@ def _sense(wordnet: WordNet, nodes: Ints, shown: int) -> Ints:
     count = np.minimum(np.diff(wordnet.sense_start)[nodes], shown)
     start = np.cumsum(count) - count
     return np.minimum.reduceat(number[ragged_ranges(wordnet.sense_start[nodes], count)], start)
-
-
-def _frequency(wordnet: WordNet, nodes: Ints) -> Floats:
-    used, at = np.unique(nodes, return_inverse=True)
-    first = pa.array(wordnet.sense_start[used])
-    return zipf_frequencies(lemma_texts(wordnet).take(first).to_pylist())[at]

@@ -7,12 +7,13 @@ docs/probes/wordnet.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.draw.families import Truth
@@ -21,8 +22,14 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.english.screen import offensive_synsets, offensive_texts
-from builders.relations import NONE, QUESTION_FIELDS, Edges, relation_plan, union
+from builders.relations import (
+    NONE,
+    QUESTION_FIELDS,
+    Edges,
+    looks_alike,
+    relation_plan,
+    union,
+)
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import (
     HYPERNYMY_FLAGS,
@@ -51,30 +58,42 @@ from builders.wordnet.parts import (
     PART_FLAGS,
     opposite_flags,
     part_flags,
-    unlisted_parts,
 )
-from builders.wordnet.source import asked_edges, named_first, synset_source
+from builders.wordnet.source import (
+    asked_edges,
+    edges_in_language,
+    familiar,
+    has_glosses,
+    named_first,
+    offensive_in_any,
+    require_enough,
+    synset_source,
+)
 from builders.wordnet.synsets import (
     KINDS,
     Contexts,
     alike_in_any,
     confusable,
     contexts_of,
+    first_words,
     generality,
     gives_away,
     known_synsets,
-    lemma_texts,
     nodes_of,
     normalised_lemmas,
     of_parts_of_speech,
+    other_words,
     path_facts,
     questions_by_gloss,
+    questions_by_word,
     questions_in_context,
+    shown_glosses,
     text_facts,
     zipf_of,
 )
 from builders.wordnet.truths import (
     fields_of_meaning,
+    parts_without_edge,
     possible_opposites,
     possible_parts,
     true_by_definition,
@@ -121,7 +140,7 @@ IN_CONTEXT: dict[str, Any] = {
     "paper": "wordnetqa",
     "quick": {"pos": ("verb",)},
 }
-BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("gloss", "pos")}
+BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("word", "gloss", "pos")}
 
 
 @probe("wordnet_hypernymy", options=HypernymyOptions, flags=HYPERNYMY_FLAGS, **IN_CONTEXT)
@@ -147,8 +166,15 @@ def wordnet_definitions(
 ) -> Plan:
     """Which of five definitions fits the word, as used in a sentence?"""
     asked = of_parts_of_speech(wordnet, options.pos)
+    if wordnet.structure is not wordnet:
+        every = int(np.count_nonzero(asked))
+        asked &= wordnet.has_words & has_glosses(wordnet)
+        found = int(np.count_nonzero(asked))
+        require_enough(wordnet, found, every, "synsets with words and a definition")
     contexts = contexts_of(wordnet, asked, options.max_contexts, rng)
-    questions = questions_in_context(wordnet, contexts)
+    questions = _in_each(
+        wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
+    )
     flags = Flags.none(contexts.concept.size)
     return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions, flags)
 
@@ -156,12 +182,14 @@ def wordnet_definitions(
 @probe("wordnet_synonymy", options=SynonymyOptions, flags=SYNONYMY_FLAGS, **BY_GLOSS)
 def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five sets of words fits a definition?"""
+    if wordnet.structure is not wordnet:
+        return _other_words_plan(wordnet, options, rng)
     asked = of_parts_of_speech(wordnet, options.pos)
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
     if options.require_example:
         asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
-    questions = questions_by_gloss(wordnet, nodes)
+    questions = {wordnet: questions_by_gloss(wordnet, nodes)}
     flags = synonymy_flags(wordnet, nodes)
     return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags)
 
@@ -172,21 +200,69 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     edges: dict[str, Edges] = {
         name: asked_edges(wordnet, options, f"{name}_meronym") for name in options.relations
     }
-    true = possible_parts(wordnet)
-    source, stop = synset_source(wordnet, options), known_synsets(wordnet, options.stop_concepts)
-    more: dict[str, Any] = {"maybe": partial(unlisted_parts, wordnet), "stop": stop}
-    more |= {"flags": partial(part_flags, wordnet), "most_golds": options.golds_per_concept}
-    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)
+    more: dict[str, Any] = {"flags": partial(part_flags, wordnet)}
+    more |= {"most_golds": options.golds_per_concept}
+    more |= {"stop": known_synsets(wordnet, options.stop_concepts)}
+    more |= {"maybe": partial(parts_without_edge, wordnet)}
+    return _edges_plan(wordnet, options, rng, edges, possible_parts, **more)
 
 
 @probe("wordnet_antonymy", options=AntonymyOptions, flags=OPPOSITE_FLAGS, **RELATION)
 def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five words means the opposite of another, in a given sense?"""
+    edges: dict[str, Edges] = {"antonym": named_first(wordnet, options, "antonym")}
+    flags = partial(opposite_flags, wordnet)
+    return _edges_plan(wordnet, options, rng, edges, possible_opposites, flags=flags)
+
+
+def _edges_plan(
+    wordnet: WordNet,
+    options: WordNetOptions,
+    rng: RandomGenerator,
+    edges: Mapping[str, Edges],
+    true_of: Callable[[WordNet], Graph],
+    **more: Any,
+) -> Plan:
+    """Plan a probe that asks about edges; ``more`` are arguments of `relation_plan`.
+
+    ``true_of`` returns what is no distractor, which takes a while to tell.
+    """
+    dropped = DropLog()
+    edges = edges_in_language(wordnet, options, edges, dropped)
     source = synset_source(wordnet, options)
-    true = possible_opposites(wordnet)
-    edges = {"antonym": named_first(wordnet, options, "antonym")}
-    more: dict[str, Any] = {"flags": partial(opposite_flags, wordnet)}
-    return relation_plan(source, edges, true, options, rng, DropLog(), options.min_zipf, **more)
+    true = true_of(wordnet)
+    plan = relation_plan(source, edges, true, options, rng, dropped, options.min_zipf, **more)
+    return _readable_in_all(wordnet, plan, _first_word)
+
+
+def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
+    """Plan a probe that asks for the other words of a word's synset.
+
+    Lexicons of other languages than English define few synsets.
+    """
+    asked = of_parts_of_speech(wordnet, options.pos)
+    every = int(np.count_nonzero(asked))
+    least = max(2, options.min_lemmas)
+    for one in wordnet.languages:
+        asked &= np.diff(one.sense_start) >= least
+    if options.require_example:
+        asked &= np.diff(wordnet.example_start) > 0
+    nodes = np.flatnonzero(asked)
+    require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
+    alike = np.zeros(nodes.size, dtype=np.bool_)
+    for one in wordnet.languages:
+        first = first_words(one).take(pa.array(nodes)).to_pylist()
+        others = other_words(one, nodes, one.sense_start[nodes].astype(np.int64)).to_pylist()
+        pairs = zip(first, others, strict=True)
+        alike |= [any(looks_alike(word, other) for other in more) for word, more in pairs]
+    dropped = DropLog()
+    keep = dropped.drop("the other words look like the word", alike)
+    keep &= dropped.drop("the word is rarely used in this sense", keep & ~familiar(wordnet, nodes))
+    nodes = nodes[keep]
+    glosses = len(wordnet.languages) == 1
+    questions = _in_each(wordnet, lambda one: questions_by_word(one, nodes, glosses))
+    flags = synonymy_flags(wordnet, nodes)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags, dropped)
 
 
 def _isa_plan(
@@ -226,20 +302,22 @@ def _isa_plan(
     for one in wordnet.languages:
         senses = _in(one, wordnet, contexts).sense[asking.question]
         flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(one, senses))
-    questions = {
-        one: questions_in_context(one, _in(one, wordnet, contexts)) for one in wordnet.languages
-    }
+    questions = _in_each(
+        wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
+    )
     asking, flags = _askable(options, relation, asking, questions, dropped, flags)
-    questions_shown = questions.get(wordnet) or questions_in_context(wordnet, contexts)
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         pairs, line = np.unique(asking.fact, return_inverse=True)
         cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]
         first = first_of_each(cell, options.golds_per_hop, rng.child("golds"), gold[pairs])
         keep = dropped.keep("beyond --golds-per-hop", first)[line]
         asking, flags = asking.take(keep), flags.take(keep)
-    return _plan(
-        wordnet, options, rng, relation, asking, questions_shown, facts, truth, dropped, flags
-    )
+    return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
+
+
+def _in_each(wordnet: WordNet, ask: Callable[[WordNet], Questions]) -> dict[WordNet, Questions]:
+    """Return the questions in each language."""
+    return {one: ask(one) for one in wordnet.languages}
 
 
 def _in(one: WordNet, wordnet: WordNet, contexts: Contexts) -> Contexts:
@@ -255,19 +333,20 @@ def _self_plan(
     rng: RandomGenerator,
     relation: str,
     concept: Ints,
-    questions: Questions,
+    questions: Mapping[WordNet, Questions],
     flags: Flags,
+    dropped: DropLog | None = None,
 ) -> Plan:
     """Plan a probe whose gold is the concept itself (its gloss, its lemmas)."""
     nodes = sorted_unique(concept)
     facts = text_facts(wordnet, nodes, lemmas=relation == "synonym")
     line, fact = np.arange(concept.size, dtype=np.int64), np.searchsorted(nodes, concept)
     asking = Asking(line, fact, concept, concept, np.zeros_like(concept))
-    dropped = DropLog()
+    dropped = DropLog() if dropped is None else dropped
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
     asking, flags = asking.take(deep), flags.take(deep)
     truth = Truth(len(wordnet), NONE, union(alike_in_any(wordnet), confusable(wordnet)).keys)
-    asking, flags = _askable(options, relation, asking, {wordnet: questions}, dropped, flags)
+    asking, flags = _askable(options, relation, asking, questions, dropped, flags)
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
 
@@ -313,7 +392,7 @@ def _plan(
     rng: RandomGenerator,
     relation: str,
     asking: Asking,
-    questions: Questions,
+    questions: Mapping[WordNet, Questions],
     facts: Facts,
     truth: Truth,
     dropped: DropLog,
@@ -323,44 +402,54 @@ def _plan(
     plan = draw_plan(
         asking,
         lambda asked: wordnet_families(wordnet, options, asked),
-        questions=questions,
+        questions=_shown(wordnet, questions),
         choices=nodes_of(wordnet, generality(wordnet), options.shows_glosses),
         facts=facts,
         relation=relation,
         truth=truth,
         kinds=KINDS[wordnet.pos_codes],
-        offensive=_offensive(wordnet),
+        offensive=offensive_in_any(wordnet),
         options=options,
         rng=rng,
         dropped=dropped,
         flags=flags,
     )
+    reads = {"definition": _gloss, "synonym": _second_word}.get(relation, _first_word)
+    return _readable_in_all(wordnet, plan, reads)
+
+
+def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:
+    """Return the questions in the language whose words ``wordnet`` shows."""
+    return next(asked for one, asked in questions.items() if one.language == wordnet.language)
+
+
+def _readable_in_all(wordnet: WordNet, plan: Plan, reads: Callable[[WordNet], Ints]) -> Plan:
+    """Leave out of all languages what might be left out of one: two choices that read the same.
+
+    ``reads`` returns a number for the text of every synset as a choice.
+    """
     if len(wordnet.languages) == 1:
         return plan
-    # Else a row might be left out of one language alone, where two of its choices read the same.
-    same = np.any([_share_a_first_word(one, plan.nodes) for one in wordnet.languages], axis=0)
+    texts = [np.sort(reads(one)[plan.nodes], axis=1) for one in wordnet.languages]
+    same = np.any([(text[:, 1:] == text[:, :-1]).any(axis=1) for text in texts], axis=0)
     return plan.keep("two choices read the same in a language", ~same)
 
 
-def _share_a_first_word(wordnet: WordNet, nodes: Ints) -> Bools:
-    """Mark the rows (of nodes) in which two nodes have the same first word."""
-    word = np.sort(normalised_lemmas(wordnet)[wordnet.sense_start[nodes]], axis=1)
-    return np.asarray((word[:, 1:] == word[:, :-1]).any(axis=1))
+def _first_word(wordnet: WordNet) -> Ints:
+    return _word_at(wordnet, 0)
 
 
-def _offensive(wordnet: WordNet) -> Bools:
-    """Mark the synsets that offend in English or, if several languages ask alike, in one of them.
+def _second_word(wordnet: WordNet) -> Ints:
+    return _word_at(wordnet, 1)
 
-    The questions of each would else be screened by themselves.
-    """
-    marked = offensive_synsets(wordnet.structure)
-    if len(wordnet.languages) > 1:
-        marked = marked.copy()
-        for one in wordnet.languages:
-            listed = offensive_texts(lemma_texts(one))
-            marked[to_numpy(one.senses["synset"])[listed]] = True
-            marked |= offensive_texts(one.synsets["gloss"])
-    return marked
+
+def _word_at(wordnet: WordNet, place: int) -> Ints:
+    words = normalised_lemmas(wordnet)
+    return words[np.minimum(wordnet.sense_start[:-1] + place, words.size - 1)]
+
+
+def _gloss(wordnet: WordNet) -> Ints:
+    return to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
 
 
 def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints) -> Asking:

@@ -2,53 +2,167 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from builders.english.screen import offensive_synsets
-from builders.relations import NodeSource
+from builders.engine.drops import DropLog
+from builders.english.screen import offensive_synsets, offensive_texts
+from builders.relations import Edges, NodeSource, given_away
 from builders.wordnet.families import wordnet_families
+from builders.wordnet.flags import asked_in_minor_sense
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import (
     KINDS,
     POS_NAMES,
-    alike,
+    alike_in_any,
+    first_words,
     generality,
     lemma_texts,
     near,
     nodes_of,
     of_parts_of_speech,
+    other_words,
     shown_glosses,
+    zipf_of,
 )
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import codes, to_numpy
+from kbprobe.errors import UsageError
+
+FEWEST = 300
+"""A lexicon that leaves fewer questions than this is too small for a probe."""
 
 
-def synset_source(wordnet: WordNet, options: WordNetOptions) -> NodeSource:
-    """Return all synsets: named by their first lemma, told apart by their gloss."""
+def synset_source(
+    wordnet: WordNet, options: WordNetOptions, words_of: WordNet | None = None
+) -> NodeSource:
+    """Return all synsets: named by their first lemma, told apart by their gloss.
+
+    In another language than English, which lacks glosses, other lemmas of the synset may tell what
+    is meant. Where several languages are asked alike they do so in all of them; ``words_of`` is
+    then the one whose words are shown, by default the first.
+    """
+    shown = words_of or wordnet
+    size = len(wordnet)
+    synonyms = pa.array([[]] * size, pa.list_(pa.string()))
+    if wordnet.structure is not wordnet:
+        every = np.arange(size, dtype=np.int64)
+        synonyms = other_words(shown, every, shown.sense_start[:-1].astype(np.int64))
+    several = len(wordnet.languages) > 1
     return NodeSource(
-        choices=nodes_of(wordnet, generality(wordnet)),
-        words=lemma_texts(wordnet).take(pa.array(wordnet.sense_start[:-1])),
-        glosses=shown_glosses(wordnet),
+        choices=nodes_of(shown, generality(wordnet)),
+        words=first_words(shown),
+        synonyms=synonyms,
+        glosses=pa.array([""] * size) if several else shown_glosses(shown),
         pos=pa.array(POS_NAMES).take(pa.array(wordnet.pos_codes)),
         kinds=KINDS[wordnet.pos_codes],
-        alike=alike(wordnet),
+        alike=alike_in_any(wordnet),
         near=near(wordnet),
         families=lambda asking: wordnet_families(wordnet, options, asking),
-        offensive=offensive_synsets(wordnet),
+        offensive=offensive_in_any(wordnet),
     )
 
 
-def asked_edges(wordnet: WordNet, options: WordNetOptions, kind: str) -> tuple[Ints, Ints]:
+def offensive_in_any(wordnet: WordNet) -> Bools:
+    """Mark the synsets that offend in English or, if several languages ask alike, in one of them.
+
+    The questions of each would else be screened by themselves.
+    """
+    marked = offensive_synsets(wordnet.structure)
+    if len(wordnet.languages) > 1:
+        marked = marked.copy()
+        for one in wordnet.languages:
+            listed = offensive_texts(lemma_texts(one))
+            marked[to_numpy(one.senses["synset"])[listed]] = True
+            marked |= offensive_texts(one.synsets["gloss"])
+    return marked
+
+
+def has_glosses(wordnet: WordNet) -> Bools:
+    """(synsets,) whether there is a definition of each in all of the languages."""
+    each = [to_numpy(pc.utf8_length(shown_glosses(one))) > 0 for one in wordnet.languages]
+    return np.asarray(np.all(each, axis=0))
+
+
+def familiar(wordnet: WordNet, nodes: Ints) -> Bools:
+    """Tell of nodes whether their first word is often used in their sense, in all languages."""
+    each = [asked_in_minor_sense(one, one.sense_start[nodes]) for one in wordnet.languages]
+    return np.asarray(~np.any(each, axis=0))
+
+
+def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
+    """Refuse to ask in a language whose lexicon is too small.
+
+    Args:
+        wordnet: that of the language.
+        found: how many questions there may be at most.
+        of: how many there would be if nothing were missing.
+        what: is needed, as the error says it ("synsets with a definition").
+
+    Raises:
+        UsageError: there are fewer than `FEWEST`.
+    """
+    if found < FEWEST:
+        codes_asked = ", ".join(one.language for one in wordnet.languages)
+        raise UsageError(
+            f"the lexicon is too small to ask this probe in {codes_asked}: it has {found:,} of "
+            f"{of:,} {what} ({of - found:,} are missing), and {FEWEST} are needed. Choose another "
+            "--language, or a probe that needs no such data (see docs/languages.md)"
+        )
+
+
+def edges_in_language(
+    wordnet: WordNet, options: WordNetOptions, edges: Mapping[str, Edges], dropped: DropLog
+) -> Mapping[str, Edges]:
+    """Leave out edges between synsets of which one cannot be asked about, or told, in a language.
+
+    What does not suit one of several languages is left out of all. In English nothing is.
+
+    Raises:
+        UsageError: too few edges are left.
+    """
+    if wordnet.structure is wordnet:
+        return edges
+    sources = [synset_source(wordnet, options, one) for one in wordnet.languages]
+    found: dict[str, Edges] = {}
+    for name, (concept, gold) in edges.items():
+        wordless = ~(wordnet.has_words[concept] & wordnet.has_words[gold])
+        keep = dropped.drop("no word for one of the two in the language", wordless)
+        found[name] = concept[keep], gold[keep]
+    left, all_edges = (sum(one[0].size for one in some.values()) for some in (found, edges))
+    require_enough(wordnet, left, all_edges, "pairs of synsets with a word for both")
+    for name, (concept, gold) in found.items():
+        keep = dropped.keep("the word is rarely used in this sense", familiar(wordnet, concept))
+        concept, gold = concept[keep], gold[keep]
+        if len(sources) > 1:
+            shared = np.any([given_away(one, concept, gold) for one in sources], axis=0)
+            keep = dropped.drop("a shared word gives the gold away", shared)
+            concept, gold = concept[keep], gold[keep]
+            ends = [zipf_of(one, ends) for one in wordnet.languages for ends in (concept, gold)]
+            rare = np.min(ends, axis=0) < options.min_zipf
+            keep = dropped.drop("a word is too rare", rare)
+            concept, gold = concept[keep], gold[keep]
+        found[name] = concept, gold
+    return found
+
+
+def asked_edges(wordnet: WordNet, options: WordNetOptions, kind: str) -> Edges:
     """Return the pointers of a kind between synsets of the parts of speech asked about."""
     source, target = wordnet.edges(kind)
     wanted = of_parts_of_speech(wordnet, options.pos)[source]
     return source[wanted], target[wanted]
 
 
-def named_first(wordnet: WordNet, options: WordNetOptions, kind: str) -> tuple[Ints, Ints]:
-    """Return the lexical pointers of a kind whose words are the first of their synsets."""
+def named_first(wordnet: WordNet, options: WordNetOptions, kind: str) -> Edges:
+    """Return the lexical pointers of a kind whose words are the first of their synsets.
+
+    Pointers are between English words, whatever the language.
+    """
+    wordnet = wordnet.structure
     first = np.zeros(len(wordnet.senses), dtype=np.bool_)
     first[wordnet.sense_start[:-1]] = True
     kinds, names = codes(wordnet.pointers["kind"])

@@ -211,16 +211,21 @@ def gives_away(
     beer" and beer), the gold's text holds kin of the word asked about ("dog" and "corgi, defined as
     a Welsh dog"), or the gold's gloss shares a content word with the context. The question is its
     context, with the definition of the word where that is shown (``asked_gloss_shown``).
+    Where a question is a word and its gold the other words of the synset, these are what is shown.
     """
     used, local = np.unique(gold, return_inverse=True)
     asked, question = np.unique(question, return_inverse=True)
     in_context = "sentence" in questions.fields
+    by_word = not in_context and "surface_form" in questions.columns
     # Where questions show a definition, choices show all lemmas.
-    most = 1 + OTHER_LEMMAS_SHOWN if in_context else int(np.diff(wordnet.sense_start).max())
-    shown = np.minimum(np.diff(wordnet.sense_start)[used], most)
-    members = ragged_ranges(wordnet.sense_start[used], shown)
+    most = 1 + OTHER_LEMMAS_SHOWN
+    if not in_context and not by_word:
+        most = int(np.diff(wordnet.sense_start).max())
+    shown = np.minimum(np.diff(wordnet.sense_start)[used], most) - by_word
+    members = ragged_ranges(wordnet.sense_start[used] + by_word, shown)
     names = _joined(lemma_texts(wordnet), members, shown)
     shown_fields = ["sentence"] * in_context + ["gloss"] * (asked_gloss_shown or not in_context)
+    shown_fields += ["word"] * by_word
     texts = [questions.fields[name].take(pa.array(asked)) for name in shown_fields]
     if in_context:
         # A word alone is shown with synonyms.
@@ -322,20 +327,27 @@ def questions_in_context(wordnet: WordNet, contexts: Contexts) -> Questions:
         "kind": kinds_of_context(example),
         "word": pc.if_else(pa.array(shown), pa.array(words, pa.string()), lemma),
         "lemma": lemma,
-        "synonyms": _synonyms(wordnet, contexts),
+        "synonyms": other_words(wordnet, contexts.concept, contexts.sense),
         **_senses(wordnet, contexts.concept),
     }
     key = np.where(shown, contexts.example, len(wordnet.structure.examples) + contexts.concept)
     return Questions.from_columns(key, fields, pos="pos", context="sentence", surface_form="word")
 
 
-def _synonyms(wordnet: WordNet, contexts: Contexts) -> pa.Array:
-    """Return the other words of each question's synset, at most as many as choices show."""
+def first_words(wordnet: WordNet) -> pa.Array:
+    """Return the first word of every synset, "" where the language has none."""
+    some = np.diff(wordnet.sense_start) > 0
+    first = lemma_texts(wordnet).take(pa.array(wordnet.sense_start[:-1], mask=~some))
+    return pc.fill_null(first, "")
+
+
+def other_words(wordnet: WordNet, nodes: Ints, senses: Ints) -> pa.Array:
+    """Return lists of each node's words beside one of them, at most as many as choices show."""
     lemmas, start = lemma_texts(wordnet), wordnet.sense_start
-    counts = np.diff(start)[contexts.concept]
-    sense = ragged_ranges(start[contexts.concept], counts)
+    counts = np.diff(start)[nodes]
+    sense = ragged_ranges(start[nodes], counts)
     line = np.repeat(np.arange(counts.size), counts)
-    other = sense != contexts.sense[line]
+    other = sense != senses[line]
     sense, line = sense[other], line[other]
     first = np.searchsorted(line, line)
     few = np.arange(line.size) - first < OTHER_LEMMAS_SHOWN
@@ -344,8 +356,17 @@ def _synonyms(wordnet: WordNet, contexts: Contexts) -> pa.Array:
 
 
 def questions_by_gloss(wordnet: WordNet, nodes: Ints) -> Questions:
-    """The questions that show a definition and no context."""
-    return Questions.from_columns(nodes, _senses(wordnet, nodes), pos="pos")
+    """The questions that show a definition and no context, and no word."""
+    fields = {"word": pa.array([""] * nodes.size), **_senses(wordnet, nodes)}
+    return Questions.from_columns(nodes, fields, pos="pos")
+
+
+def questions_by_word(wordnet: WordNet, nodes: Ints, glosses: bool) -> Questions:
+    """The questions that show the first word of a synset, with its definition if there is one."""
+    fields = {"word": first_words(wordnet).take(pa.array(nodes)), **_senses(wordnet, nodes)}
+    if not glosses:
+        fields["gloss"] = pa.array([""] * nodes.size)
+    return Questions.from_columns(nodes, fields, pos="pos", surface_form="word")
 
 
 def _senses(wordnet: WordNet, nodes: Ints) -> dict[str, pa.Array]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from builders.relations import closure, then, union
 from builders.wordnet.glosses import Glosses
-from builders.wordnet.parts import MERONYMS
-from builders.wordnet.synsets import alike, alike_in_any, near
+from builders.wordnet.parts import MERONYMS, unlisted_parts
+from builders.wordnet.synsets import alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
@@ -71,11 +71,25 @@ def possible_parts(wordnet: WordNet) -> Graph:
     return union(whole, then(whole, wordnet.isa.reversed))
 
 
+def parts_without_edge(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
+    """Lead from concepts to what may be a part of them although no edge says so.
+
+    Without a definition, a word may be taken in another of its senses, whose parts count too.
+    """
+    found = unlisted_parts(wordnet.structure, concept, gold)
+    if wordnet.structure is wordnet:
+        return found
+    concepts = sorted_unique(concept)
+    position, namesake = alike_in_any(wordnet).expand(concepts)
+    meant = Graph.from_edges(len(wordnet), concepts[position], namesake)
+    return union(found, then(meant, possible_parts(wordnet)))
+
+
 @lru_cache(maxsize=2)
 def possible_opposites(wordnet: WordNet) -> Graph:
     """Lead from each synset to what may be taken for its opposite, and to what is near it.
 
     What is opposed to something alike or near may be taken for one.
     """
-    opposite, related = wordnet.graph("antonym"), union(alike(wordnet), near(wordnet))
+    opposite, related = wordnet.graph("antonym"), union(alike_in_any(wordnet), near(wordnet))
     return union(opposite, related, then(related, opposite), then(then(related, related), opposite))

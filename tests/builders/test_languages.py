@@ -14,13 +14,19 @@ from builders.engine.pipeline import Built, build
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import languages
 from builders.engine.request import Request
+from builders.wordnet import probes
 from builders.wordnet.options import HypernymyOptions
+from builders.wordnet.synsets import shown_glosses
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "omw"
 NAME = "wordnet_hypernymy"
+PARALLEL = [
+    f"wordnet_{relation}"
+    for relation in ("definitions", "hypernymy", "hyponymy", "synonymy", "meronymy", "antonymy")
+]
 
 Rows = list[dict[str, Any]]
 
@@ -157,20 +163,6 @@ def test_a_language_without_wordings_is_told_how_to_add_them(tmp_path: Path) -> 
     assert probe.template(options, own).questions[0].id == "kind"
 
 
-def test_languages_share_the_ids_of_their_wordings() -> None:
-    probe = find_probe(NAME)
-    ids = {
-        language: [
-            wording.id
-            for wording in probe.template(
-                HypernymyOptions(language=f"{language},xx", parallel=True)
-            ).questions
-        ]
-        for language in languages(NAME)
-    }
-    assert ids["en"] == ids["it"] == ids["pt"]
-
-
 def test_a_language_that_was_not_fetched_is_told_by_its_command() -> None:
     probe = find_probe(NAME)
     options = probe.options.parse({"language": "fr"}, NAME)
@@ -192,7 +184,110 @@ def test_hyponymy_is_asked_in_the_language(language: str) -> None:
         assert row["surface_form"].lower() in {word.lower() for word in words}
 
 
-def test_probes_in_english_alone_say_so() -> None:
-    for name in ("wordnet_synonymy", "wordnet_definitions", "wordnet_meronymy"):
-        with pytest.raises(UsageError, match="wordnet_hypernymy and wordnet_hyponymy"):
-            find_probe(name).options.parse({"language": "it"}, name)
+def built(name: str, **options: Any) -> Built:
+    probe = find_probe(name)
+    parsed = probe.options.parse({"tier": "full", **options}, name)
+    return build(Request(probe, parsed, audit=False))
+
+
+def words_of(knowledge: Any, name: str) -> set[str]:
+    return {word.lower() for word in knowledge.words(knowledge.synset_id(name))}
+
+
+@pytest.fixture
+def samples_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builders.wordnet.source.FEWEST", 20)
+
+
+@pytest.mark.parametrize("language", ["it", pytest.param("pt", marks=pytest.mark.slow)])
+def test_synonymy_asks_for_the_other_words_of_a_synset(language: str) -> None:
+    done = built("wordnet_synonymy", language=language)
+    rows = rows_of(done)
+    assert len(rows) > 150
+    known = done.request.knowledge
+    between = {"it": " o ", "pt": " ou "}[language]
+    for row in rows:
+        synset = known.synset_id(row["concept"])
+        asked, *others = known.words(synset)
+        assert row["surface_form"] == asked
+        assert row["choices"]["text"][row["answer"]] == between.join(others[:2])
+        meant = words_of(known, row["concept"])
+        for at, node in enumerate(row["choice_nodes"]):
+            assert at == row["answer"] or not meant & words_of(known, node), row
+
+
+@pytest.mark.slow  # a build of its own
+def test_definitions_are_those_of_the_language(samples_are_enough: None) -> None:
+    done = built("wordnet_definitions", language="it", choices=3)
+    rows = rows_of(done)
+    assert len(rows) > 30
+    known = done.request.knowledge
+    definitions = shown_glosses(known).to_pylist()
+    for row in rows:
+        shown = [definitions[known.synset_id(node)] for node in row["choice_nodes"]]
+        assert all(shown)
+        assert row["choices"]["text"] == shown
+        assert row["choice_nodes"][row["answer"]] == row["concept"]
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "message"),
+    [
+        ("wordnet_definitions", "pt", r"0 of 117,659 synsets with words and a definition"),
+        ("wordnet_antonymy", "it", r"it: it has 6 of 7,341 pairs of synsets with a word for both"),
+    ],
+)
+def test_a_lexicon_that_is_too_small_is_refused_with_counts(
+    name: str, language: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        built(name, language=language)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A cache of Italian words whose synsets are opposites, or parts of one another."""
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    fetch("omw", source=SAMPLES / "wn-data-ita-pairs.tab.gz", name="it")
+    loaded = probes._load_in_language, probes._load_parallel
+    for cache in loaded:
+        cache.cache_clear()
+    yield
+    for cache in loaded:
+        cache.cache_clear()
+
+
+@pytest.mark.slow  # all parts of WordNet
+@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
+def test_edges_are_asked_alike_in_each_language(name: str, pairs: None) -> None:
+    english, italian = (built(name, language=codes, parallel=True) for codes in ("en,it", "it,en"))
+    knowledge = italian.request.knowledge
+    kinds = {
+        "wordnet_meronymy": ("part_meronym", "member_meronym", "substance_meronym"),
+        "wordnet_antonymy": ("antonym",),
+    }
+    edges = knowledge.structure.graph(*kinds[name])
+    rows = rows_of(italian)
+    assert len(rows) > 50
+    columns = ("id", "concept", "choice_nodes", "answer", "template", "distractor_family")
+    for row, other in zip(rows, rows_of(english), strict=True):
+        assert [row[name] for name in columns] == [other[name] for name in columns]
+        concept = knowledge.synset_id(row["concept"])
+        meant = words_of(knowledge, row["concept"])
+        for at, node in enumerate(row["choice_nodes"]):
+            true = knowledge.synset_id(node) in edges.neighbours(concept)
+            assert true == (at == row["answer"]), row
+            assert true or not meant & words_of(knowledge, node), row
+        words = knowledge.words(knowledge.synset_id(row["choice_nodes"][row["answer"]]))
+        assert row["choices"]["text"][row["answer"]].startswith(words[0])
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_languages_share_the_ids_of_their_wordings(name: str) -> None:
+    probe = find_probe(name)
+    ids = {}
+    for language in languages(name):
+        options = probe.options.parse({"language": f"{language},xx", "parallel": True}, name)
+        ids[language] = [wording.id for wording in probe.template(options).questions]
+    assert {"en", "it", "pt"} <= ids.keys()
+    assert all(these == ids["en"] for these in ids.values())

@@ -22,7 +22,14 @@ def log_likelihood(
     """Return log P(scored | source, given) in nats: the decoder is given ``given`` first."""
     written = torch.tensor([(given + scored)[:-1]], device=model.device)
     read = torch.tensor([source], device=model.device)
-    logits = model(input_ids=read, decoder_input_ids=written).logits[0].float()
+    # FSMT's decoder sees what follows if it is to keep a cache.
+    output = model(
+        input_ids=read,
+        attention_mask=torch.ones_like(read),
+        decoder_input_ids=written,
+        use_cache=False,
+    )
+    logits = output.logits[0].float()
     log_probs = torch.log_softmax(logits, dim=-1)
     after = range(len(given) - 1, len(given) - 1 + len(scored))
     return sum(float(log_probs[row, token]) for row, token in zip(after, scored, strict=True))

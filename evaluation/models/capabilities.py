@@ -117,7 +117,7 @@ CAUSAL_LM = Head(
 )
 SEQ2SEQ_LM = Head(
     "seq2seq_lm",
-    "encoder-decoder LM",
+    "sequence-to-sequence LM",
     # Neither vectors nor training: both are for networks that read one text.
     Capability.SEQ2SEQ_SCORES | Capability.LIKELIHOODS,
     "AutoModelForSeq2SeqLM",

@@ -71,10 +71,11 @@ def logits_at(
         those of some positions only.
     """
     head = model.get_output_embeddings()
-    if head is None:
+    if head is None or isinstance(head, torch.nn.Embedding):  # FSMT names its embeddings.
         output = model(**inputs)
         return output.logits.flatten(0, -2)[rows], output
-    with _only(head, rows) as shapes:
+    written = inputs["decoder_input_ids" if "decoder_input_ids" in inputs else "input_ids"]
+    with _only(head, rows, written.numel()) as shapes:
         output = model(**inputs)
     logits = output.logits.flatten(0, -2)
     # A model may project with the head's weights without calling it.
@@ -82,12 +83,18 @@ def logits_at(
 
 
 @contextmanager
-def _only(head: torch.nn.Module, rows: torch.Tensor) -> Iterator[list[torch.Size]]:
-    """Let a head see some tokens only; what the model does to logits afterwards still happens."""
+def _only(head: torch.nn.Module, rows: torch.Tensor, positions: int) -> Iterator[list[torch.Size]]:
+    """Let a head see some tokens only; what the model does to logits afterwards still happens.
+
+    A head that is applied to other positions than those of the input sees all of them:
+    ProphetNet's also predicts the tokens after the next.
+    """
     shapes: list[torch.Size] = []
 
     def keep(module: torch.nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         hidden = args[0]
+        if hidden.shape[:-1].numel() != positions:
+            return args
         shapes.append(hidden.shape)
         return (hidden.flatten(0, -2)[rows.to(hidden.device)].unsqueeze(0), *args[1:])
 

@@ -19,6 +19,7 @@ transformers = pytest.importorskip("transformers", reason="scoring models needs 
 import evaluation  # noqa: E402
 from benchmarks import naive_seq2seq  # noqa: E402
 from evaluation.items.types import Item, choice_starts  # noqa: E402
+from evaluation.models.capabilities import SEQ2SEQ_LM  # noqa: E402
 from evaluation.models.checkpoint import open_checkpoint  # noqa: E402
 from evaluation.scorers.base import Encoded, Floats, ScorerInputs  # noqa: E402
 from evaluation.scorers.batching import cut_batches  # noqa: E402
@@ -144,6 +145,17 @@ def test_scores_equal_one_forward_pass_for_each_choice(loaded: Load, name: str, 
     assert not encoded.set_aside
     assert not encoded.notes
     assert np.ptp(scores) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(tiny_seq2seq.OTHERS))
+def test_other_architectures(name: str) -> None:
+    model, tokenizer = tiny_seq2seq.other(name)
+    assert SEQ2SEQ_LM.fits(type(model).__name__, model.config)
+    items = make_questions(6)
+    scores, _ = run(Seq2SeqScorer(model, tokenizer), items)
+    expected = reference(name, model, tokenizer, items)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])

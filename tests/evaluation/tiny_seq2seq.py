@@ -120,6 +120,66 @@ FAMILIES = {
 }
 
 
+_ALL = {**_BART_SIZES, "max_encoder_position_embeddings": 128, "attention_window": 8}
+_EXPERTS = {"num_experts": 4, "encoder_sparse_step": 2, "decoder_sparse_step": 2}
+_LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "sliding_window": 8,
+}
+_BERT = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+}
+
+
+def _t5gemma(vocabulary: int) -> Any:
+    part = {**_LLAMA, "vocab_size": vocabulary, "pad_token_id": 1, "bos_token_id": 2}
+    return transformers.T5GemmaConfig(vocab_size=vocabulary, encoder=part, decoder=part)
+
+
+def _two_berts(vocabulary: int) -> Any:
+    encoder = transformers.BertConfig(vocab_size=vocabulary, **_BERT)
+    decoder = transformers.BertConfig(
+        vocab_size=vocabulary, is_decoder=True, add_cross_attention=True, **_BERT
+    )
+    return transformers.EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+
+
+def _fsmt(vocabulary: int) -> Any:
+    both = {"src_vocab_size": vocabulary, "tgt_vocab_size": vocabulary, "langs": ["en", "de"]}
+    return transformers.FSMTConfig(**both, **_BART_SIZES)
+
+
+OTHERS: dict[str, Callable[[int], Any]] = {
+    "led": lambda size: transformers.LEDConfig(vocab_size=size, **_ALL),
+    "m2m-100": lambda size: transformers.M2M100Config(vocab_size=size, **_BART_SIZES),
+    "nllb-moe": lambda size: transformers.NllbMoeConfig(vocab_size=size, **_BART_SIZES, **_EXPERTS),
+    "fsmt": _fsmt,
+    "umt5": lambda size: transformers.UMT5Config(vocab_size=size, **_T5_SIZES),
+    "longt5": lambda size: transformers.LongT5Config(vocab_size=size, local_radius=4, **_T5_SIZES),
+    "t5gemma": _t5gemma,
+    "encoder-decoder": _two_berts,
+}
+"""Further architectures, with BART's tokenizer, by the size of the vocabulary."""
+
+
+def other(name: str) -> tuple[Any, Any]:
+    """Return a model of a further architecture and its tokenizer."""
+    tokenizer = bart()
+    config = OTHERS[name](len(tokenizer))
+    config.pad_token_id, config.decoder_start_token_id = tokenizer.pad_token_id, 2
+    config.bos_token_id, config.eos_token_id = tokenizer.bos_token_id, tokenizer.eos_token_id
+    torch.manual_seed(3)
+    return transformers.AutoModelForSeq2SeqLM.from_config(config).eval(), tokenizer
+
+
 def write(name: str, folder: Path) -> Path:
     """Write a family's checkpoint into a folder: what ``from_pretrained`` loads."""
     family = FAMILIES[name]

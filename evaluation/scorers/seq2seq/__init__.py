@@ -33,7 +33,7 @@ def _make(inputs: ScorerInputs) -> Scorer:
 
 SEQ2SEQ_LM = ScorerEntry(
     name="seq2seq_lm",
-    label="encoder-decoder LM",
+    label="sequence-to-sequence LM",
     version=1,
     needs=Capability.SEQ2SEQ_SCORES,
     make=_make,

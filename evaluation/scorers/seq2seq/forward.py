@@ -236,7 +236,8 @@ def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
     if not (np.abs(scored(asked, reuses=False) - alone) <= GROSS * allowed).all():
         raise UsageError(
             f"{type(runner.model).__name__} gives a text another score when longer ones are scored "
-            "beside it: its decoder does not write from left to right, and cannot be scored."
+            "beside it: its attention is drawn at random, or its decoder does not write from left "
+            "to right. It cannot be scored."
         )
     try:
         together = scored(asked, reuses=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -153,9 +154,19 @@ def test_other_architectures(name: str) -> None:
     model, tokenizer = tiny_seq2seq.other(name)
     assert SEQ2SEQ_LM.fits(type(model).__name__, model.config)
     items = make_questions(6)
-    scores, _ = run(Seq2SeqScorer(model, tokenizer), items)
+    scorer = Seq2SeqScorer(model, tokenizer)
+    assert scorer.packs == (name not in tiny_seq2seq.QUESTION_AGAIN)
+    scores, _ = run(scorer, items)
     expected = reference(name, model, tokenizer, items)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=TOLERANCE)
+
+
+def test_the_documentation_lists_what_is_tested() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text("utf-8")
+    listed = dict(re.findall(r"^\| `([\w-]+)` \| encoder-decoder \| (\w+) \|", text, re.M))
+    tested = {*FAMILIES, *tiny_seq2seq.OTHERS} - {"flan-t5"}  # Its type is T5's.
+    again = tiny_seq2seq.QUESTION_AGAIN
+    assert listed == {name: "no" if name in again else "yes" for name in tested}
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])

@@ -159,7 +159,7 @@ def _fsmt(vocabulary: int) -> Any:
 
 OTHERS: dict[str, Callable[[int], Any]] = {
     "led": lambda size: transformers.LEDConfig(vocab_size=size, **_ALL),
-    "m2m-100": lambda size: transformers.M2M100Config(vocab_size=size, **_BART_SIZES),
+    "m2m_100": lambda size: transformers.M2M100Config(vocab_size=size, **_BART_SIZES),
     "nllb-moe": lambda size: transformers.NllbMoeConfig(vocab_size=size, **_BART_SIZES, **_EXPERTS),
     "fsmt": _fsmt,
     "umt5": lambda size: transformers.UMT5Config(vocab_size=size, **_T5_SIZES),
@@ -167,7 +167,10 @@ OTHERS: dict[str, Callable[[int], Any]] = {
     "t5gemma": _t5gemma,
     "encoder-decoder": _two_berts,
 }
-"""Further architectures, with BART's tokenizer, by the size of the vocabulary."""
+"""Further architectures by model type, with BART's tokenizer, by the size of the vocabulary."""
+
+QUESTION_AGAIN = {"fsmt", "nllb-moe"}
+"""Those that read a question again for each choice."""
 
 
 def other(name: str) -> tuple[Any, Any]:

@@ -41,7 +41,8 @@ def _make(inputs: ScorerInputs) -> Scorer:
 
     if inputs.options.letters:
         raise UsageError(
-            "--letters scores the letters of choices, and --scorer pmi their texts: leave one out"
+            "--letters (and the study orders, which sets it) scores the letters of choices, and "
+            "--scorer pmi their texts: leave one out"
         )
 
     class Pmi(PromptedScorer):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from itertools import combinations, permutations
 from statistics import mean, pstdev, stdev
@@ -20,11 +22,13 @@ from evaluation.results import intervals
 from evaluation.results.sealed import read_sealed
 from evaluation.studies.orders.page import render as orders_page
 from evaluation.studies.orders.types import OrdersSummary
+from evaluation.studies.prompts.options import PromptsOptions
 from evaluation.studies.prompts.page import render as prompts_page
 from evaluation.studies.prompts.types import PromptsSummary
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_causal, tiny_masked
 from tests.evaluation.test_curve_page import HOSTILE, read
+from tests.test_docs import ROOT, blocks
 
 MODEL = "tiny-gpt2"
 WORDS = ("dog", "cat", "mouse", "robin", "penguin", "car", "bus", "truck", "city", "country")
@@ -36,13 +40,15 @@ letters:
 """
 
 
-def write_rows(folder, split, sizes, first=0, setup="mc_qa", spoilt=()):
+def write_rows(folder, split, sizes, first=0, setup="mc_qa", spoilt=(), long=()):
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{split}.jsonl").open("w") as file:
         for at, size in enumerate(sizes, start=first):
             texts = [f"a {WORDS[(at + 3 * n) % len(WORDS)]}" for n in range(size)]
             if at in spoilt:
                 texts[0] = "an <|endoftext|>"
+            if at in long:
+                texts[0] = "a long word " * 60
             question = f"What is {WORDS[at % 7]} {at}?"
             row = {
                 "id": f"row-{at}",
@@ -62,6 +68,7 @@ def world(tmp_path_factory):
     write_rows(folder / "threes", "test", [3] * 40, spoilt=(7,))
     write_rows(folder / "threes", "train", [3] * 12, first=100)
     write_rows(folder / "mixed", "test", [2, 3, 4] * 8)
+    write_rows(folder / "long", "test", [3] * 12, long=(2, 3))
     write_rows(folder / "clozes", "test", [3] * 4, setup="mc_mlm")
     tiny_causal.write("gpt2", folder / MODEL)
     tiny_masked.write("bert-uncased", folder / "tiny-bert")
@@ -247,6 +254,29 @@ def test_prompts_are_equal_to_a_run_of_each_and_nothing_is_scored_twice(asked_al
     assert "Scores are not divided by the same length" in " ".join(found.notes)
 
 
+def test_rows_scored_with_some_prompts_only_are_counted_and_named():
+    """A choice too long to be scored can still be shown, cut off, behind a letter."""
+    prompts = {"plain": "{question}", "letters": {"letters": True}}
+    (found,) = evaluation.study("prompts", "long", MODEL, prompts=prompts).models
+    alone = [
+        evaluation.evaluate("long", MODEL, prompt="{question}").to_pandas(),
+        evaluation.evaluate("long", MODEL, letters=True).to_pandas(),
+    ]
+    assert [(one.scored, one.set_aside) for one in found.runs] == [(10, 2), (12, 0)]
+    assert [one.accuracy.value for one in found.runs] == pytest.approx(
+        [frame.correct.dropna().mean() for frame in alone]
+    )
+    spread = found.variation
+    assert (spread.rows, spread.scored, spread.partly, spread.set_aside) == (12, 10, 2, 0)
+    both = [frame.correct[alone[0].prediction.notna()].astype(bool) for frame in alone]
+    assert spread.accuracy.value == pytest.approx(
+        mean(map(float, (both[0].mean(), both[1].mean())))
+    )
+    assert spread.ever.value == pytest.approx((both[0] | both[1]).mean())
+    assert "2 of 12 rows are set aside with some prompts only" in found.notes[0]
+    assert any("cut to fit" in note for note in found.notes)
+
+
 def test_examples_vary_by_seed_and_by_order():
     given = {"shots": 2, "shots_seeds": (0, 5), "shots_orders": (2,)}
     prompts = {"plain": "{question}", "qa": "Q: {question}"}
@@ -353,3 +383,34 @@ def test_drawn_orders_do_not_depend_on_other_rows():
     assert order.places("row-1", 4) == order.places("row-1", 4)
     drawn = {order.places(f"row-{at}", 3) for at in range(100)}
     assert len(drawn) == 6
+
+
+@pytest.mark.slow
+def test_the_commands_in_processes_of_their_own(tmp_path):
+    """The same command again finds its runs; what is wrong is one line, without a traceback."""
+
+    def command(*words):
+        words = [sys.executable, "-m", "evaluation.cli", *map(str, words)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    asked = ("prompts", "threes", "--model", MODEL, "--prompts", "prompts.yaml", "-o", tmp_path)
+    first, again = command(*asked), command(*asked, "--json")
+    assert (first.returncode, again.returncode) == (0, 0), (first.stderr, again.stderr)
+    assert "consistency %" in first.stdout
+    held = read_sealed(tmp_path / "prompts.json", "", ["1.0"])
+    assert json.loads(again.stdout) == held
+    wrong = command("prompts", "threes", "--model", MODEL, "--prompts", "nofile")
+    assert wrong.returncode == 2
+    assert wrong.stderr.splitlines() == [
+        "evaluate-probe: error: prompts: --prompts: must be a YAML file of prompts by name that "
+        "exists (got 'nofile')"
+    ]
+
+
+def test_the_file_of_the_guide_is_a_file_of_prompts(tmp_path):
+    guide = ROOT / "docs" / "orders-and-prompts.md"
+    (text,) = blocks(guide, "yaml")
+    (tmp_path / "prompts.yaml").write_text(text)
+    options = PromptsOptions.parse({"prompts": tmp_path / "prompts.yaml"}, "prompts")
+    assert options.prompts["qa"] == {"prompt": r"Question: {question}\nAnswer:"}
+    assert options.prompts["letters"] == {"letters": True}

@@ -52,6 +52,12 @@ class CausalOptions(Options):
     chat: bool = Field(False, description="Use the tokenizer's chat template.")
     pack: bool = Field(True, description="Encode a question once for all of its choices.")
 
+    @field_validator("prompt")
+    @classmethod
+    def _one_spelling(cls, value: str | None) -> str | None:
+        """Spell line breaks as a command line does, so that scores of one prompt have one key."""
+        return None if value is None else value.replace("\n", "\\n")
+
     @field_validator("order", mode="before")
     @classmethod
     def _spelled_order(cls, value: Any) -> Any:

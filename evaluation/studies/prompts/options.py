@@ -86,7 +86,4 @@ def _options_of(source: str, name: Any, held: Any) -> dict[str, Any]:
             f"{source}: {name} has no option {odd[0]!r}. There are: {', '.join(VARIED)}"
         )
     own = CausalOptions.parse(dict(given), f"{source}: {name}")
-    if own.prompt is not None:
-        # As the command line has it, so that scores of one prompt have one key.
-        given = {**given, "prompt": own.prompt.replace("\n", "\\n")}
-    return {key: given[key] if key == "prompt" else getattr(own, key) for key in given}
+    return {key: getattr(own, key) for key in given}

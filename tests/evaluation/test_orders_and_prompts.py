@@ -26,7 +26,7 @@ from evaluation.studies.prompts.options import PromptsOptions
 from evaluation.studies.prompts.page import render as prompts_page
 from evaluation.studies.prompts.types import PromptsSummary
 from kbprobe.errors import UsageError
-from tests.evaluation import tiny_causal, tiny_masked
+from tests.evaluation import tiny_causal, tiny_masked, tiny_seq2seq
 from tests.evaluation.test_curve_page import HOSTILE, read
 from tests.test_docs import ROOT, blocks
 
@@ -216,6 +216,18 @@ def test_questions_with_other_numbers_of_choices_get_drawn_orders():
     assert [row.letter for row in found.letters] == list("ABCD")
     assert found.letters[3].expected == pytest.approx(1 / 4)
     assert sum(row.accuracy.n for row in found.letters[:2]) > 24
+
+
+def test_encoder_decoder_models_have_orders_too(tmp_path):
+    tiny_seq2seq.write("t5", tmp_path / "tiny-t5")
+    write_rows(tmp_path / "twos", "test", [2] * 12)
+    probe, model = tmp_path / "twos", tmp_path / "tiny-t5"
+    (found,) = evaluation.study("orders", probe, model).models
+    assert [one.label for one in found.orders] == ["AB", "BA"]
+    for one in found.orders:
+        alone = evaluation.evaluate(probe, model, letters=True, order=one.label)
+        assert alone.results.scoring.scorer == "seq2seq_lm"
+        assert alone.results.metrics.accuracy == one.accuracy
 
 
 def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):

@@ -250,7 +250,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     """Report how a run ended: on stdout as JSON, else on stderr."""
     spec, result = outcome.spec, outcome.result
     if isinstance(result, KbprobeError):
-        click.echo(f"{PROGRAM}: {spec.probe_name} with {spec.model}: {result}", err=True)
+        click.echo(f"{PROGRAM}: {spec.probe_name} with {spec.model_name}: {result}", err=True)
     elif as_json:
         click.echo(result.results.model_dump_json())
     elif outcome.found:

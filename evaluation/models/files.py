@@ -9,8 +9,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,6 @@ def _within(folder: Path) -> str:
 def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tuple[Path, str]:
     """Fetch a Hub checkpoint's files, safetensors where it has them, and return its commit."""
     import huggingface_hub
-    from huggingface_hub import errors
 
     def snapshot(patterns: Iterable[str]) -> Path:
         wanted = list(patterns)
@@ -108,10 +107,28 @@ def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tupl
     patterns = [*_CONFIG_FILES, *(["*.py"] if loading["trust_remote_code"] else [])]
     if "gguf_file" in loading:
         patterns.append(loading["gguf_file"])
-    try:
+    with hub_errors(model, revision):
         folder = snapshot([*patterns, "model*.safetensors"])
         if "gguf_file" not in loading and not any(folder.glob("model*.safetensors")):
             folder = snapshot([*patterns, "pytorch_model*.bin"])
+    # The folder of a snapshot is named by its commit.
+    return folder, folder.name
+
+
+@contextmanager
+def hub_errors(model: str, revision: str | None) -> Iterator[None]:
+    """Say in plain words what went wrong with a repository of the Hub.
+
+    Raises:
+        UsageError: there is no such repository or revision.
+        KbprobeError: the Hub cannot be asked.
+    """
+    from huggingface_hub import errors
+
+    # The base of the client's own errors, whose package differs between versions: httpx.HTTPError.
+    unreachable: Any = errors.HfHubHTTPError.__bases__[0]
+    try:
+        yield
     except errors.RevisionNotFoundError as error:
         raise UsageError(f"{model} has no revision {revision!r} on the Hub") from error
     except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
@@ -119,15 +136,13 @@ def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tupl
             f"{model} is neither a folder here nor a checkpoint on the Hub that you may read."
             f"{_hint(model)} Check the spelling; a private one needs `hf auth login`."
         ) from error
-    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+    except (errors.LocalEntryNotFoundError, unreachable, OSError) as error:
         offline = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE")
         why = "offline mode is on" if offline else "the Hub cannot be reached"
         raise KbprobeError(
             f"{model} is neither a folder here nor in the local Hub cache, and {why}: "
-            f"{first_line(error)}.{_hint(model)}"
+            f"{first_line(error).rstrip('.')}.{_hint(model)}"
         ) from error
-    # The folder of a snapshot is named by its commit.
-    return folder, folder.name
 
 
 def weight_files(model: str, folder: Path, loading: Mapping[str, Any]) -> list[Path]:

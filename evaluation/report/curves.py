@@ -1,4 +1,4 @@
-"""Parts of figures of accuracy over the number of rows trained on."""
+"""Parts of figures of accuracy over rows trained on, or over training steps."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _LEAST_SPAN = 25.0
 """Points of accuracy that a figure spans at least."""
+
+_LOG_SPAN = 20
+"""How many times the first step the last one is at least where steps are on a log scale."""
 
 
 def band(
@@ -42,12 +45,42 @@ def size_axes(axes: Axes, sizes: Sequence[int], shown: Sequence[float]) -> None:
         sizes: numbers of rows, the ticks.
         shown: all shares that must lie within the figure.
     """
+    share_axis(axes, shown)
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("rows trained on")
+
+
+def share_axis(axes: Axes, shown: Sequence[float]) -> None:
+    """Set the scale upwards: percentages, with room for all of these shares."""
     low, high = 100 * min(shown) - 4, 100 * max(shown) + 4
     # Noise about chance is not to look like a landscape.
     missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
     axes.set_ylim(max(0.0, low - missing), min(102.0, high + missing))
-    axes.set_xscale("log")
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:.0f}%")
-    axes.set_xlabel("rows trained on")
+
+
+def step_axis(axes: Axes, steps: Sequence[int]) -> None:
+    """Set the scale across: training steps, on a log scale where they span more than a decade.
+
+    Step 0 has its place on a log scale as well, left of the first step: what lies between the two
+    is linear.
+
+    Args:
+        axes: to be set.
+        steps: the steps, ascending.
+    """
+    trained = [step for step in steps if step > 0]
+    if trained and trained[-1] / trained[0] >= _LOG_SPAN:
+        first, last = trained[0], trained[-1]
+        if steps[0] > 0:
+            axes.set_xscale("log")
+        else:
+            axes.set_xscale("symlog", linthresh=first, linscale=0.4)
+        ticks = [0] * (steps[0] == 0) + [first]
+        ticks += [10**power for power in range(12) if 2 * first <= 10**power <= last]
+        axes.set_xticks(ticks)
+        axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.set_xlabel("training step")

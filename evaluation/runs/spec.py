@@ -83,6 +83,12 @@ class RunSpec:
         """The probe as messages name it."""
         return self.probe if isinstance(self.probe, str) else "the dataset in memory"
 
+    @property
+    def model_name(self) -> str:
+        """The model as messages name it, with its revision."""
+        revision = self.run.revision
+        return self.model if revision is None else f"{self.model} at {revision}"
+
     def single_options(self) -> list[str]:
         """Return the names of given options that belong to a single run: they say what to keep."""
         fields = [entry.options.model_fields for entry in plugins()]

@@ -41,6 +41,14 @@ class Finished:
     folder: Path | None = None
 
 
+@dataclass(frozen=True)
+class Failed:
+    """A run of a study that failed, and why."""
+
+    spec: RunSpec
+    error: KbprobeError
+
+
 def finished_in(folder: Path) -> Finished:
     """Read the run whose results a folder holds.
 
@@ -74,8 +82,10 @@ class Study:
         finish: does what is to be done with the summary beside showing and writing it, in one
             process, such as recording figures where others find them.
         modelless: whether it can do without a model: without ``--model`` its model is ``none``.
-        independent: whether each run stands alone: finished ones are shown although others
-            failed, and ``--json`` prints a line for each instead of the summary.
+        independent: whether each run stands alone: ``--json`` prints a line for each instead of
+            the summary.
+        summarise_rest: makes the summary of those runs that are finished where others failed;
+            None: the study fails with any of its runs.
     """
 
     name: str
@@ -91,6 +101,9 @@ class Study:
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
     modelless: bool = False
+    summarise_rest: (
+        Callable[[StudyRequest, Sequence[Finished], Sequence[Failed]], BaseModel] | None
+    ) = None
     read: Callable[[Path], Any] = finished_in
 
 

@@ -25,5 +25,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.transfer.study:TRANSFER",
         "evaluation.studies.orders.study:ORDERS",
         "evaluation.studies.prompts.study:PROMPTS",
+        "evaluation.studies.revisions.study:REVISIONS",
     ],
 )

@@ -14,7 +14,7 @@ from evaluation.runs.checks import check_model, check_names, check_runs, check_s
 from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.folders import holding
 from evaluation.runs.spec import RunSpec
-from evaluation.studies.base import Finished, StudyRequest, write_summary
+from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import option_name
@@ -50,7 +50,7 @@ def run_study(
     _refuse_shared_places(specs)
     check_runs(specs, overwrite)
     finished: list[Finished] = []
-    failed: list[KbprobeError] = []
+    failed: list[Failed] = []
 
     def run_all(specs: Sequence[RunSpec], lone: bool) -> None:
         done = 0
@@ -64,7 +64,7 @@ def run_study(
             if isinstance(outcome.result, KbprobeError):
                 if lone:
                     raise outcome.result
-                failed.append(outcome.result)
+                failed.append(Failed(outcome.spec, outcome.result))
             else:
                 finished.append(Finished(outcome.result, outcome.spec, outcome.spec.folder))
             report(outcome)
@@ -80,12 +80,15 @@ def run_study(
             _refuse_shared_places([*specs, *further])
             run_all(further, lone=False)
             specs = [*specs, *further]
-        if failed and not (study.independent and finished):
+        if not failed:
+            summary = study.summarise(request, finished)
+        elif finished and study.summarise_rest is not None:
+            summary = study.summarise_rest(request, finished, failed)
+        else:
             raise KbprobeError(
                 f"{len(failed)} of the {len(specs)} runs of {study.name} failed, the first "
-                f"with: {failed[0]} The others are kept: the same command goes on from them."
+                f"with: {failed[0].error} The others are kept: the same command goes on from them."
             )
-        summary = study.summarise(request, finished)
         if workers.leads and request.output is not None and not study.independent:
             write_summary(study, summary, request.output)
         if workers.leads and study.finish is not None:
@@ -116,8 +119,10 @@ def check_request(request: StudyRequest) -> None:
             f"{study.name} needs a model: name one with --model, as a folder, a .gguf file or a "
             "Hub id"
         )
-    for model in request.models:
-        check_model(model, options.revision)
+    if not getattr(request.options, "revisions", ()):
+        # Of a folder with checkpoints in it, which need not be one, the study finds them.
+        for model in request.models:
+            check_model(model, options.revision)
 
 
 def _refuse_shared_places(specs: Sequence[RunSpec]) -> None:

@@ -48,4 +48,5 @@ ZERO_SHOT = Study(
     summarise=_summarise,
     show=_show,
     independent=True,
+    summarise_rest=lambda request, finished, _failed: _summarise(request, finished),
 )

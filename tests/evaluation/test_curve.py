@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from evaluation.models.steps import stem_of, step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.sealed import write_sealed
 from evaluation.studies.curve.code_length import code_length
 from evaluation.studies.curve.show import remarks, show
-from evaluation.studies.curve.steps import stem_of, step_of
 from evaluation.studies.curve.types import CurveSummary, read_curves
 from evaluation.studies.curve.weights import PUBLISHED, weigh
 from evaluation.studies.curve.words import sentences, untrained

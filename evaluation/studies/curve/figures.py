@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from evaluation.report.curves import band, size_axes
+from evaluation.report.curves import band, size_axes, step_axis
 from evaluation.report.figures import draw
 from evaluation.results.analyses.inks import REFERENCE, SOFT, line_colour
 from evaluation.results.types import Estimate
@@ -94,11 +94,8 @@ def series_figure(series: Series, name: str) -> Markup:
         for number, (label, estimates) in enumerate(lines):
             band(axes, steps, estimates, label, color=line_colour(number), marker="o")
         axes.axhline(100 * series.chance, color=SOFT, linestyle=":", label="chance")
-        if steps[0] > 0 and steps[-1] / steps[0] >= 20:
-            axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+        step_axis(axes, steps)
         axes.yaxis.set_major_formatter("{x:.0f}%")
-        axes.set_xlabel("training step")
         figure.legend(loc="outside upper left", ncols=4)
 
     label = f"Accuracy of {series.learner} on {series.probe} by training step."

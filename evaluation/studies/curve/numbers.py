@@ -8,11 +8,11 @@ from statistics import fmean
 
 import numpy as np
 
+from evaluation.models.steps import step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled
 from evaluation.studies.curve.code_length import code_length
 from evaluation.studies.curve.groups import Fitted, ModelRuns
-from evaluation.studies.curve.steps import step_of
 from evaluation.studies.curve.types import (
     PROBE,
     RANDOM_LABELS,

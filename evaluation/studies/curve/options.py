@@ -37,7 +37,7 @@ class CurveOptions(Options):
         False, description="Also compute curves on random labels, and selectivity."
     )
     revisions: tuple[str, ...] = Field(
-        (), description="Revisions of each model to compare, such as its training steps."
+        (), description="Revisions of each model to compare, such as 'step*' or 'checkpoint-*'."
     )
     random_init: int = Field(
         0,

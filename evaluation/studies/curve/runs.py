@@ -13,6 +13,7 @@ from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
 from evaluation.models.capabilities import Capability
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.models.revisions import find_revisions
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
 from evaluation.studies.curve.options import CONTROLS, CurveOptions
@@ -53,8 +54,8 @@ def expand(request: StudyRequest) -> list[RunSpec]:
         raise UsageError("--revision names one revision, --revisions several: give one of the two")
     splits = [(probe, _open_train(probe, options)) for probe in request.probes]
     specs: list[RunSpec] = []
-    for model in request.models:
-        for variant in _variants(model, options):
+    for name in request.models:
+        for model, variant in _variants(name, options):
             able = open_model(request, model, **variant).capabilities
             for probe, train in splits:
                 learners = _usable(request, model, able)
@@ -140,14 +141,15 @@ def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
     return Train(rows, setups_of(split.items))
 
 
-def _variants(model: str, options: CurveOptions) -> Iterator[dict[str, Any]]:
-    """Yield the options that tell the variants of a model: its revisions, random weights."""
+def _variants(model: str, options: CurveOptions) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the variants of a model: its revisions, random weights; and options that tell them."""
     if options.revisions:
-        yield from ({"revision": revision} for revision in options.revisions)
+        for one in find_revisions(model, options.revisions):
+            yield one.model, {} if one.revision is None else {"revision": one.revision}
     else:
-        yield {}
+        yield model, {}
     if model != NO_MODEL:
-        yield from ({"random_weights": seed} for seed in range(options.random_init))
+        yield from ((model, {"random_weights": seed}) for seed in range(options.random_init))
 
 
 def _of_model(

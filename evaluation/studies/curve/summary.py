@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 
+from evaluation.models.steps import stem_of
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.curve.groups import group_runs
 from evaluation.studies.curve.numbers import model_curves
-from evaluation.studies.curve.steps import stem_of
 from evaluation.studies.curve.types import (
     CurveSummary,
     LearnerCurves,

@@ -1,0 +1,85 @@
+"""Which questions become right or wrong from one revision to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.results.breakdown import bools
+from evaluation.studies.base import Finished
+from kbprobe.arrays import Ints
+from kbprobe.columns import to_numpy
+from kbprobe.errors import UsageError
+
+NOT_SCORED = -1
+
+
+class Histories(NamedTuple):
+    """Answers to all questions at all revisions, and how they change.
+
+    Attributes:
+        answers: 1 right, 0 wrong, -1 not scored; shape [revisions, questions].
+        learnt: the last revision at which each question became right, by its place; -1: none.
+            Shape [questions], as those below.
+        forgotten: the last revision at which each question became wrong; -1: none.
+        changes: how often each question became right or wrong.
+    """
+
+    answers: Ints
+    learnt: Ints
+    forgotten: Ints
+    changes: Ints
+
+    def settled(self, revision: int, right: bool) -> int:
+        """Count the questions that change at a revision, and never again after it.
+
+        Args:
+            revision: its place.
+            right: whether they become right, and not wrong.
+        """
+        here, back = (self.learnt, self.forgotten) if right else (self.forgotten, self.learnt)
+        return int(((here == revision) & (back < revision)).sum())
+
+
+def trace(runs: Sequence[Finished]) -> Histories:
+    """Follow each question over the runs of all revisions, in their order.
+
+    A revision that did not score a question leaves it as it was.
+
+    Raises:
+        UsageError: the runs are not on the same rows.
+    """
+    first = runs[0].evaluation.results.probe.fingerprint
+    for run in runs:
+        if run.evaluation.results.probe.fingerprint != first:
+            raise UsageError(
+                f"{run.folder} and {runs[0].folder} are not on the same rows: the probe was "
+                "built anew between them. Evaluate all revisions again with --overwrite"
+            )
+    return follow(np.stack([_answers(run) for run in runs]))
+
+
+def follow(answers: Ints) -> Histories:
+    """Find the changes in answers of shape [revisions, questions].
+
+    >>> follow(np.array([[0, 1], [1, -1], [0, 1], [1, 0]])).learnt.tolist()
+    [3, -1]
+    """
+    learnt, forgotten = (np.full(answers.shape[1], -1) for _ in range(2))
+    changes, known = np.zeros(answers.shape[1], dtype=np.int64), answers[0].copy()
+    for place, now in enumerate(answers):
+        scored = now != NOT_SCORED
+        changed = scored & (known != NOT_SCORED) & (now != known)
+        learnt[changed & (now == 1)] = place
+        forgotten[changed & (now == 0)] = place
+        changes += changed
+        known[scored] = now[scored]
+    return Histories(answers, learnt, forgotten, changes)
+
+
+def _answers(run: Finished) -> Ints:
+    table = run.evaluation.predictions
+    scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.bool_)
+    return np.where(scored, bools(table["correct"]), NOT_SCORED).astype(np.int64)

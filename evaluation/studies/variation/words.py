@@ -77,8 +77,8 @@ def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
         f"from {percent(one.lowest)} to {percent(one.highest)}, with a standard deviation of "
         f"{100 * one.deviation:.1f} points.",
         f"The answer to {percent(one.flipped.value)} of the questions ({interval(one.flipped)}) "
-        f"is not the same with every {each}; two of them agree on "
-        f"{percent(one.consistency.value)} on average.",
+        f"is not the same with every {each}; on average, two {each}s give the same answer to "
+        f"{percent(one.consistency.value)} of the questions.",
         f"Right with every {each}: {percent(one.always.value)}; with at least one: "
         f"{percent(one.ever.value)}.",
     ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _TEXTS_AT_ONCE = 8192
+_SENTINELS = r"<extra_id_\d+>"
+"""Ordinary pieces of mT5's vocabulary, and special tokens all the same."""
 
 
 class SpecialTexts:
@@ -29,7 +31,11 @@ class SpecialTexts:
         texts = {str(token) for token in added if token.special} | {*tokenizer.all_special_tokens}
         # White space that is a special token of some models is text all the same.
         longest_first = sorted(filter(str.strip, texts), key=lambda text: (-len(text), text))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        patterns = [re.escape(text) for text in longest_first]
+        sentinel = tokenizer.convert_tokens_to_ids("▁<extra_id_0>")
+        if sentinel is not None and sentinel != tokenizer.unk_token_id:
+            patterns.append(_SENTINELS)
+        self._pattern = re.compile("|".join(patterns) or r"(?!)")
 
     def obstacle(self, item: Item) -> str | None:
         """Say why an item cannot be scored, if so; the gap of a cloze is no text of its own."""

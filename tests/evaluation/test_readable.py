@@ -159,7 +159,12 @@ def test_a_gap_is_the_model_s_own_mask_once(loaded):
 
 
 def test_white_space_is_text_whatever_a_tokenizer_makes_of_it():
-    tokenizer = SimpleNamespace(added_tokens_decoder={}, all_special_tokens=["\n", "", "<eod>"])
+    tokenizer = SimpleNamespace(
+        added_tokens_decoder={},
+        all_special_tokens=["\n", "", "<eod>"],
+        unk_token_id=None,
+        convert_tokens_to_ids=lambda _token: None,
+    )
     special = SpecialTexts(tokenizer)
     assert special.obstacle(ask("One.\nTwo.", "a", "b")) is None
     assert special.obstacle(ask("One.<eod>Two.", "a", "b")) is not None

@@ -237,6 +237,13 @@ def test_choices_that_cannot_be_scored_set_their_items_aside(loaded: Load) -> No
     np.testing.assert_allclose(scores[-2:], plain, atol=TOLERANCE)
 
 
+def test_a_literal_sentinel_sets_an_item_aside_also_where_it_is_an_ordinary_piece(
+    loaded: Load,
+) -> None:
+    items = [question("A <extra_id_0> is", "an animal", "a mouse"), question("A dog is", "a", "b")]
+    assert list(Seq2SeqScorer(*loaded("mt5")).encode(items).set_aside) == [0]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

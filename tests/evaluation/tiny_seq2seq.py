@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,29 +18,28 @@ SENTINELS = [f"<extra_id_{number}>" for number in range(3)]
 T5_SPECIALS = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
-def _unigram(ending: str = "$A </s>", extra: tuple[str, ...] = ()) -> Tokenizer:
+def _unigram(extra: tuple[str, ...] = ()) -> Tokenizer:
     """As T5's: nothing before a text, and ``</s>`` after it."""
     names = {**T5_SPECIALS, "cls_token": "</s>", "sep_token": "</s>"}
     names |= {text: text for text in extra}
     tokenizer = tiny_masked.unigram(names, None, split_at_spaces=True)()
     end = [("</s>", tokenizer.token_to_id("</s>"))]
-    tokenizer.post_processor = processors.TemplateProcessing(single=ending, special_tokens=end)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=end)
     return tokenizer
+
+
+def _pieces(backend: Tokenizer) -> list[tuple[str, float]]:
+    return [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
 
 
 def t5() -> Any:
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=_unigram(), **T5_SPECIALS)
-    tokenizer.add_special_tokens({"additional_special_tokens": SENTINELS})
-    return tokenizer
+    return transformers.T5Tokenizer(vocab=_pieces(_unigram()), extra_ids=3)
 
 
 def mt5() -> Any:
     """Sentinels are ordinary pieces that begin with a space; the added ones were never trained."""
-    pieces = tuple(f"▁{sentinel}" for sentinel in SENTINELS)
-    backend = _unigram(extra=pieces)
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, **T5_SPECIALS)
-    tokenizer.add_special_tokens({"additional_special_tokens": SENTINELS})
-    return tokenizer
+    backend = _unigram(extra=tuple(f"▁{sentinel}" for sentinel in SENTINELS))
+    return transformers.T5Tokenizer(vocab=_pieces(backend), extra_ids=3)
 
 
 def pegasus() -> Any:

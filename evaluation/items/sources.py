@@ -282,12 +282,20 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
         own = _choose(split, [str(name) for name in known], source)
         builder.download_and_prepare()
         table = builder.as_dataset(split=own).with_format("arrow")[:]
-        manifest = None if is_folder else _hub_manifest(source)
+        manifest, own_config = None, config
+        if not is_folder:
+            manifest, own_config = _hub_probe(source, config, builder.config.name)
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
         raise _not_loaded(source, error) from None
+    if "question" not in table.column_names:
+        raise UsageError(
+            f"{source}, config {builder.config.name}, has no column 'question' but "
+            f"{', '.join(table.column_names[:4])} ...: its rows are not those of a probe. Name "
+            "another config with --config."
+        )
     found = table_questions(table, f"{source}, split {own}")
     name = os.path.basename(place) if manifest is None else manifest.probe
-    return _named(probe_split(name, source, own, found, manifest), config)
+    return _named(probe_split(name, source, own, found, manifest), own_config)
 
 
 def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBuilder:
@@ -306,13 +314,51 @@ def _builder(place: str, source: str, config: str | None) -> datasets.DatasetBui
         raise
 
 
-def _hub_manifest(source: str) -> Manifest | None:
-    """Fetch the manifest of a probe on the Hub, for its audit; None where there is none."""
+def _hub_probe(source: str, asked: str | None, config: str) -> tuple[Manifest | None, str | None]:
+    """Find the probe that a config of a dataset on the Hub belongs to.
+
+    In a dataset of several probes those beside the first have folders of their own: the config
+    ``hypernyms-no_language`` is ``no_language`` of the probe in ``hypernyms/``.
+
+    Args:
+        source: the dataset's id.
+        asked: the config that was asked for.
+        config: the config that was opened.
+
+    Returns:
+        Its manifest, with configs named as in the dataset, and its own name of the config; None
+        and ``asked`` where there is none.
+    """
+    manifest = _hub_manifest(source, MANIFEST)
+    if manifest is not None and config in manifest.configs:
+        return manifest, config
+    words = config.split("-")
+    for cut in range(len(words), 0, -1):
+        folder, own = "-".join(words[:cut]), "-".join(words[cut:]) or DEFAULT_CONFIG
+        manifest = _hub_manifest(source, f"{folder}/{MANIFEST}")
+        if manifest is not None and own in manifest.configs:
+            return _within(folder, manifest), own
+    return None, asked
+
+
+def _within(folder: str, manifest: Manifest) -> Manifest:
+    """Name a probe's configs as a dataset does that keeps it in a folder."""
+
+    def named(config: str) -> str:
+        return folder if config == DEFAULT_CONFIG else f"{folder}-{config}"
+
+    files = tuple(one.model_copy(update={"config": named(one.config)}) for one in manifest.files)
+    asked = {named(config): one for config, one in manifest.sub_questions.items()}
+    return manifest.model_copy(update={"files": files, "sub_questions": asked})
+
+
+def _hub_manifest(source: str, path: str) -> Manifest | None:
+    """Fetch a manifest from the Hub, for its audit; None where there is none."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
     try:
-        return read_manifest(Path(hf_hub_download(source, MANIFEST, repo_type="dataset")))
+        return read_manifest(Path(hf_hub_download(source, path, repo_type="dataset")))
     except (EntryNotFoundError, ConnectionError, UsageError):
         return None
 

@@ -99,13 +99,14 @@ def flat_table(table: pa.Table) -> pa.Table:
 
     filled = pc.replace_substring(table["question"], MASK, BLANK)
     choices = table["choices"].combine_chunks()
-    labels = pc.struct_field(choices, "label").to_pylist()
-    target = [own[at] for own, at in zip(labels, table["answer"].to_pylist(), strict=True)]
+    labels = pc.struct_field(choices, "label")
+    before = pc.subtract(pc.cumulative_sum(sizes := pc.list_value_length(labels)), sizes)
+    target = pc.list_flatten(labels).take(pc.add(before, table["answer"].combine_chunks()))
     columns = {
         "id": table["id"],
         "input": pc.if_else(pc.equal(table["setup"], CLOZE), filled, table["question"]),
         "choices": pc.struct_field(choices, "text"),
-        "target": pa.array(target, pa.string()),
+        "target": target,
         **{name: table[name] for name in METADATA},
     }
     return pa.table(columns)

@@ -377,7 +377,7 @@ def test_facts_are_found_on_the_hub_as_in_a_folder(world, tmp_path, monkeypatch)
         )
 
     monkeypatch.setattr(sources, "_builder", builder)
-    monkeypatch.setattr(sources, "_hub_manifest", lambda _: read_manifest(world / "sums"))
+    monkeypatch.setattr(sources, "_hub_manifest", lambda *_: read_manifest(world / "sums"))
     far, near = (evaluation.evaluate(source, "tiny-gpt2") for source in ("org/sums", "sums"))
     assert facts_of(far.results) == facts_of(near.results) is not None
     assert far.facts.results.probe.source == "org/sums"

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import release
+from evaluation.items.sources import open_probe
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import read_manifest
 from release.checks import files
@@ -19,7 +20,7 @@ from release.croissant import croissant_text
 from release.exports.flat import write_flat_configs
 from release.hub.registration import merge_registration
 from tests.release.exports_toy import CLOZES, ODD, rows, write_probe
-from tests.release.hub_server import REPO, HubServer, publish, refusal
+from tests.release.hub_server import REPO, HubServer, make_default, publish, refusal
 
 Copy = Callable[[str], Path]
 FILE = "test-00000-of-00001.parquet"
@@ -154,7 +155,7 @@ def test_a_file_that_is_none_is_refused(content: bytes) -> None:
 
 
 def test_two_builds_of_a_probe_in_one_repository_have_tasks_of_their_own(
-    hub: HubServer, probe_copy: Copy
+    hub: HubServer, probe_copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = probe_copy("wordnet_hypernymy")
     publish(hub, folder)
@@ -168,6 +169,15 @@ def test_two_builds_of_a_probe_in_one_repository_have_tasks_of_their_own(
     assert f"inspect eval hf/{REPO}/kbprobe_wordnet_hypernymy_again --model MODEL" in card
     assert f'load_dataset("{REPO}", "again-flat")' in card
     assert release.verify(REPO, endpoint=hub.url).passed
+    make_default(monkeypatch, hub.url, tmp_path / "cache")
+    one, other = open_probe(REPO), open_probe(REPO, config="again")
+    assert one.name == other.name == "wordnet_hypernymy"
+    assert one.manifest is not None
+    assert other.manifest is not None
+    assert [entry.config for entry in other.manifest.files] == ["again"] * 3
+    assert one.fingerprint == other.fingerprint
+    with pytest.raises(UsageError, match=r"config flat, has no column 'question'.* with --config"):
+        open_probe(REPO, config="flat")
     hub.put(REPO, {"eval.yaml": b"tasks: all"})
     assert "Correct it there, or remove it" in refusal(hub, folder)
 

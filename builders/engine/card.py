@@ -16,7 +16,6 @@ from jinja2 import Environment, StrictUndefined, Template
 from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.flags import left_out
 from builders.engine.request import Request
-from kbprobe.errors import how_to_install
 from kbprobe.format.attribution import (
     attributions_of,
     languages_of,
@@ -26,7 +25,7 @@ from kbprobe.format.attribution import (
     works_of,
 )
 from kbprobe.format.canary import canary_of
-from kbprobe.format.card import Configs, front_matter
+from kbprobe.format.card import Configs, front_matter, pretty_name
 from kbprobe.format.items import COLUMNS, Items, ItemsInParts, arrow_schema, plain
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
@@ -54,6 +53,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
     return _template().render(
         front_matter=yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000),
         m=manifest,
+        title=pretty_name(manifest["probe"]),
         sample=sample,
         sample_json=json.dumps(sample, indent=2, ensure_ascii=False),
         controls=[(name, CONTROLS[name], row) for name, row in rows.items() if name in CONTROLS],
@@ -78,7 +78,6 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
             (name, _type_name(arrow_schema().field(name).type), COLUMNS[name]) for name in COLUMNS
         ],
         command=command_of(request),
-        install=how_to_install(),
         options=[
             (name.replace("_", "-"), spelled(getattr(request.options, name)), info.description)
             for name, info in type(request.options).model_fields.items()

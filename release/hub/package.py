@@ -23,15 +23,16 @@ from release.checks.findings import Finding, Report
 from release.croissant import croissant_text
 from release.exports.flat import FlatConfig, write_flat_configs
 from release.hub.names import prefix_of, published_name
-from release.hub.registration import inspect_section, registration
+from release.hub.registration import evaluation_section, registration
 from release.hub.repo_card import GeneratedCard, unmarked
 
 FORMAT = 1
 RELEASE = "## Release"
 _HINT = "   # the path of this folder, or its id on the Hub"
-INSPECT = "## Evaluation with Inspect"
-_SECTION, _INSPECT_SECTION = (
-    re.compile(rf"^{title}\n.*?(?=^## )", re.DOTALL | re.MULTILINE) for title in (RELEASE, INSPECT)
+EVALUATION = "## Evaluation"
+_SECTION, _EVALUATION_SECTION = (
+    re.compile(rf"^{title}\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
+    for title in (RELEASE, EVALUATION)
 )
 
 
@@ -107,8 +108,9 @@ def pack(
     registered = registration(manifest, flat, config)
     card = publication_card(folder, repo_id=repo_id, version=version, forced=report.failed)
     front, text = split_card(card)
-    front, text = with_flat(front, text, flat, registered, repo_id)
-    text = unmarked(text)
+    front = _with_flat(front, flat)
+    section = evaluation_section(flat, registered, repo_id, config)
+    text = _with_evaluation(unmarked(text), section)
     if prefix:
         front, text = _renamed_card(front, text, config, repo_id)
     record = {
@@ -227,14 +229,15 @@ def _renamed_card(
     return shared, loads.sub(renamed_load, text)
 
 
-def with_flat(
-    front: Mapping[str, Any],
-    text: str,
-    flat: Sequence[FlatConfig],
-    registered: Mapping[str, Any],
-    repo_id: str,
-) -> tuple[dict[str, Any], str]:
-    """Describe flat configs, and the tasks that read them, in a card: front matter and text."""
+def _with_evaluation(text: str, section: str) -> str:
+    """Put the section about evaluating a model into a card, before its counts."""
+    text = _EVALUATION_SECTION.sub("", text)
+    at = text.find("\n## Counts\n") + 1 or len(text)
+    return f"{text[:at]}{EVALUATION}\n\n{section}\n\n{text[at:]}"
+
+
+def _with_flat(front: Mapping[str, Any], flat: Sequence[FlatConfig]) -> dict[str, Any]:
+    """Add flat configs to a card's front matter, in place of those that it has."""
     names = {one.name for one in flat}
     entries = [one.front_matter for one in flat]
     new = {
@@ -244,12 +247,7 @@ def with_flat(
         ]
         for at, key in enumerate(("configs", "dataset_info"))
     }
-    text = _INSPECT_SECTION.sub("", text)
-    if flat:
-        section = f"{INSPECT}\n\n{inspect_section(flat, registered, repo_id)}\n\n"
-        at = text.find("\n## Counts\n") + 1 or len(text)
-        text = text[:at] + section + text[at:]
-    return {**front, **new}, text
+    return {**front, **new}
 
 
 def _flat_files(flat: Sequence[FlatConfig], scratch: Path, prefix: str) -> list[LocalFile]:

@@ -59,36 +59,55 @@ def registration(
     }
 
 
-def inspect_section(flat: Sequence[FlatConfig], registered: Mapping[str, Any], repo_id: str) -> str:
-    """Return the card's text about the tasks: how they are run, and what they read."""
+def evaluation_section(
+    flat: Sequence[FlatConfig], registered: Mapping[str, Any], repo_id: str, published_as: str
+) -> str:
+    """Return the card's text about evaluating a model: with kbprobe, and with Inspect.
+
+    Args:
+        flat: the probe's flat configs.
+        registered: the tasks that read them, as :func:`registration` returns them.
+        repo_id: ``USER/NAME``.
+        published_as: the name under which its default config is published.
+    """
+    config = f" --config {published_as}" if published_as != DEFAULT_CONFIG else ""
+    lines = [
+        "`evaluate-probe` of kbprobe compares the likelihoods that a model gives to the choices:",
+        "",
+        "```sh",
+        f"evaluate-probe {repo_id}{config} --model MODEL",
+        "```",
+    ]
+    if not flat:
+        return "\n".join(lines)
     tasks = [task["id"] for task in registered["tasks"]]
     rows = [
         f"| `{task}` | `{one.source}` | {one.files.rows:,} |"
         for task, one in zip(tasks, flat, strict=True)
     ]
     size = sum(file.bytes for one in flat for file in one.files.files)
-    return "\n".join(
-        [
-            "[Inspect](https://inspect.aisi.org.uk) runs this dataset by the tasks of `eval.yaml`:",
-            "",
-            "```sh",
-            "pip install inspect-ai datasets",
-            f"inspect eval hf/{repo_id}/{tasks[0]} --model MODEL",
-            "```",
-            "",
-            "| task | rows of the config | rows |",
-            "|---|---|---:|",
-            *rows,
-            "",
-            "Inspect shows the choices with letters; the score is the share of answers that name "
-            "the right letter. `evaluate-probe` compares the likelihoods of the choices instead: "
-            "the two cannot be compared.",
-            "",
-            "The tasks read flat copies of the test rows, with a question (`input`), a list of "
-            f"choices (`choices`) and the right letter (`target`), {size:,} bytes in all: "
-            f'`load_dataset("{repo_id}", "{flat[0].name}")`.',
-        ]
-    )
+    lines += [
+        "",
+        "[Inspect](https://inspect.aisi.org.uk) shows the choices with letters, and counts the "
+        "answers that name the right letter. Its tasks are those of `eval.yaml`:",
+        "",
+        "```sh",
+        "pip install inspect-ai datasets",
+        f"inspect eval hf/{repo_id}/{tasks[0]} --model MODEL",
+        "```",
+        "",
+        "| task | test rows of | rows |",
+        "|---|---|---:|",
+        *rows,
+        "",
+        "The two measure different things, and their accuracies cannot be compared.",
+        "",
+        "Inspect reads flat rows: the test rows once more, with a question (`input`), a list of "
+        f"choices (`choices`) and the letter of the right one (`target`). "
+        f'`load_dataset("{repo_id}", "{flat[0].name}")` loads them too; all of them take '
+        f"{size:,} bytes.",
+    ]
+    return "\n".join(lines)
 
 
 def merge_registration(

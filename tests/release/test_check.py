@@ -408,7 +408,7 @@ def test_a_gold_standard_is_taken_for_what_it_is(probe_copy: Probe) -> None:
         ("\n## Columns", "\n## Fields", "card", "no section Columns"),
         ("| test | ", "| test | 9", "card", "table of splits"),
         ("| longest choice | most characters | ", "| longest choice | | 9", "card", "audit"),
-        ("# wordnet_hypernymy", "# {{ m.probe }}", "card", "template syntax"),
+        ("# WordNet hypernymy", "# {{ title }}", "card", "template syntax"),
         ("license: other", "license: mit", "licence", "not what its sources require"),
         ("Contains text of WordNet", "Has text of WordNet", "licence", "attribution"),
         ("canary GUID ", "canary GUID 0", "canary", "lacks its canary"),

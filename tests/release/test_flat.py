@@ -168,6 +168,7 @@ def test_two_builds_of_a_probe_in_one_repository_have_tasks_of_their_own(
     card = hub.content(REPO, "README.md").decode()
     assert f"inspect eval hf/{REPO}/kbprobe_wordnet_hypernymy_again --model MODEL" in card
     assert f'load_dataset("{REPO}", "again-flat")' in card
+    assert f"evaluate-probe {REPO} --config again --model MODEL" in card
     assert release.verify(REPO, endpoint=hub.url).passed
     make_default(monkeypatch, hub.url, tmp_path / "cache")
     one, other = open_probe(REPO), open_probe(REPO, config="again")

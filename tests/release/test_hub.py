@@ -374,7 +374,7 @@ def test_a_dry_run_only_reads_and_takes_no_token(hub: HubServer, probe_copy: Cop
     done = publish(hub, folder, dry_run=True, token=None)
     assert done.changed
     assert set(states(done).values()) == {"new"}
-    assert "+# wordnet" in done.plan.card_diff
+    assert "+# WordNet" in done.plan.card_diff
     publish(hub, folder)
     hub.seen.clear()
     edit(hub, "tags:\n", "viewer: false\ntags:\n")

@@ -19,6 +19,7 @@ from builders.engine.probe import find_probe
 from builders.engine.render.template_file import Template
 from builders.engine.request import Request
 from kbprobe.errors import MissingDependencyError, SnapshotError, UsageError
+from kbprobe.format.card import pretty_name
 from kbprobe.format.dataset import data_folder
 from kbprobe.format.items import COLUMNS, LABELS, UNKNOWN, arrow_schema
 from kbprobe.format.manifest import SCHEMA_VERSION
@@ -340,7 +341,8 @@ def test_card_and_manifest_tell_what_is_there(folder: Path, rows: Rows, name: st
             for file in manifest["files"]
             if file["config"] == config["config_name"]
         ]
-    assert f"# {name}\n" in card
+    assert f"# {pretty_name(name)}\n" in card
+    assert f"The probe `{name}`, built by kbprobe" in card
     for option in manifest["request"]["options"]:
         assert f"`--{option.replace('_', '-')}`" in card
     for column in COLUMNS:

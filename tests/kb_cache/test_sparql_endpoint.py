@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from kb_cache.servers import checked_url
 from kb_cache.wikidata.sparql import endpoint as endpoint_module
 from kb_cache.wikidata.sparql import transport
 from kb_cache.wikidata.sparql.answers import slug
@@ -82,11 +83,11 @@ def test_only_select(server: ServerScript, fake_time: FakeTime) -> None:
 )  # fmt: skip
 def test_addresses_that_will_not_do(url: str) -> None:
     with pytest.raises(UsageError):
-        transport.checked_url(url)
+        checked_url(url)
 
 
 def test_one_address_one_slug() -> None:
-    assert transport.checked_url("HTTPS://Query.Wikidata.org:443/sparql") == WIKIDATA
+    assert checked_url("HTTPS://Query.Wikidata.org:443/sparql") == WIKIDATA
     urls = ["http://x/a-b", "http://x/a/b", "http://x/a_b", "https://x/a-b", "http://[::1]:8/a"]
     slugs = {slug(url) for url in urls}
     assert len(slugs) == len(urls)

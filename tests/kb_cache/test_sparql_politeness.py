@@ -9,6 +9,7 @@ from email.utils import format_datetime
 
 import pytest
 
+from kb_cache.servers import retry_after
 from kb_cache.wikidata.sparql.endpoint import (
     WIKIDATA,
     BudgetSpent,
@@ -16,7 +17,6 @@ from kb_cache.wikidata.sparql.endpoint import (
     EndpointError,
     Limits,
     postpone,
-    retry_after,
     turn_file,
 )
 from kb_cache.wikidata.sparql.types import Term, prepared

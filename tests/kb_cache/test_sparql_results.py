@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb_cache.wikidata.sparql.results import MalformedAnswer, parse, printable, server_message
+from kb_cache.servers import printable
+from kb_cache.wikidata.sparql.results import MalformedAnswer, parse, server_message
 from kb_cache.wikidata.sparql.types import QueryTimeout, Term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

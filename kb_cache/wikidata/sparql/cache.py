@@ -8,11 +8,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from kb_cache import store
+from kb_cache.servers import checked_url, printable
 from kb_cache.wikidata.sparql import answers
 from kb_cache.wikidata.sparql.endpoint import Endpoint, Limits
-from kb_cache.wikidata.sparql.results import printable
 from kb_cache.wikidata.sparql.session import utc_now
-from kb_cache.wikidata.sparql.transport import checked_url
 from kb_cache.wikidata.sparql.types import Answer, prepared, query_digest
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 

@@ -20,19 +20,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from kb_cache import store
+from kb_cache.servers import checked_url, is_loopback, printable, retry_after
 from kb_cache.wikidata.sparql import results
 from kb_cache.wikidata.sparql.answers import slug
-from kb_cache.wikidata.sparql.results import MalformedAnswer, printable, server_message
+from kb_cache.wikidata.sparql.results import MalformedAnswer, server_message
 from kb_cache.wikidata.sparql.transport import (
     Response,
     TooLong,
     UnreadableResponse,
-    checked_url,
-    is_loopback,
     send,
 )
 from kb_cache.wikidata.sparql.types import (
@@ -287,23 +285,6 @@ class Endpoint:
             raise refusal
         asked = headers.get("Retry-After", "") if status in (429, 503) else ""
         raise _Retry(refusal, min(retry_after(asked, time.time()) or 0.0, LONGEST_PAUSE))
-
-
-def retry_after(said: str, now: float) -> float | None:
-    """Return the seconds that a Retry-After header asks to wait, None if it is malformed.
-
-    It holds seconds, or an HTTP date (RFC 9110, section 10.2.3). ``now`` is in seconds since 1970.
-    """
-    said = said.strip()
-    if re.fullmatch(r"[0-9]{1,9}", said):
-        return float(said)
-    try:
-        date = parsedate_to_datetime(said)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, date.timestamp() - now)
 
 
 def _checked_contact(contact: str, url: str) -> str:

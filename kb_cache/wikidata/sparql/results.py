@@ -12,11 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from kb_cache.servers import printable
 from kb_cache.wikidata.sparql.types import Answer, QueryTimeout, Row, Term, answer, literal
 from kbprobe.errors import SourceError
-
-#: Characters of a server's message that are repeated in ours.
-MESSAGE = 200
 
 #: What servers say when a query takes too long or too much memory: Blazegraph, QLever, Virtuoso,
 #: Oxigraph, and proxies before them.
@@ -82,13 +80,6 @@ def parse(body: bytes, where: str) -> Answer:
 def is_too_expensive(body: bytes) -> bool:
     """Tell whether an error says that a query took too long or too much memory."""
     return bool(_TOO_EXPENSIVE.search(body))
-
-
-def printable(text: str, length: int = MESSAGE) -> str:
-    """Return the first line that is not empty, cut, without control characters."""
-    lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
-    line = next((" ".join(line.split()) for line in lines if line.strip()), "")
-    return line if len(line) <= length else line[: length - 3] + "..."
 
 
 def server_message(body: bytes) -> str:

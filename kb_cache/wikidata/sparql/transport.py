@@ -6,9 +6,7 @@ a query without its content or without encryption.
 
 from __future__ import annotations
 
-import ipaddress
 import math
-import re
 import time
 import zlib
 from contextlib import suppress
@@ -19,8 +17,8 @@ from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
 
 from kb_cache.deadline import within
+from kb_cache.servers import is_loopback
 from kbprobe.cli import kbprobe_version
-from kbprobe.errors import UsageError
 
 #: Characters of a query above which it is sent by POST; some servers refuse longer addresses.
 LONGEST_GET = 1500
@@ -46,38 +44,6 @@ class Response(NamedTuple):
     reason: str
     headers: Message
     body: bytes
-
-
-def checked_url(url: str) -> str:
-    """Return the address of an endpoint in the form that names its cached answers.
-
-    Raises:
-        UsageError: it is not one of http or https, or holds "?", "#", or a password.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise UsageError(f"{url!r} is not an address: {error}") from error
-    if parts.scheme not in ("http", "https") or not host or re.search(r"[^\x21-\x7e]", url):
-        raise UsageError(
-            f"{url!r} is not the address of an endpoint: give http://... or https://..."
-        )
-    if "?" in url or "#" in url:
-        raise UsageError(f"{url!r} holds '?' or '#'; give the endpoint's plain address")
-    if "@" in parts.netloc:
-        raise UsageError("the endpoint's address holds a user or password; that is not supported")
-    host = f"[{host}]" if ":" in host else host
-    shown = "" if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{shown}{parts.path or '/'}"
-
-
-def is_loopback(url: str) -> bool:
-    """Tell whether an address is on this machine's loopback interface."""
-    host = urlsplit(url).hostname or ""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def send(url: str, query: str, contact: str, timeout: float, max_bytes: int) -> Response:

@@ -17,6 +17,7 @@ from kbprobe.parsing import read_json
 
 KINDS = {
     "scores": "scores of finished and interrupted runs",
+    "endpoints": "answers of endpoints, so that nothing is sent twice",
     "vectors": "hidden states of frozen models, for heads",
     "finetuned": "fine-tuned checkpoints, and unfinished trainings, of interrupted runs",
 }

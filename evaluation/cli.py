@@ -114,8 +114,9 @@ def study_command(study: Study) -> click.Command:
                 ["-m", "--model", "models"],
                 multiple=True,
                 metavar="MODEL",
-                help="A folder, a .gguf file or a Hub id; none: for a scorer that needs no model. "
-                "May be given several times." + ("" if study.modelless else " Required."),
+                help="A folder, a .gguf file or a Hub id; with --endpoint, its name there; "
+                "none: for a scorer that needs no model. May be given several times."
+                + ("" if study.modelless else " Required."),
             ),
             click.Option(
                 ["-o", "--output"],

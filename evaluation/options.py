@@ -47,10 +47,45 @@ class ModelOptions(Options):
         False, description="Run code that comes with the checkpoint. Read it first."
     )
 
+    endpoint: Annotated[str | None, Metavar("URL")] = Field(
+        None,
+        min_length=1,
+        description="OpenAI-compatible completions endpoint that serves the model, such as "
+        "http://localhost:8000/v1; a key is taken from the environment variable KBPROBE_API_KEY. "
+        "--dtype then says what the server runs in.",
+    )
+    concurrency: int = Field(8, ge=1, le=256, description="Requests at a time to --endpoint.")
+    request_timeout: float = Field(
+        120.0, gt=0, le=86400, description="Seconds that --endpoint may take for an answer."
+    )
+    max_requests: int | None = Field(
+        None,
+        ge=1,
+        description="Requests sent to --endpoint for a model, repeated ones included, before the "
+        "run stops; the same command goes on from there.",
+    )
+    max_prompt_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="Tokens sent to --endpoint for a model, likewise.",
+    )
+
     @field_validator("model_args", mode="before")
     @classmethod
     def _from_text(cls, value: Any) -> Any:
         return parse_model_args(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _of_an_endpoint_or_not(self) -> ModelOptions:
+        given = self.model_dump(exclude_defaults=True)
+        here = ("device", "revision", "random_weights", "model_args", "trust_remote_code")
+        there = ("concurrency", "request_timeout", "max_requests", "max_prompt_tokens")
+        for name in there if self.endpoint is None else here:
+            if name in given:
+                asks = "requires --endpoint URL" if name in there else "is of a model loaded here"
+                remedy = "" if name in there else ": leave it out, or --endpoint"
+                raise ValueError(f"{option_name(name)} {asks}{remedy}")
+        return self
 
     @model_validator(mode="after")
     def _no_option_among_the_arguments(self) -> ModelOptions:

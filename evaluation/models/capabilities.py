@@ -25,6 +25,8 @@ class Capability(Flag):
     """Log-likelihoods of a text that a decoder writes, given the one that an encoder reads."""
     LIKELIHOODS = auto()
     """Log-likelihoods of a text given another one: after it, or as what is written for it."""
+    ENDPOINT_SCORES = auto()
+    """Log-likelihoods of tokens after a text, as an endpoint states them."""
     CHOICE_HEAD = auto()
     """One score for a question with a choice."""
     CLASS_SCORES = auto()
@@ -158,6 +160,14 @@ ENCODER = Head(
     remedy="Check that config.json and the weights belong together",
 )
 """The network alone: what every checkpoint has, whatever else it holds."""
+ENDPOINT = Head(
+    "endpoint",
+    "model behind an endpoint",
+    Capability.ENDPOINT_SCORES,
+    "",
+    None,
+)
+"""Not among :data:`HEADS`: no checkpoint has it."""
 
 _HERE = "evaluation.models.capabilities"
 HEADS = Registry[Head](

@@ -49,6 +49,11 @@ class ModelHandle:
         self._loaded: tuple[Head, Loaded] | None = None
 
     @property
+    def device_name(self) -> str:
+        """The device's type: ``cpu``, ``cuda``."""
+        return self.device.type
+
+    @property
     def dtype_name(self) -> str:
         """The weights' type without torch's prefix: ``float32``."""
         return str(self.dtype).removeprefix("torch.")

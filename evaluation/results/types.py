@@ -52,6 +52,7 @@ DIVIDED: dict[Normalization, str] = {
 
 NOTES: dict[str, str] = {
     "truncated": "rows whose text was cut to fit the model",
+    "straddled": "rows whose question is divided in another way before a choice than alone",
     "unpacked": "questions read again for each choice, as the model needs it",
     "plain_forward": "sequences run the plain way, as the model needs it",
     "halved_batches": "batches halved because memory ran out",
@@ -185,7 +186,7 @@ class ProbeInfo(Model):
     """What was evaluated on."""
 
     name: str = Field(description="The probe's name.")
-    source: str = Field(description="Folder, file or Hub id, as it was given.")
+    source: str = Field(description="Folder, file, Hub id or name at an endpoint, as given.")
     split: str = Field(description="The split evaluated.")
     rows: int = Field(description="Rows evaluated: of the split, or as many as --limit kept.")
     clusters: int | None = Field(
@@ -209,11 +210,14 @@ class ModelInfo(Model):
     id: str = Field(description="Folder, file or Hub id, as it was given.")
     revision: str | None = Field(description="Resolved commit of a Hub checkpoint.")
     architecture: str = Field(description="The class that wrote the weights.")
-    parameters: int = Field(description="How many parameters it has.")
-    weights_sha256: str = Field(description="Hash of weights and configuration.")
+    parameters: int = Field(description="How many parameters it has; 0: not known.")
+    weights_sha256: str = Field(
+        description="Hash of weights and configuration; of a model behind an endpoint, of its "
+        "log-probabilities of a fixed text."
+    )
     tokenizer_sha256: str = Field(description="Hash of the tokenizer's files.")
     dtype: str = Field(description="Type that the weights were run in.")
-    device: str = Field(description="Type of device that it ran on.")
+    device: str = Field(description="Type of device that it ran on, or endpoint.")
     random_weights: int | None = Field(
         None,
         description="Seed that its weights were drawn with, instead of the checkpoint's own; null "

@@ -78,7 +78,7 @@ def refuse_other_results(results: Results, run: Run) -> None:
         "revision": checkpoint.revision,
         "random_weights": checkpoint.random_weights,
         "dtype": run.model.dtype_name,
-        "device": run.model.device.type,
+        "device": run.model.device_name,
     }
     found = _different(held, asked)
     if not any(one.name in ("--model", "--revision", "--random-weights") for one in found):
@@ -110,7 +110,7 @@ def refuse_known_differences(spec: RunSpec, found: FoundSplit | None) -> None:
     results, run = read_results(spec.folder), spec.run
     held = _settings(results)
     asked: dict[str, Any] = {"seed": run.seed, "random_weights": run.random_weights}
-    asked |= {name: getattr(run, name) for name in ("fold", "inputs", "train")}
+    asked |= {name: getattr(run, name) for name in ("endpoint", "fold", "inputs", "train")}
     if not _keeps_all(results, run.limit):
         asked |= {"limit": run.limit, "limit_by": run.limit_by}
     if run.train is not None:
@@ -155,7 +155,10 @@ def _settings(results: Results) -> dict[str, Any]:
 
 def _defaults() -> dict[str, Any]:
     """Return the options that results name only where they differ from their defaults."""
-    names = ("fold", "inputs", "labels", "train", "limit_by", "train_on", "mix_in", "mix_rows")
+    names = (
+        *("endpoint", "fold", "inputs", "labels", "train"),
+        *("limit_by", "train_on", "mix_in", "mix_rows"),
+    )
     return {name: RunOptions.model_fields[name].default for name in names}
 
 

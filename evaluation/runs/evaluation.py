@@ -135,7 +135,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         "limit": options.limit,
         **{
             name: value
-            for name in ("limit_by", "inputs", "fold")
+            for name in ("endpoint", "limit_by", "inputs", "fold")
             if (value := getattr(options, name)) != own[name].default
         },
     }
@@ -193,7 +193,7 @@ def _results(
             weights_sha256=checkpoint.weights_sha256,
             tokenizer_sha256=checkpoint.tokenizer_sha256,
             dtype=model.dtype_name,
-            device=model.device.type,
+            device=model.device_name,
             random_weights=checkpoint.random_weights,
             finetuning=learning_of(run) or None,
         ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from evaluation.endpoints.handle import open_handle
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
@@ -95,8 +96,8 @@ def opened_model(
     Raises:
         KbprobeError: the model cannot be opened.
     """
-    model = ModelHandle(*model_of(spec))
     with _entries(cache, workers) as entries, ReadyScorers(workers, progress) as scorers:
+        model = open_handle(*model_of(spec), entries)
         shared = (workers, progress, reports)
         yield _Executor(model, scorers, reader, entries, overwrite, *shared).outcomes
 

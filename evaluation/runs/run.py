@@ -184,7 +184,7 @@ class Run:
                 "tokenizer": checkpoint.tokenizer_sha256,
                 "model_args": self.spec.run.model_args,
                 "dtype": self.model.dtype_name,
-                "device": self.model.device.type,
+                "device": self.model.device_name,
                 "batch_tokens": self.model.batch_tokens,
             },
             "rows": self.rows.fingerprint if self.items is items else fingerprint(self.items),

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
 
 
-_UNNAMED = {"device", "batch_tokens", "cache", "trust_remote_code", "facts"}
+_UNNAMED = {
+    *("device", "batch_tokens", "cache", "trust_remote_code", "facts"),
+    *("concurrency", "request_timeout", "max_requests", "max_prompt_tokens"),
+}
 """Options that say how a run is done, and not what its results are."""
 
 
@@ -28,7 +31,7 @@ class RunSpec:
 
     Attributes:
         probe: a folder, a file, a Hub id, or a dataset in memory.
-        model: a folder, a ``.gguf`` file or a Hub id.
+        model: a folder, a ``.gguf`` file or a Hub id; or its name at an endpoint.
         run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
         folder: where its results go; None: nowhere.

@@ -7,26 +7,15 @@ the default, an empty one, the score is that of lm-evaluation-harness's ``acc_mu
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
-from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.options import CausalOptions, NeutralOptions
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import QUESTION
-from kbprobe.options import Metavar
 
 
-class PmiOptions(CausalOptions):
+class PmiOptions(CausalOptions, NeutralOptions):
     """Those of the causal-LM scorer, and the neutral text."""
-
-    neutral: Annotated[str, Metavar("WORDS")] = Field(
-        "",
-        description="What stands in place of the question where choices are scored without it; it "
-        "goes through --prompt and --chat as a question does.",
-    )
 
 
 def _make(inputs: ScorerInputs) -> Scorer:

@@ -17,6 +17,8 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.causal:CAUSAL_LM",
         "evaluation.scorers.seq2seq:SEQ2SEQ_LM",
         "evaluation.scorers.pmi:PMI",
+        "evaluation.scorers.endpoint:ENDPOINT_LM",
+        "evaluation.scorers.endpoint:ENDPOINT_PMI",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",
@@ -37,6 +39,7 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
     """
     if name is not None:
         entry = SCORERS.get(name)
+        _refuse_other_place(entry, checkpoint)
         if checkpoint.config is not None and not heads_that_give(entry.needs, checkpoint.config):
             is_or_not = "an" if is_encoder_decoder(checkpoint.config) else "not an"
             raise UsageError(
@@ -52,6 +55,22 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
         f"{checkpoint.id} is a {checkpoint.architecture}, which none of the scorers reads "
         f"({', '.join(entry.label for entry in SCORERS)}). {_remedy(checkpoint)}"
     )
+
+
+def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
+    """Refuse to load what is behind an endpoint, and to ask an endpoint that is not named."""
+    served = checkpoint.capabilities & Capability.ENDPOINT_SCORES
+    if Capability.ENDPOINT_SCORES in entry.needs and not served:
+        raise UsageError(
+            f"--scorer {entry.name} asks an endpoint: give its address with --endpoint, such as "
+            "--endpoint http://localhost:8000/v1"
+        )
+    if served and entry.needs and entry.needs not in checkpoint.capabilities:
+        names = [one.name for one in SCORERS if one.needs & Capability.ENDPOINT_SCORES]
+        raise UsageError(
+            f"--scorer {entry.name} needs the model itself, and {checkpoint.id} is behind an "
+            f"endpoint: use --scorer {' or '.join(names)}, or leave --endpoint out"
+        )
 
 
 def _remedy(checkpoint: Checkpoint) -> str:

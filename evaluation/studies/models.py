@@ -8,6 +8,7 @@ from evaluation.models.checkpoint import NO_MODEL, Checkpoint, no_checkpoint, op
 from evaluation.models.handle import IDENTITY
 from evaluation.options import ModelOptions
 from evaluation.studies.base import StudyRequest
+from kbprobe.errors import UsageError
 
 
 def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
@@ -25,6 +26,11 @@ def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
     if model == NO_MODEL:
         return no_checkpoint()
     given = {**request.values, **variant}
+    if given.get("endpoint") is not None:
+        raise UsageError(
+            f"{request.study.name} fits models, or looks into them, and an endpoint gives scores "
+            "alone: leave --endpoint out, and name a checkpoint with --model"
+        )
     own = {name: given[name] for name in ModelOptions.model_fields if name in given}
     identity = ModelOptions.parse(own, request.study.name).model_dump(include=IDENTITY)
     return open_checkpoint(model, **identity)

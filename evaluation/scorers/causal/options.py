@@ -1,8 +1,8 @@
-"""The options of the causal-LM scorer."""
+"""The options of scorers that put items to a causal LM."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     Field,
@@ -19,7 +19,7 @@ _LATER = frozenset({"order", "shots_seed", "shots_order"})
 """Options that scores were kept without at first."""
 
 
-class CausalOptions(Options):
+class PromptOptions(Options):
     """How items are put to a causal LM."""
 
     shots: int = Field(
@@ -49,8 +49,6 @@ class CausalOptions(Options):
         description="Put the examples of --shots in an order drawn with this seed; none: as they "
         "were drawn.",
     )
-    chat: bool = Field(False, description="Use the tokenizer's chat template.")
-    pack: bool = Field(True, description="Encode a question once for all of its choices.")
 
     @field_validator("prompt")
     @classmethod
@@ -66,7 +64,7 @@ class CausalOptions(Options):
         return Order.parse(value).text if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _has_what_it_varies(self) -> CausalOptions:
+    def _has_what_it_varies(self) -> Self:
         if self.order is not None and not self.letters:
             raise ValueError("--order is the order of lettered choices: give --letters as well")
         for name in ("shots_seed", "shots_order"):
@@ -79,3 +77,20 @@ class CausalOptions(Options):
         """Leave out later options that were not given: what is kept by all others is found."""
         held: dict[str, Any] = dump(self)
         return {k: value for k, value in held.items() if value is not None or k not in _LATER}
+
+
+class CausalOptions(PromptOptions):
+    """Those of prompts, and what a checkpoint that is loaded here can do besides."""
+
+    chat: bool = Field(False, description="Use the tokenizer's chat template.")
+    pack: bool = Field(True, description="Encode a question once for all of its choices.")
+
+
+class NeutralOptions(Options):
+    """The neutral text of pointwise mutual information."""
+
+    neutral: Annotated[str, Metavar("WORDS")] = Field(
+        "",
+        description="What stands in place of the question where choices are scored without it; it "
+        "goes through --prompt and --chat as a question does.",
+    )

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from evaluation.items.orders import Order
 from evaluation.items.types import Item
 from evaluation.scorers.base import Scorer, ScorerInputs
 from evaluation.scorers.causal.options import CausalOptions
-from evaluation.scorers.causal.prompts import Message, Prompt, Rendered, parse_template
+from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
 from evaluation.scorers.readable import SpecialTexts, unknown_token
 from kbprobe.errors import UsageError
 
@@ -107,16 +106,8 @@ def prompt_of(inputs: ScorerInputs) -> Prompt:
     """
     options: CausalOptions = inputs.options
     special = SpecialTexts(inputs.tokenizer)
-    return Prompt(
-        template=None if options.prompt is None else parse_template(options.prompt),
-        letters=options.letters,
-        order=None if options.order is None else Order.parse(options.order),
-        chat=options.chat,
-        shots=options.shots,
-        examples=[item for item in inputs.examples if special.obstacle(item) is None],
-        seed=inputs.seed if options.shots_seed is None else options.shots_seed,
-        shots_order=options.shots_order,
-    )
+    examples = [item for item in inputs.examples if special.obstacle(item) is None]
+    return Prompt.from_options(options, examples, inputs.seed, chat=options.chat)
 
 
 def longest_text(

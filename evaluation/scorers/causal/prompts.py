@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from evaluation.items.orders import LETTERS, Order, drawn_permutation, rotations
 from evaluation.items.types import MASK, Item
+from evaluation.scorers.causal.options import PromptOptions
 from kbprobe.errors import UsageError
 
 QUESTION_TEMPLATE = "{question}"
@@ -92,6 +93,26 @@ class Prompt:
                 f"--shots {self.shots} needs more than {self.shots} distinct questions in the "
                 f"train split, which has {len(self._pool)}. Ask for fewer, or score without."
             )
+
+    @classmethod
+    def from_options(
+        cls, options: PromptOptions, examples: Sequence[Item], seed: int, *, chat: bool = False
+    ) -> Prompt:
+        """Make the prompt that options describe; ``seed`` holds where they name no other.
+
+        Raises:
+            UsageError: the template cannot be read, or there are too few examples.
+        """
+        return cls(
+            template=None if options.prompt is None else parse_template(options.prompt),
+            letters=options.letters,
+            order=None if options.order is None else Order.parse(options.order),
+            chat=chat,
+            shots=options.shots,
+            examples=examples,
+            seed=seed if options.shots_seed is None else options.shots_seed,
+            shots_order=options.shots_order,
+        )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
         """Write an item out: once, or in each order that its lettered choices are shown in.

@@ -1,0 +1,168 @@
+"""What completions endpoints answer: the tokens of a prompt with their log-probabilities.
+
+A prompt is sent to ``/completions`` with ``echo`` and ``logprobs``, and one token is generated:
+none is an error to some servers, and means any number to others. The answer that is read is that
+of OpenAI's older models, of vLLM, SGLang and llama-cpp-python:
+``choices[0].logprobs`` holds ``tokens`` and ``token_logprobs``, first of the prompt, then of what
+was generated. The first token has no log-probability, unless the server put a token for the
+beginning of a text before it.
+
+``text_offset`` is not relied upon: SGLang fills it with -1, and vLLM adds up the lengths of
+tokens that it decodes one by one, which differ from those in the text where a token is a part of
+a character, or begins with a space that decoding strips.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.endpoints.client import EndpointError
+from kb_cache.servers import printable
+
+_NO_PROMPT_SCORES = (
+    "{url} gives no log-probabilities of prompts: {why}. kbprobe scores a choice by those of its "
+    "tokens after the question, so this server cannot be used. vLLM, SGLang and llama-cpp-python "
+    "(with logits_all) give them. llama.cpp's own server does not: name the .gguf file itself "
+    "with --model, without --endpoint."
+)
+_UNKNOWN = re.compile(r"<unk>|\[UNK\]")
+_MOST = 1e-3
+"""Log-probabilities above 0 by no more than this are rounding."""
+
+
+class NoPromptScores(EndpointError):
+    """The endpoint gives no log-probabilities of the tokens of a prompt."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(_NO_PROMPT_SCORES.format(url=url, why=why))
+
+
+@dataclass(frozen=True)
+class PromptTokens:
+    """The tokens of a prompt as a server read it.
+
+    Attributes:
+        texts: of the tokens, decoded one by one; shape [tokens].
+        log_probs: nats; None for a token that nothing precedes. Shape [tokens].
+        starts: where each token starts in the prompt, in characters, and the prompt's end: a
+            special token before the text starts below 0. None: the texts do not add up to the
+            prompt. Shape [tokens + 1].
+    """
+
+    texts: Sequence[str]
+    log_probs: Sequence[float | None]
+    starts: Sequence[int] | None
+
+
+def request_content(model: str, prompt: str) -> dict[str, Any]:
+    """Return what is posted to ask for the log-probabilities of a prompt's tokens."""
+    return {
+        "model": model,
+        "prompt": prompt,
+        "echo": True,
+        "logprobs": 1,
+        "max_tokens": 1,
+        "temperature": 0,
+    }
+
+
+def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
+    """Read the answer to :func:`request_content`.
+
+    Raises:
+        NoPromptScores: it says nothing of the prompt's tokens.
+        EndpointError: it is of another form, or of another prompt.
+    """
+
+    def malformed(why: str) -> EndpointError:
+        return EndpointError(f"{url} answers in a form that is not known: {why}")
+
+    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list):
+        raise malformed("an object with a list of choices was expected")
+    if len(answer["choices"]) != 1:
+        raise malformed(f"{len(answer['choices'])} choices, where one was asked for")
+    choice = answer["choices"][0]
+    text = choice.get("text") if isinstance(choice, dict) else None
+    if not isinstance(text, str):
+        raise malformed("its choice has no text")
+    found = choice.get("logprobs")
+    if found is None:
+        raise NoPromptScores(url, "its answer holds no logprobs")
+    if not isinstance(found, dict):
+        raise malformed("logprobs is no object")
+    if "tokens" not in found and isinstance(found.get("content"), list):
+        raise NoPromptScores(url, "its logprobs are of what it generates alone")
+    texts, log_probs = found.get("tokens"), found.get("token_logprobs")
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise malformed("logprobs.tokens is no list of texts")
+    if not isinstance(log_probs, list) or len(log_probs) != len(texts):
+        raise malformed("logprobs.token_logprobs is no list as long as logprobs.tokens")
+    if not _echoes(text, prompt):
+        if len(texts) <= 1:
+            raise NoPromptScores(url, "it does not heed echo")
+        raise EndpointError(
+            f"{url} answers with another text than the prompt: it may have cut it. The prompt is "
+            f"{printable(prompt, 60)!r}, and the answer {printable(text, 60)!r}"
+        )
+    count, starts = _prompt_length(texts, text, prompt, answer)
+    if count is None:
+        raise malformed("it does not say which tokens are the prompt's (usage.completion_tokens)")
+    if count < 1:
+        raise NoPromptScores(url, "its logprobs are of what it generates alone")
+    own = [_log_prob(value) for value in log_probs[:count]]
+    if any(value is not None and math.isnan(value) for value in own):
+        raise malformed("a log-probability is not a number, or above 0")
+    if None in own[1:]:
+        raise NoPromptScores(url, "it leaves out those of some tokens")
+    return PromptTokens(texts[:count], own, starts)
+
+
+def _log_prob(value: Any) -> float | None:
+    """Return a log-probability; NaN for what is none."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value > _MOST:
+        return math.nan
+    return min(float(value), 0.0)
+
+
+def _echoes(text: str, prompt: str) -> bool:
+    """Tell whether a text begins with a prompt, as a tokenizer may have normalised it."""
+    if text.startswith(prompt):
+        return True
+    squeezed = [
+        "".join(unicodedata.normalize("NFKC", one).casefold().split()) for one in (text, prompt)
+    ]
+    return squeezed[0].startswith(squeezed[1])
+
+
+def _prompt_length(
+    texts: Sequence[str], text: str, prompt: str, answer: dict[str, Any]
+) -> tuple[int | None, list[int] | None]:
+    """Return how many tokens are the prompt's, and where they start in it if that is known."""
+    ends = [0]
+    for one in texts:
+        ends.append(ends[-1] + len(one))
+    joined = "".join(texts)
+    # What stands before the text is the token for its beginning.
+    before = len(joined) - len(text)
+    if text.startswith(prompt) and before >= 0 and joined.endswith(text):
+        stop = before + len(prompt)
+        if stop in ends:
+            count = ends.index(stop)
+            return count, [end - before for end in ends[: count + 1]]
+    usage = answer.get("usage")
+    generated = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if isinstance(generated, bool) or not isinstance(generated, int) or generated < 0:
+        return None, None
+    return len(texts) - generated, None
+
+
+def holds_unknown(texts: Sequence[str], continuation: str) -> bool:
+    """Tell whether tokens hold one that stands for what the tokenizer does not know."""
+    return any(_UNKNOWN.fullmatch(one.strip()) and one.strip() not in continuation for one in texts)

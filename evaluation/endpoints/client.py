@@ -1,0 +1,299 @@
+"""Requests to an endpoint: repeated where that may help, within a deadline and a budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+from kb_cache.deadline import within
+from kb_cache.servers import checked_url, is_loopback, printable, retry_after
+from kbprobe.errors import KbprobeError
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response, Session
+
+API_KEY = "KBPROBE_API_KEY"
+"""The environment variable that holds the key of an endpoint that asks for one."""
+
+_TEMPORARY = (408, 425, 429)
+_CHUNK = 1 << 16
+_REMEDIES = {
+    401: f"Set the environment variable {API_KEY} to a valid key.",
+    403: f"Set the environment variable {API_KEY} to a key that may use this model.",
+    404: "Check the address after --endpoint, which usually ends in /v1, and the name after "
+    "--model.",
+    405: "Check the address after --endpoint, which usually ends in /v1.",
+}
+
+
+class EndpointError(KbprobeError):
+    """The endpoint cannot be reached, refuses a request, or answers in a form that is not known."""
+
+
+class RequestRefused(EndpointError):
+    """The endpoint refuses a request, and would refuse it again; ``status`` is that of HTTP."""
+
+    def __init__(self, message: str, status: int, said: str) -> None:
+        super().__init__(message)
+        self.status, self.said = status, said
+
+
+class BudgetSpent(KbprobeError):
+    """The next request would exceed the budget."""
+
+
+class Stopped(KbprobeError):
+    """Another request failed, and this one is not repeated."""
+
+
+class _Retry(Exception):
+    """An attempt failed in a way that another may not, ``wait`` seconds later at the earliest."""
+
+    def __init__(self, error: EndpointError, wait: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error, self.wait = error, wait
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How patiently an endpoint is asked, and how much of it. Times are in seconds.
+
+    Attributes:
+        timeout: for one whole answer.
+        attempts: at one request, where another attempt may help.
+        backoff: before the second attempt, give or take half; then twice as long each time.
+        longest_wait: the longest pause that a server may ask for; beyond it we give up.
+        max_bytes: of one answer.
+        requests: that may be sent, repeated ones included; None: any number.
+        prompt_tokens: that may be sent; None: any number.
+    """
+
+    timeout: float = 120.0
+    attempts: int = 6
+    backoff: float = 1.0
+    longest_wait: float = 300.0
+    max_bytes: int = 32 << 20
+    requests: int | None = None
+    prompt_tokens: int | None = None
+
+
+class Budget:
+    """What has been sent, and what may be; for several threads."""
+
+    def __init__(self, requests: int | None, prompt_tokens: int | None) -> None:
+        self.requests = self.prompt_tokens = 0
+        self._limits = requests, prompt_tokens
+        self._lock = threading.Lock()
+
+    def spend(self, tokens: int) -> None:
+        """Count a request whose prompt has about so many tokens.
+
+        Raises:
+            BudgetSpent: it would exceed the budget; it is not counted.
+        """
+        with self._lock:
+            most_requests, most_tokens = self._limits
+            if most_requests is not None and self.requests >= most_requests:
+                raise BudgetSpent(f"--max-requests {most_requests} is reached")
+            if most_tokens is not None and self.prompt_tokens + tokens > most_tokens:
+                raise BudgetSpent(f"--max-prompt-tokens {most_tokens} is reached")
+            self.requests += 1
+            self.prompt_tokens += tokens
+
+    def correct(self, difference: int) -> None:
+        """Add what a prompt had more than was counted for it."""
+        with self._lock:
+            self.prompt_tokens += difference
+
+
+class Client:
+    """Sends JSON to one endpoint and reads its answers; for several threads.
+
+    The key of the environment variable :data:`API_KEY` is sent as a bearer token to this address
+    alone: redirections are refused, and ``.netrc`` is not read. No message repeats it.
+    """
+
+    def __init__(self, url: str, limits: Limits | None = None) -> None:
+        """Prepare to ask; nothing is sent yet.
+
+        Raises:
+            UsageError: the address is not one of http or https, or holds "?", "#" or a password.
+        """
+        self.url = checked_url(url).rstrip("/")
+        self.limits = limits or Limits()
+        self.budget = Budget(self.limits.requests, self.limits.prompt_tokens)
+        self._key = os.environ.get(API_KEY, "").strip()
+        self._not_before = 0.0
+        self._stop = threading.Event()
+        self._own = threading.local()
+
+    def stop(self) -> None:
+        """Let requests that wait for another attempt give up."""
+        self._stop.set()
+
+    def start(self) -> None:
+        """Take requests again after :meth:`stop`."""
+        self._stop.clear()
+
+    def send(self, path: str, content: Mapping[str, Any] | None = None, tokens: int = 0) -> Any:
+        """Ask once, or several times where another attempt may help, and return the answer's JSON.
+
+        Args:
+            path: below the endpoint's address.
+            content: posted as JSON; None: a GET request, which costs nothing.
+            tokens: that the prompt has, by estimate; for the budget.
+
+        Raises:
+            RequestRefused: the status says that the request is wrong.
+            EndpointError: no answer, or one that is no JSON, however often it was asked.
+            BudgetSpent: there is none left for this request.
+            Stopped: :meth:`stop` was called meanwhile.
+        """
+        backoff, attempts = self.limits.backoff, self.limits.attempts
+        while True:
+            attempts -= 1
+            self._pause()
+            if content is not None:
+                self.budget.spend(tokens)
+            try:
+                return self._read(path, *self._exchange(path, content))
+            except _Retry as retry:
+                if retry.wait > self.limits.longest_wait:
+                    raise EndpointError(
+                        f"{retry.error} It asks to wait {retry.wait:.0f} s. Run the same command "
+                        "again then: what was answered is kept."
+                    ) from retry
+                if not attempts:
+                    raise EndpointError(
+                        f"{retry.error} That was attempt {self.limits.attempts} of as many. Run "
+                        "the same command again to go on: what was answered is kept."
+                    ) from retry
+                spread = 0.5 + random.random()  # nosec B311 # no secret depends on it
+                wait = max(retry.wait, min(backoff * spread, self.limits.longest_wait))
+                if retry.wait:  # a busy server is busy for all threads
+                    self._not_before = max(self._not_before, time.monotonic() + wait)
+                elif self._stop.wait(wait):
+                    raise Stopped(str(retry.error)) from retry
+                backoff *= 2
+
+    def _pause(self) -> None:
+        """Wait until the server may be asked again."""
+        while (wait := self._not_before - time.monotonic()) > 0:
+            if self._stop.wait(wait):
+                raise Stopped(f"{self.url} asked to wait")
+
+    def _exchange(
+        self, path: str, content: Mapping[str, Any] | None
+    ) -> tuple[Response, bytes | None]:
+        """Send one request; return the response and its body, None where that is too long."""
+        from requests import RequestException
+        from requests.exceptions import InvalidHeader, SSLError
+
+        timeout = self.limits.timeout
+
+        def exchange() -> tuple[Response, bytes | None]:
+            body = None if content is None else json.dumps(content)
+            with self._session().request(
+                "GET" if content is None else "POST",
+                f"{self.url}/{path}",
+                data=body,
+                headers={"Content-Type": "application/json"},
+                allow_redirects=False,
+                stream=True,
+                timeout=timeout,
+            ) as response:
+                read = bytearray()
+                for chunk in response.iter_content(_CHUNK):
+                    read += chunk
+                    if len(read) > self.limits.max_bytes:
+                        return response, None
+                return response, bytes(read)
+
+        try:
+            return within(timeout, exchange)
+        except TimeoutError as error:
+            why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
+            raise _Retry(EndpointError(why)) from error
+        except InvalidHeader as error:
+            raise EndpointError(
+                f"the environment variable {API_KEY} holds what cannot be a key: line breaks, or "
+                "characters other than ASCII"
+            ) from error
+        except (RequestException, OSError) as error:
+            said = self._quoted(str(error))
+            ours = EndpointError(f"{self.url} cannot be reached ({type(error).__name__}: {said}).")
+            raise (ours if isinstance(error, SSLError) else _Retry(ours)) from error
+
+    def _read(self, path: str, response: Response, body: bytes | None) -> Any:
+        """Return an answer's JSON, or raise what its status means."""
+        status = response.status_code
+        if 300 <= status < 400:
+            target = urljoin(self.url, response.headers.get("Location", ""))
+            raise EndpointError(
+                f"{self.url}/{path} redirects to {self._quoted(target)!r}, which is not followed: "
+                "questions and key go only to the address after --endpoint. If that is the right "
+                "one, give it there."
+            )
+        if status == 200 and body is None:
+            raise EndpointError(
+                f"{self.url}/{path} answers with more than {self.limits.max_bytes:,} bytes: it is "
+                "no completions endpoint, or does not heed max_tokens"
+            )
+        if status == 200 and body is not None:
+            try:
+                return json.loads(body)
+            except (ValueError, RecursionError) as error:
+                start = self._quoted(body[:200].decode("utf-8", "replace"))
+                raise _Retry(
+                    EndpointError(f"{self.url}/{path} answers with no valid JSON: {start!r}.")
+                ) from error
+        said = self._quoted(server_said(body or b""))
+        message = f"{self.url}/{path} answers {status}{said and f': {said}'}."
+        if status in _TEMPORARY or status >= 500:
+            asked = retry_after(response.headers.get("Retry-After", ""), time.time())
+            raise _Retry(EndpointError(message), asked or 0.0)
+        remedy = _REMEDIES.get(status, "")
+        raise RequestRefused(f"{message} {remedy}".strip(), status, said)
+
+    def _quoted(self, said: str) -> str:
+        """Return what a server said, fit to be shown, and without the key."""
+        return printable(said.replace(self._key, "[key]") if self._key else said)
+
+    def _session(self) -> Session:
+        """Return this thread's session; a session serves one thread at a time."""
+        from requests import Session
+
+        session: Session | None = getattr(self._own, "session", None)
+        if session is None:
+            session = self._own.session = Session()
+            # No proxy can reach the loopback interface.
+            session.trust_env = not is_loopback(self.url)
+            session.headers["User-Agent"] = "kbprobe"
+            session.auth = self._sign  # Without it, requests would take a key from .netrc.
+        return session
+
+    def _sign(self, request: PreparedRequest) -> PreparedRequest:
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
+
+
+def server_said(body: bytes) -> str:
+    """Return the message in the body of an error, as OpenAI, vLLM, llama.cpp and FastAPI put it."""
+    text = body.decode("utf-8", "replace")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    for _ in range(3):
+        if not isinstance(value, dict):
+            break
+        value = next((value[key] for key in ("error", "message", "detail") if key in value), text)
+    return value if isinstance(value, str) else text

@@ -1,0 +1,205 @@
+"""Scores choices with a causal model behind an endpoint, from what it says of prompts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from evaluation.endpoints.client import BudgetSpent
+from evaluation.endpoints.spans import Pair, Scored, divided
+from evaluation.items.types import Item, choice_starts
+from evaluation.scorers.base import Encoded, Scorer, ScorerInputs, aside
+from evaluation.scorers.causal.prompts import Prompt, Rendered
+from kbprobe.arrays import Floats, Ints, run_starts
+
+if TYPE_CHECKING:
+    from evaluation.endpoints.endpoint import Endpoint
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointEncoded(Encoded):
+    """Prompts, each once.
+
+    What only the answers tell is filled in when they come (:meth:`EndpointScorer.score`):
+    ``lengths``, which are estimates before, ``choice_tokens``, ``set_aside`` and ``notes``.
+
+    Attributes:
+        pairs: what is sent, shape [sequences].
+        slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
+        item_of: the item of each choice, shape [choices].
+        token_means: ``choice_tokens`` as the mean over prompts so far, shape [choices].
+        set_aside: as of :class:`Encoded`, and ``notes``.
+        straddled: items with a token that holds the end of a context and more.
+    """
+
+    pairs: Sequence[Pair]
+    slot_weight: Floats
+    item_of: Ints
+    token_means: Floats
+    set_aside: dict[int, str]
+    notes: dict[str, int]
+    straddled: set[int]
+
+
+class EndpointScorer(Scorer):
+    """Scores choices with a causal model behind an endpoint.
+
+    A choice's score is that of :class:`~evaluation.scorers.causal.scorer.CausalScorer`: the
+    log-likelihood of its continuation (nats, summed over its tokens), or the mean of it over the
+    rotations of a lettered prompt; with a neutral text, less its log-likelihood after that.
+    A prompt is sent once for all items that share it, and never again once it is answered.
+
+    An item is set aside if a choice leaves no token to score or holds an unknown one, or if its
+    prompt is longer than the endpoint takes: nothing is cut.
+    """
+
+    divisible = False  # Answers are kept one by one, and all prompts are counted beforehand.
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        prompt: Prompt | None = None,
+        *,
+        neutral: str | None = None,
+        start: str = "",
+    ) -> None:
+        """Take an endpoint, and how items are put to it: by default the question and the choice.
+
+        Args:
+            endpoint: which is asked.
+            prompt: how items are put to the model.
+            neutral: stands in place of the question where choices are scored without it; None:
+                they are not.
+            start: what a continuation follows that has nothing before it.
+        """
+        self._endpoint, self._prompt = endpoint, prompt or Prompt()
+        self._neutral, self._start = neutral, start
+
+    @classmethod
+    def from_inputs(cls, inputs: ScorerInputs, neutral: str | None = None) -> Self:
+        """Make the scorer of an evaluation, whose options are ``EndpointOptions``."""
+        options = inputs.options
+        prompt = Prompt.from_options(options, inputs.examples, inputs.seed)
+        return cls(inputs.model, prompt, neutral=neutral, start=options.start)
+
+    def encode(self, items: Sequence[Item]) -> EndpointEncoded:
+        """Write all prompts, and tell how many are to be sent.
+
+        Raises:
+            UsageError: the prompt cannot hold an item.
+        """
+        starts = choice_starts(items)
+        item_of = np.repeat(np.arange(len(items)), np.diff(starts))
+        slots: dict[Pair, list[tuple[int, float]]] = {}
+        for item, first in zip(items, starts.tolist(), strict=False):
+            for (context, continuations), weight in self._rendered(item):
+                for choice, continuation in enumerate(continuations, start=first):
+                    pair = divided(context, continuation)
+                    if not pair.context and self._start:
+                        pair = Pair(self._start, pair.continuation)
+                    slots.setdefault(pair, []).append((choice, weight))
+        flat = [slot for own in slots.values() for slot in own]
+        lengths = [self._endpoint.estimated_tokens(pair.text) for pair in slots]
+        self._tell(list(slots), lengths)
+        return EndpointEncoded(
+            lengths=np.array(lengths, dtype=np.int64),
+            item=np.array([item_of[own[0][0]] for own in slots.values()], dtype=np.int64),
+            slot_starts=run_starts([len(own) for own in slots.values()]),
+            slot_choice=np.array([choice for choice, _ in flat], dtype=np.int64),
+            choice_tokens=np.zeros(starts[-1], dtype=np.int64),
+            pairs=list(slots),
+            slot_weight=np.array([weight for _, weight in flat]),
+            item_of=item_of,
+            token_means=np.zeros(starts[-1]),
+            set_aside={},
+            notes={},
+            straddled=set(),
+        )
+
+    def score(self, encoded: EndpointEncoded, sequences: Ints) -> Floats:
+        """Return the weighted log-likelihoods of some prompts' slots; what is new is asked.
+
+        Raises:
+            UsageError: nothing precedes a choice, and the endpoint puts nothing there.
+            KbprobeError: the endpoint gives no answers that can be used, or the budget is spent.
+        """
+        pairs = [encoded.pairs[number] for number in sequences]
+        found = [self._endpoint.known(pair) for pair in pairs]
+        todo = [number for number, scored in enumerate(found) if scored is None]
+        answered = 0
+        try:
+            for number, scored in self._endpoint.scores([pairs[number] for number in todo]):
+                found[todo[number]] = scored
+                answered += 1
+        except BudgetSpent as error:
+            left = [pair for pair in encoded.pairs if self._endpoint.known(pair) is None]
+            tokens = sum(map(self._endpoint.estimated_tokens, (pair.text for pair in left)))
+            raise BudgetSpent(
+                f"{error}: {len(encoded.pairs) - len(left):,} of {len(encoded.pairs):,} prompts "
+                f"are answered, and kept. {len(left):,} prompts are left, about {tokens:,} "
+                "tokens: run the same command again to go on."
+            ) from error
+        answers = [scored for scored in found if scored is not None]
+        counts, slots = encoded.slots(sequences)
+        self._fill_in(encoded, sequences, answers)
+        values = np.repeat([scored.log_likelihood for scored in answers], counts)
+        scores: Floats = values * encoded.slot_weight[slots]
+        return scores
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Say what a choice's score is."""
+        if self._neutral is not None:
+            return "pointwise mutual information"
+        return "log-likelihood of a letter" if self._prompt.letters else "log-likelihood"
+
+    def _rendered(self, item: Item) -> list[tuple[Rendered, float]]:
+        rendered = self._prompt.render(item)
+        weighted = [(one, 1 / len(rendered)) for one in rendered]
+        if self._neutral is not None:
+            neutral = replace(item, question=self._neutral)
+            (alone,) = self._prompt.without_shots().render(neutral)
+            weighted.append((alone, -1.0))
+        return weighted
+
+    def _tell(self, pairs: Sequence[Pair], lengths: Sequence[int]) -> None:
+        """Say how much is to be asked."""
+        todo = [
+            length
+            for pair, length in zip(pairs, lengths, strict=True)
+            if self._endpoint.known(pair) is None
+        ]
+        if todo:
+            logger.warning(
+                "%s: %s prompts to send, about %s tokens; %s were answered before.",
+                self._endpoint.url,
+                f"{len(todo):,}",
+                f"{sum(todo):,}",
+                f"{len(pairs) - len(todo):,}",
+            )
+
+    def _fill_in(
+        self, encoded: EndpointEncoded, sequences: Ints, answers: Sequence[Scored]
+    ) -> None:
+        """Note what the answers tell beside log-likelihoods."""
+        for sequence, scored in zip(sequences.tolist(), answers, strict=True):
+            first, stop = encoded.slot_starts[sequence : sequence + 2].tolist()
+            choices = encoded.slot_choice[first:stop].tolist()
+            if scored.prompt_tokens:
+                encoded.lengths[sequence] = scored.prompt_tokens
+            for choice, weight in zip(choices, encoded.slot_weight[first:stop], strict=True):
+                if weight > 0:
+                    encoded.token_means[choice] += weight * scored.tokens
+                item = int(encoded.item_of[choice])
+                if scored.straddles:
+                    encoded.straddled.add(item)
+                    encoded.notes["straddled"] = len(encoded.straddled)
+                if scored.obstacle is not None:
+                    shown = repr(encoded.pairs[sequence].continuation.strip())
+                    encoded.set_aside.setdefault(item, aside(scored.obstacle, shown))
+            encoded.choice_tokens[choices] = np.rint(encoded.token_means[choices])

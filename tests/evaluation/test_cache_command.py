@@ -61,7 +61,7 @@ def test_it_removes_one_kind_or_all_and_nothing_else(cache, capsys, monkeypatch)
     ("words", "message"),
     [
         (("vector",), "Did you mean 'vectors'"),
-        (("--clear",), "say what to remove: one of scores, vectors, finetuned, or --all"),
+        (("--clear",), "say what to remove: one of scores, endpoints, vectors, finetuned, or --all"),
         (("scores", "--clear", "--all"), "say what to remove"),
         (("--yes",), "--all and --yes require --clear"),
     ],

@@ -130,7 +130,7 @@ class Client:
         self.limits = limits or Limits()
         self.budget = Budget(self.limits.requests, self.limits.prompt_tokens)
         self._key = os.environ.get(API_KEY, "").strip()
-        self._not_before = 0.0
+        self._not_before, self._reached = 0.0, False
         self._stop = threading.Event()
         self._own = threading.local()
 
@@ -193,7 +193,8 @@ class Client:
         self, path: str, content: Mapping[str, Any] | None
     ) -> tuple[Response, bytes | None]:
         """Send one request; return the response and its body, None where that is too long."""
-        from requests import RequestException
+        from requests import ConnectionError as NoConnection
+        from requests import RequestException, Timeout
         from requests.exceptions import InvalidHeader, SSLError
 
         timeout = self.limits.timeout
@@ -217,8 +218,10 @@ class Client:
                 return response, bytes(read)
 
         try:
-            return within(timeout, exchange)
-        except TimeoutError as error:
+            exchanged = within(timeout, exchange)
+            self._reached = True
+            return exchanged
+        except (TimeoutError, Timeout) as error:
             why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
             raise _Retry(EndpointError(why)) from error
         except InvalidHeader as error:
@@ -229,7 +232,13 @@ class Client:
         except (RequestException, OSError) as error:
             said = self._quoted(str(error))
             ours = EndpointError(f"{self.url} cannot be reached ({type(error).__name__}: {said}).")
-            raise (ours if isinstance(error, SSLError) else _Retry(ours)) from error
+            if isinstance(error, SSLError):
+                raise ours from error
+            if isinstance(error, NoConnection) and not self._reached:
+                raise EndpointError(
+                    f"{ours} See whether the server runs, and whether this is its address."
+                ) from error
+            raise _Retry(ours) from error
 
     def _read(self, path: str, response: Response, body: bytes | None) -> Any:
         """Return an answer's JSON, or raise what its status means."""

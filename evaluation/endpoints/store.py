@@ -82,7 +82,10 @@ class AnswerStore:
                 "WHERE key = ?",
                 (_key(digest, *pair),),
             ).fetchone()
-        return None if found is None else Scored(*found[:4], bool(found[4]))
+        if found is None:
+            return None
+        log_likelihood, tokens, prompt_tokens, obstacle, straddles = found
+        return Scored(log_likelihood, tokens, prompt_tokens, obstacle, bool(straddles))
 
     def add(self, digest: str, pair: Pair, scored: Scored) -> None:
         """Keep an answer."""

@@ -61,7 +61,10 @@ def test_it_removes_one_kind_or_all_and_nothing_else(cache, capsys, monkeypatch)
     ("words", "message"),
     [
         (("vector",), "Did you mean 'vectors'"),
-        (("--clear",), "say what to remove: one of scores, endpoints, vectors, finetuned, or --all"),
+        (
+            ("--clear",),
+            "one of scores, endpoints, vectors, finetuned, or --all",
+        ),
         (("scores", "--clear", "--all"), "say what to remove"),
         (("--yes",), "--all and --yes require --clear"),
     ],
@@ -72,7 +75,8 @@ def test_what_makes_no_sense_is_refused(words, message, capsys):
 
 
 def test_the_kinds_are_the_folders_that_evaluations_write():
+    from evaluation.endpoints.store import ENDPOINTS
     from evaluation.frozen.store import VECTORS
     from evaluation.runs.score_cache import SCORES
 
-    assert list(KINDS)[:2] == [SCORES, VECTORS]
+    assert list(KINDS)[:3] == [SCORES, ENDPOINTS, VECTORS]

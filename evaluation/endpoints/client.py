@@ -197,11 +197,11 @@ class Client:
         from requests import RequestException, Timeout
         from requests.exceptions import InvalidHeader, SSLError
 
-        timeout = self.limits.timeout
+        timeout, session = self.limits.timeout, self._session()
 
         def exchange() -> tuple[Response, bytes | None]:
             body = None if content is None else json.dumps(content)
-            with self._session().request(
+            with session.request(
                 "GET" if content is None else "POST",
                 f"{self.url}/{path}",
                 data=body,
@@ -222,6 +222,7 @@ class Client:
             self._reached = True
             return exchanged
         except (TimeoutError, Timeout) as error:
+            self._own.session = None  # It may still be in use, where nobody waits for it.
             why = f"{self.url} gave no whole answer within {timeout:g} s (--request-timeout)."
             raise _Retry(EndpointError(why)) from error
         except InvalidHeader as error:

@@ -69,7 +69,7 @@ class EndpointHandle(ModelHandle):
     @property
     def device_name(self) -> str:
         """Return ``endpoint``: what it runs on is not known."""
-        return "endpoint"
+        return ENDPOINT.name
 
     def load(self, head: Head) -> Loaded:
         """Return the :class:`~evaluation.endpoints.endpoint.Endpoint`, and no tokenizer.

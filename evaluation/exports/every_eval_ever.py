@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.exports.reading import Exported
+from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, read_predictions
 from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"
+_LOADED_HERE = {"deployment_type": "self_deployed", "model_availability": "open_weights"}
 _KEPT = ("cluster", "concept", "hops", "distractor_family", "distractor_hops", "pos", "template")
 """Columns of the predictions that a row's metadata keeps."""
 
@@ -70,7 +72,7 @@ def _run(
 ) -> dict[str, Any]:
     results = one.results
     metrics, model, scoring, probe = results.metrics, results.model, results.scoring, results.probe
-    accuracy = metrics.accuracy
+    accuracy, served = metrics.accuracy, model.device == ENDPOINT.name
     metric = METRIC_OF[metrics.normalization]
     measured, sample = "Share of rows whose right choice scored best.", {}
     if probe.split_rows is not None:
@@ -100,14 +102,13 @@ def _run(
             "name": model.id,
             "id": model.id,
             "inference_engine": {
-                "name": "transformers",
-                "version": results.versions.get("transformers", "unknown"),
+                "name": model.architecture if served else "transformers",
+                "version": "unknown" if served else results.versions.get("transformers", "unknown"),
             },
             "additional_details": {
-                "deployment_type": "self_deployed",
-                "model_availability": "open_weights",
+                **({} if served else _LOADED_HERE),
                 "architecture": model.architecture,
-                "parameters": str(model.parameters),
+                **({"parameters": str(model.parameters)} if model.parameters else {}),
                 "dtype": model.dtype,
                 "weights_sha256": model.weights_sha256,
                 **({"revision": model.revision} if model.revision else {}),

@@ -63,6 +63,7 @@ class Script:
     lock: Any = field(default_factory=threading.Lock)
     there: int = 0
     together: int = 0
+    connections: int = 0
 
 
 def answer(script: Script, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -103,6 +104,13 @@ def answer(script: Script, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # Connections are used again, as those of real servers are.
+
+    def setup(self) -> None:
+        super().setup()
+        with self.script.lock:
+            self.script.connections += 1
+
     def do_GET(self) -> None:
         models = [{"id": self.script.name, "object": "model", "owned_by": self.script.kind}]
         self.reply(200, json.dumps({"object": "list", "data": models}).encode(), {})

@@ -208,9 +208,10 @@ def test_requests_go_out_together_up_to_the_number_given(server: Script, tmp_pat
     endpoint = Endpoint(server.url, "tiny", tmp_path, PATIENT, concurrency=3)
     scored(EndpointScorer(endpoint), questions())
     assert server.together == 3
+    assert server.connections <= 1 + 3, "each thread uses its connection again"
 
 
-@pytest.mark.parametrize("budget", [{"requests": 8}, {"prompt_tokens": 100}])
+@pytest.mark.parametrize("budget", [{"requests": 10}, {"prompt_tokens": 140}])
 def test_a_run_stops_at_its_budget_and_goes_on(
     budget: dict[str, int], server: Script, tmp_path: Path
 ) -> None:

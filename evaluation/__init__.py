@@ -114,12 +114,15 @@ def study(
     from evaluation.studies.base import StudyRequest, summarise_folders
     from evaluation.studies.registry import STUDIES
     from evaluation.studies.run import run_study
+    from evaluation.tracking import take_tracking
     from evaluation.workers import find_workers
 
+    declared = STUDIES.get(name)
+    tracking = None if declared.track is None else take_tracking(options, "study")
     one = isinstance(probes, str | Path) or not isinstance(probes, Sequence)
     sources = [probes] if one else list(probes)  # type: ignore[arg-type]
     request = StudyRequest.parse(
-        STUDIES.get(name),
+        declared,
         sources,
         [models] if isinstance(models, str | Path) else list(models),
         options,
@@ -128,7 +131,7 @@ def study(
     if request.study.expand is None:
         return summarise_folders(request, [Path(str(folder)) for folder in sources])
     workers = find_workers(request.defaults.run.device)
-    return run_study(request, overwrite=overwrite, workers=workers)
+    return run_study(request, overwrite=overwrite, workers=workers, tracking=tracking)
 
 
 def load(folder: str | Path) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from evaluation.models.memory import ModelInMemory
 from evaluation.runs.repeated import RepeatedEvaluation
 from evaluation.runs.spec import RunSpec
+from evaluation.tracking import logged_name
 from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
 
 try:
@@ -188,7 +188,7 @@ class ProbeCallback(TrainerCallback):
         for name, spec in self._specs:
             handle = ModelInMemory(model, self._tokenizer, reduced, spec.run.batch_tokens)
             evaluation = RepeatedEvaluation(spec, handle)
-            name = re.sub(r"\W+", "_", name or evaluation.name).strip("_")
+            name = logged_name(name or evaluation.name)
             if name in opened:
                 raise UsageError(
                     f"ProbeCallback: two probes are called {name!r}. Give them by different names: "

@@ -29,6 +29,7 @@ from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import STUDIES
 from evaluation.suites.command import suite_command
 from evaluation.tables_command import table_command
+from evaluation.tracking import TrackingOptions, take_tracking
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, parsed
@@ -133,7 +134,8 @@ def study_command(study: Study) -> click.Command:
                 ["--overwrite"], is_flag=True, help="Replace other results in the folder."
             ),
         ]
-        fields = {**_fields(study.options), **_run_fields(study.fixed)}
+        tracking = {} if study.track is None else _fields(TrackingOptions)
+        fields = {**_fields(study.options), **_run_fields(study.fixed), **tracking}
     command = click.Command(
         study.name,
         params=[*inputs, json, *(command_option(name, field) for name, field in fields.items())],
@@ -187,6 +189,7 @@ def _run_study(
     if tag is not None and not re.fullmatch(r"\w[\w.,=@+-]{0,59}", tag):
         raise UsageError(f"--tag {tag!r}: use letters, digits, _ and - . , = @ + (60 at most)")
     owner = "the run" if study.name == DEFAULT_STUDY else study.name
+    tracking = None if study.track is None else take_tracking(given, owner)
     request = StudyRequest.parse(study, probes, models, given, output, owner)
     request = replace(request, tag=tag or "")
     if output is None:
@@ -207,8 +210,15 @@ def _run_study(
 
     with shown_progress(workers.leads, UNITS) as progress:
         summary = run_study(
-            request, overwrite=overwrite, workers=workers, progress=progress, report=report
+            request,
+            overwrite=overwrite,
+            workers=workers,
+            tracking=tracking,
+            progress=progress,
+            report=report,
         )
+    if workers.leads and tracking is not None and tracking.log_to:
+        click.echo(f"Logged to {', '.join(tracking.log_to)} in {tracking.log_dir}", err=True)
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:

@@ -24,6 +24,7 @@ from kbprobe.targets import taking
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
     from evaluation.runs.evaluation import Evaluation
+    from evaluation.tracking import Tracked
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Study:
             called once, when all runs of ``expand`` are finished.
         finish: does what is to be done with the summary beside showing and writing it, in one
             process, such as recording figures where others find them.
+        track: what ``--log-to`` logs of the summary; None: nothing, there is no such option.
         modelless: whether it can do without a model: without ``--model`` its model is ``none``.
         independent: whether each run stands alone: ``--json`` prints a line for each instead of
             the summary.
@@ -100,6 +102,7 @@ class Study:
     page: Callable[[Any], Mapping[str, str]] | None = None
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
+    track: Callable[[Any], Sequence[Tracked]] | None = None
     modelless: bool = False
     summarise_rest: (
         Callable[[StudyRequest, Sequence[Finished], Sequence[Failed]], BaseModel] | None

@@ -15,6 +15,7 @@ from evaluation.runs.executor import Outcome, execute
 from evaluation.runs.folders import holding
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Failed, Finished, StudyRequest, write_summary
+from evaluation.tracking import TrackingOptions, check_trackers, log_runs
 from evaluation.workers import ALONE, Workers
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.options import option_name
@@ -26,6 +27,7 @@ def run_study(
     *,
     overwrite: bool = False,
     workers: Workers = ALONE,
+    tracking: TrackingOptions | None = None,
     progress: Progress = silent,
     report: Callable[[Outcome], None] = lambda _outcome: None,
 ) -> BaseModel:
@@ -35,6 +37,7 @@ def run_study(
         request: what was asked for.
         overwrite: replace other results in the runs' folders.
         workers: the processes that share each run.
+        tracking: where the summary is logged; None: nowhere.
         progress: told what is being done.
         report: told of each run as it ends.
 
@@ -43,6 +46,8 @@ def run_study(
         KbprobeError: a run failed that the summary needs; what is finished is found again.
     """
     check_request(request)
+    if tracking is not None:
+        check_trackers(tracking)
     specs = request.study.expand(request) if request.study.expand is not None else []
     if not specs:
         raise UsageError(f"{request.study.name} has no runs: name at least one probe and one model")
@@ -93,6 +98,8 @@ def run_study(
             write_summary(study, summary, request.output)
         if workers.leads and study.finish is not None:
             study.finish(request, summary)
+        if workers.leads and study.track is not None and tracking is not None:
+            log_runs(study.track(summary), tracking)
         return summary
 
 

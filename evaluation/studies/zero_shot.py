@@ -7,9 +7,12 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
+from evaluation.models.steps import step_of
 from evaluation.results.types import Results
+from evaluation.results.words import last_name
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.tracking import Tracked, describe, metrics_of
 
 
 class ZeroShot(BaseModel):
@@ -34,6 +37,26 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> ZeroShot
     return ZeroShot(results=[run.evaluation.results for run in finished])
 
 
+def _track(summary: ZeroShot) -> list[Tracked]:
+    """Return a run for each model, at the step that it is named after, or at 0."""
+    runs: dict[tuple[object, ...], Tracked] = {}
+    for one in summary.results:
+        model, about = one.model, describe(one)
+        learnt = " ".join(str(about[name]) for name in ("learner", "train") if name in about)
+        weights = "" if model.random_weights is None else f"random weights {model.random_weights}"
+        parts = (last_name(model.id), (model.revision or "")[:8], weights, learnt)
+        run = runs.setdefault((model.id, *parts), Tracked(", ".join(filter(None, parts)), about))
+        found = one.metrics
+        metrics = metrics_of(
+            one.probe.name,
+            accuracy=found.accuracy,
+            strict_accuracy=found.strict_accuracy,
+            chance=found.chance,
+        )
+        run.add(step_of(last_name(model.id)) or 0, metrics)
+    return list(runs.values())
+
+
 def _show(summary: ZeroShot) -> None:
     from evaluation.results.summary import show_table
 
@@ -48,5 +71,6 @@ ZERO_SHOT = Study(
     summarise=_summarise,
     show=_show,
     independent=True,
+    track=_track,
     summarise_rest=lambda request, finished, _failed: _summarise(request, finished),
 )

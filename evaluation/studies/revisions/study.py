@@ -8,6 +8,7 @@ from evaluation.studies.base import Study
 from evaluation.studies.revisions.runs import FIXED, RevisionsOptions, expand
 from evaluation.studies.revisions.show import show
 from evaluation.studies.revisions.summary import summarise, summarise_rest
+from evaluation.studies.revisions.track import track
 from evaluation.studies.revisions.types import NAME, RevisionsSummary
 
 
@@ -30,4 +31,5 @@ REVISIONS = Study(
     options=RevisionsOptions,
     fixed=FIXED,
     page=_page,
+    track=track,
 )

@@ -19,6 +19,8 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.pmi:PMI",
         "evaluation.scorers.endpoint:ENDPOINT_LM",
         "evaluation.scorers.endpoint:ENDPOINT_PMI",
+        "evaluation.scorers.calibration:CALIBRATED",
+        "evaluation.scorers.calibration:MASKED_CALIBRATED",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",

@@ -1,0 +1,249 @@
+"""Contextual calibration: how much likelier a question makes each choice than no content does.
+
+After Zhao, Wallace, Feng, Klein & Singh, "Calibrate Before Use" (ICML 2021, section 5). A model
+favours some answers whatever it is asked. Its probabilities of a row's choices are divided by those
+that it gives after texts without content, the mean of several.
+
+PMI (:mod:`evaluation.scorers.pmi`) subtracts one log-likelihood. With a single text without content
+the choices are ranked as PMI ranks them; with several, the mean is one of probabilities, each
+normalised over the row's choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.items.types import MASK, Item, choice_starts
+from evaluation.models.capabilities import Capability
+from evaluation.scorers.base import Encoded, Scorer, ScorerEntry, ScorerInputs
+from evaluation.scorers.batching import BackOff, cut_batches
+from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.masked import MaskedOptions
+from kbprobe.arrays import Floats, Ints
+from kbprobe.format.setups import CLOZE, QUESTION
+from kbprobe.options import Metavar
+
+if TYPE_CHECKING:
+    from evaluation.scorers.causal.prompts import Prompt
+
+_BATCH_TOKENS = 4096
+"""Padded tokens of a batch of texts without content, which are short."""
+
+_CONTENT_FREE = Field(
+    ("N/A", MASK, ""),
+    min_length=1,
+    description="Texts without content, which stand in place of the question; the means of their "
+    "probabilities are divided by. In clozes, a mask follows those that have none.",
+)
+Texts = Annotated[tuple[str, ...], Metavar("TEXT,...")]
+
+
+class CalibrationOptions(CausalOptions):
+    """Those of the causal-LM scorer, and the texts without content."""
+
+    content_free: Texts = _CONTENT_FREE
+
+
+class MaskedCalibrationOptions(MaskedOptions):
+    """Those of the masked-LM scorer, and the texts without content."""
+
+    content_free: Texts = _CONTENT_FREE
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedEncoded(Encoded):
+    """Sequences of another scorer, and what is added to what their slots give.
+
+    Attributes:
+        inner: the other scorer's.
+        added: shape [slots]: less the log of a choice's calibrating probability in its first
+            slot, 0 in the others.
+    """
+
+    inner: Encoded
+    added: Floats
+
+
+class CalibratedScorer(Scorer):
+    """Scores choices with another scorer, each less the log of its probability without content.
+
+    A choice is scored after the texts without content once, however many rows show it. A prompt's
+    examples stand before these texts, too, drawn as for a question of that text. Of a lettered
+    prompt in one order, the letters are calibrated: all choices are shown as the text without
+    content. Where each choice takes each letter, that changes nothing.
+    """
+
+    def __init__(self, inner: Scorer, texts: Sequence[str], prompt: Prompt | None = None) -> None:
+        """Take the scorer, the texts without content, and the prompt, if it has one."""
+        self._inner, self._texts, self._prompt = inner, texts, prompt
+        self._letters = prompt is not None and prompt.letters
+        self._known: dict[tuple[str, str, str], Floats] = {}
+        self._back_off = BackOff()
+        self.divisible = inner.divisible
+
+    def encode(self, items: Sequence[Item]) -> Encoded:
+        """Tokenize the items, and score their choices without content."""
+        _, parts = self.encode_parts([items])
+        return next(parts)
+
+    def encode_parts(
+        self, parts: Sequence[Sequence[Item]], score_name: str | None = None
+    ) -> tuple[str, Iterator[Encoded]]:
+        """Tokenize parts of the items; see :meth:`Scorer.encode_parts`."""
+        name, coming = self._inner.encode_parts(parts, score_name and _inner_name(score_name))
+        encoded = (
+            self._calibrated(items, inner, name) for items, inner in zip(parts, coming, strict=True)
+        )
+        return f"calibrated {name}", encoded
+
+    def score(self, encoded: CalibratedEncoded, sequences: Any) -> Floats:
+        """Run some sequences as one batch, and calibrate."""
+        _, slots = encoded.slots(sequences)
+        scores: Floats = self._inner.score(encoded.inner, sequences) + encoded.added[slots]
+        return scores
+
+    def score_name(self, items: Sequence[Item]) -> str:
+        """Say what a choice's score is."""
+        return f"calibrated {self._inner.score_name(items)}"
+
+    def _calibrated(
+        self, items: Sequence[Item], inner: Encoded, score_name: str
+    ) -> CalibratedEncoded:
+        obstacles = self._learn(items, inner.set_aside, score_name)
+        starts, set_aside = choice_starts(items), dict(inner.set_aside)
+        without = np.zeros((int(starts[-1]), len(dict.fromkeys(self._texts))))
+        for number, item in enumerate(items):
+            if number in set_aside:
+                continue
+            keys = [self._key(item, choice) for choice in range(len(item.choices))]
+            if lacking := [key for key in keys if key not in self._known]:
+                set_aside[number] = obstacles[lacking[0]]
+            else:
+                without[starts[number] : starts[number + 1]] = [self._known[key] for key in keys]
+        log_share = _mean_log_share(without, starts)
+        added = np.zeros(len(inner.slot_choice))
+        choices, first = np.unique(inner.slot_choice, return_index=True)
+        added[first] = -log_share[choices]
+        return CalibratedEncoded(
+            inner=inner,
+            added=added,
+            lengths=inner.lengths,
+            item=inner.item,
+            slot_starts=inner.slot_starts,
+            slot_choice=inner.slot_choice,
+            choice_tokens=inner.choice_tokens,
+            set_aside=set_aside,
+            notes=inner.notes,
+        )
+
+    def _key(self, item: Item, choice: int) -> tuple[str, str, str]:
+        """Return what a choice's score without content depends on."""
+        if self._prompt is None or not self._prompt.letters:
+            return item.setup, "", item.choices[choice]
+        size, order = len(item.choices), self._prompt.order
+        place = choice if order is None else order.places(item.id, size).index(choice)
+        return item.setup, str(size), str(place)
+
+    def _learn(
+        self, items: Sequence[Item], left_out: Mapping[int, str], score_name: str
+    ) -> dict[tuple[str, str, str], str]:
+        """Score what is not known yet after each text; return why some cannot be scored."""
+        asked: dict[tuple[str, str, str], tuple[Item, int]] = {}
+        for number, item in enumerate(items):
+            if number not in left_out:
+                for choice in range(len(item.choices)):
+                    if (key := self._key(item, choice)) not in self._known:
+                        asked.setdefault(key, (item, choice))
+        if not asked:
+            return {}
+        bare = [
+            self._bare(text, item, choice)
+            for text in dict.fromkeys(self._texts)
+            for item, choice in asked.values()
+        ]
+        _, coming = self._inner.encode_parts([bare], score_name)
+        encoded = next(coming)
+        scores = np.zeros(int(choice_starts(bare)[-1]))
+        for batch in cut_batches(encoded.lengths, _BATCH_TOKENS):
+            values = self._back_off.run(
+                lambda part: self._inner.score(encoded, part), encoded.lengths, batch
+            )
+            np.add.at(scores, encoded.slot_choice[encoded.slots(batch)[1]], values)
+        starts = choice_starts(bare)[:-1]
+        obstacles = {}
+        for at, (key, (_, choice)) in enumerate(asked.items()):
+            rows = np.arange(at, len(bare), len(asked))
+            aside = [encoded.set_aside[row] for row in rows.tolist() if row in encoded.set_aside]
+            if aside:
+                obstacles[key] = f"without content, {aside[0]}"
+            else:
+                self._known[key] = scores[starts[rows] + (choice if self._letters else 0)]
+        return obstacles
+
+    def _bare(self, text: str, item: Item, choice: int) -> Item:
+        if item.setup == CLOZE and MASK not in text:
+            text = f"{text} {MASK}".strip()
+        shown = (text,) * len(item.choices) if self._letters else (item.choices[choice],)
+        return replace(item, question=text, choices=shown, answer=0)
+
+
+def _mean_log_share(scores: Floats, starts: Ints) -> Floats:
+    """Return the log of each choice's mean share of its row.
+
+    Args:
+        scores: of each choice after each text, in nats, shape [choices, texts].
+        starts: where the choices of each row start, shape [rows + 1].
+    """
+    total = np.logaddexp.reduceat(scores, starts[:-1], axis=0)
+    shares = scores - np.repeat(total, np.diff(starts), axis=0)
+    return np.asarray(np.logaddexp.reduce(shares, axis=1) - np.log(scores.shape[1]))
+
+
+def _inner_name(score_name: str) -> str:
+    return score_name.removeprefix("calibrated ")
+
+
+def _make(inputs: ScorerInputs) -> Scorer:
+    from evaluation.models.capabilities import is_encoder_decoder
+    from evaluation.scorers.causal.prompted import prompt_of
+    from evaluation.scorers.causal.scorer import CausalScorer
+    from evaluation.scorers.seq2seq.scorer import Seq2SeqScorer
+
+    options: CalibrationOptions = inputs.options
+    scorer = Seq2SeqScorer if is_encoder_decoder(inputs.model.config) else CausalScorer
+    inner = scorer(inputs.model, inputs.tokenizer, prompt=prompt_of(inputs), pack=options.pack)
+    return CalibratedScorer(inner, options.content_free, inner.prompt)
+
+
+def _make_masked(inputs: ScorerInputs) -> Scorer:
+    from evaluation.scorers.masked.scorer import MaskedScorer
+
+    given = inputs.options.model_dump()
+    texts = given.pop("content_free")
+    return CalibratedScorer(MaskedScorer(inputs.model, inputs.tokenizer, **given), texts)
+
+
+CALIBRATED = ScorerEntry(
+    name="calibrated",
+    label="contextual-calibration",
+    version=1,
+    needs=Capability.LIKELIHOODS,
+    make=_make,
+    options=CalibrationOptions,
+    wording=QUESTION,
+    uses_train=lambda options: options.shots > 0,
+)
+MASKED_CALIBRATED = ScorerEntry(
+    name="masked_calibrated",
+    label="masked contextual-calibration",
+    version=1,
+    needs=Capability.MASKED_SCORES,
+    make=_make_masked,
+    options=MaskedCalibrationOptions,
+    wording=CLOZE,
+)

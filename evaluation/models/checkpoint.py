@@ -9,17 +9,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.content import installed_version
-from evaluation.models.capabilities import ENCODER, HEADS, Capability, Head, is_encoder_decoder
+from evaluation.models.adapters import Adapter, find_adapter
+from evaluation.models.capabilities import (
+    CLASSIFIER,
+    ENCODER,
+    HEADS,
+    Capability,
+    Head,
+    is_encoder_decoder,
+)
 from evaluation.models.files import (
+    ADAPTER,
     CONFIG,
     digest_of_files,
     find_checkpoint,
     first_line,
+    is_adapter,
     not_of_weights,
     tokenizer_files,
     weight_files,
@@ -48,6 +58,8 @@ class Checkpoint:
             depend on.
         loading: further arguments of ``from_pretrained``.
         random_weights: the seed that all weights are drawn with; None: they are those stored.
+        adapter: what changes the weights in ``folder``; its hash is part of ``weights_sha256``.
+        base: the checkpoint that an adapter changes, as it is without it.
     """
 
     id: str
@@ -61,6 +73,14 @@ class Checkpoint:
     tokenizer_sha256: str
     loading: Mapping[str, Any]
     random_weights: int | None = None
+    adapter: Adapter | None = None
+    base: Checkpoint | None = None
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """The folder that holds the tokenizer: the adapter's, where it brings one."""
+        own = self.adapter is not None and tokenizer_files(self.adapter.folder)
+        return self.adapter.folder if self.adapter is not None and own else self.folder
 
 
 def no_checkpoint() -> Checkpoint:
@@ -87,6 +107,24 @@ def open_checkpoint(
     """
     loading: dict[str, Any] = {**(model_args or {}), "trust_remote_code": trust_remote_code}
     folder, commit = find_checkpoint(model, revision, loading)
+    if (adapter := find_adapter(model, folder)) is not None:
+        if random_weights is not None:
+            raise UsageError(
+                f"--random-weights draws all weights anew, and {model} is an adapter. Name its "
+                f"base model {adapter.base}, or leave the option out."
+            )
+        return _with_adapter(adapter, commit, loading)
+    return _open_whole(model, folder, commit, loading, random_weights)
+
+
+def _open_whole(
+    model: str,
+    folder: Path,
+    commit: str | None,
+    loading: dict[str, Any],
+    random_weights: int | None = None,
+) -> Checkpoint:
+    """Identify a checkpoint that needs no other one."""
     if model.endswith(".gguf"):
         if random_weights is not None:
             raise UsageError(
@@ -98,7 +136,7 @@ def open_checkpoint(
     config = _config(model, folder, loading)
     architecture, head = _architecture(config, loading)
     capabilities = head.gives
-    if "gguf_file" in loading:
+    if "gguf_file" in loading or _quantization(config, loading) is not None:
         capabilities &= ~Capability.TRAINABLE
     if head is ENCODER and is_encoder_decoder(config):
         capabilities = Capability.NOTHING
@@ -110,7 +148,7 @@ def open_checkpoint(
             "tokenizer that it was trained with next to it, with tokenizer.save_pretrained."
         )
     # Code that comes along decides about scores as much as weights do.
-    code = sorted(folder.rglob("*.py")) if trust_remote_code else []
+    code = sorted(folder.rglob("*.py")) if loading["trust_remote_code"] else []
     described = [*folder.glob("config.json"), *code]
     if random_weights is None:
         weights_sha256 = digest_of_files([*weight_files(model, folder, loading), *described])
@@ -129,6 +167,39 @@ def open_checkpoint(
         tokenizer_sha256=weights_sha256 if "gguf_file" in loading else digest_of_files(tokenizer),
         loading=loading,
         random_weights=random_weights,
+    )
+
+
+def _with_adapter(adapter: Adapter, commit: str | None, loading: dict[str, Any]) -> Checkpoint:
+    """Open the base model of an adapter, and say what both are together."""
+    try:
+        folder, base_commit = find_checkpoint(adapter.base, adapter.base_revision, loading)
+        if is_adapter(folder):
+            raise UsageError(
+                f"{adapter.base} is an adapter, too. Merge it into its own base model first "
+                "(merge_and_unload in PEFT)."
+            )
+        base = _open_whole(adapter.base, folder, base_commit, loading)
+    except KbprobeError as error:
+        kind = UsageError if isinstance(error, UsageError) else KbprobeError
+        raise kind(
+            f"{adapter.model} is an adapter, and its base model cannot be opened: {error} If the "
+            f"base model is elsewhere, change base_model_name_or_path in "
+            f"{adapter.folder / ADAPTER}."
+        ) from error
+    head = CLASSIFIER if adapter.classifies else base.head
+    tokenizer = tokenizer_files(adapter.folder)
+    together = f"{base.weights_sha256}\0{adapter.sha256}"
+    return replace(
+        base,
+        id=adapter.model,
+        revision=commit,
+        head=head,
+        capabilities=head.gives & (base.capabilities | ~Capability.TRAINABLE),
+        weights_sha256=hashlib.sha256(together.encode()).hexdigest(),
+        tokenizer_sha256=digest_of_files(tokenizer) if tokenizer else base.tokenizer_sha256,
+        adapter=adapter,
+        base=base,
     )
 
 
@@ -157,6 +228,11 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
             )
         raise KbprobeError(f"the configuration of {model} cannot be read: {message}") from error
     return config
+
+
+def _quantization(config: PretrainedConfig, loading: Mapping[str, Any]) -> Any:
+    """Return how a checkpoint's weights are quantized, or are to be when loaded; None: not."""
+    return loading.get("quantization_config", getattr(config, "quantization_config", None))
 
 
 def _architecture(config: PretrainedConfig, loading: Mapping[str, Any]) -> tuple[str, Head]:

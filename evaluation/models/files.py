@@ -20,6 +20,9 @@ from kbprobe.files import file_sha256, write_file
 from kbprobe.parsing import read_json
 
 CONFIG = "config.json"
+ADAPTER = "adapter_config.json"
+"""The configuration of an adapter, which needs no config.json of its own."""
+
 _CONFIG_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 _TOKENIZER_FILES = (
     "tokenizer*",
@@ -56,7 +59,7 @@ def check_local(model: str, revision: str | None) -> Path | None:
     if path.exists() and revision is not None:
         raise UsageError(f"--revision is of a checkpoint on the Hub; {model} is here and has none")
     if path.is_dir():
-        if not (path / CONFIG).is_file():
+        if not (path / CONFIG).is_file() and not is_adapter(path):
             raise UsageError(f"{path} holds no checkpoint (no {CONFIG}). {_within(path)}")
         return path
     if path.is_file():
@@ -77,16 +80,23 @@ def _hint(model: str) -> str:
     return did_you_mean(str(path), siblings)
 
 
+def is_adapter(folder: Path) -> bool:
+    """Tell whether a folder holds an adapter, which is loaded into another model."""
+    return (folder / ADAPTER).is_file()
+
+
 def is_checkpoint(source: str) -> bool:
-    """Tell whether a folder holds a configuration and weights."""
+    """Tell whether a folder holds a configuration and weights, or an adapter."""
     path = Path(source)
+    if is_adapter(path):
+        return True
     weights = (*path.glob("*.safetensors"), *path.glob("pytorch_model*.bin"))
     return (path / CONFIG).is_file() and bool(weights)
 
 
 def _within(folder: Path) -> str:
     """Suggest the checkpoints within a folder, such as those that a training run saved."""
-    held = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+    held = sorted({path.parent for name in (CONFIG, ADAPTER) for path in folder.glob(f"*/{name}")})
     if held:
         return f"Name one of those within: {', '.join(map(str, held[:5]))}."
     if files := sorted(folder.glob("*.gguf")):
@@ -108,9 +118,9 @@ def _fetch(model: str, revision: str | None, loading: Mapping[str, Any]) -> tupl
     if "gguf_file" in loading:
         patterns.append(loading["gguf_file"])
     with hub_errors(model, revision):
-        folder = snapshot([*patterns, "model*.safetensors"])
-        if "gguf_file" not in loading and not any(folder.glob("model*.safetensors")):
-            folder = snapshot([*patterns, "pytorch_model*.bin"])
+        folder = snapshot([*patterns, "model*.safetensors", "adapter_model.safetensors"])
+        if "gguf_file" not in loading and not any(folder.glob("*model*.safetensors")):
+            folder = snapshot([*patterns, "pytorch_model*.bin", "adapter_model.bin"])
     # The folder of a snapshot is named by its commit.
     return folder, folder.name
 

@@ -6,8 +6,11 @@ import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
+from evaluation.content import installed_version
+from evaluation.models.adapters import apply
 from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.models.files import first_line, not_of_weights
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+_QUANTIZERS = {
+    "awq": "gptqmodel",
+    "bitsandbytes": "bitsandbytes",
+    "compressed-tensors": "compressed-tensors",
+    "gptq": "gptqmodel",
+    "hqq": "hqq",
+    "quanto": "optimum-quanto",
+    "torchao": "torchao",
+}
+"""Packages that read quantized weights, by the method that config.json names."""
 
 _SHOWN = 4
 """Missing parameters that a message names."""
@@ -33,7 +47,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            checkpoint.folder, **not_of_weights(checkpoint.loading)
+            checkpoint.tokenizer_folder, **not_of_weights(checkpoint.loading)
         )
     except (OSError, ValueError, ImportError) as error:
         raise KbprobeError(
@@ -147,7 +161,11 @@ def _load(
         raise KbprobeError(
             f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
         ) from error
-    return model, fresh_parameters(info)
+    fresh = fresh_parameters(info)
+    if checkpoint.adapter is not None:
+        model, held = apply(checkpoint.adapter, model)
+        fresh = [name for name in fresh if name not in held]
+    return model, fresh
 
 
 def _cannot_run(checkpoint: Checkpoint, error: Exception) -> str:
@@ -161,11 +179,22 @@ def _cannot_run(checkpoint: Checkpoint, error: Exception) -> str:
     # It is a dictionary, or an object that transformers has made of it.
     method = described.get("quant_method") if isinstance(described, dict) else None
     method = str(getattr(described, "quant_method", method) or "an unnamed method")
+    package = _QUANTIZERS.get(method)
+    remedy = "Install what is missing"
+    if package is not None and not _is_installed(package):
+        remedy = f"Install it with: pip install {package}"
     return (
         f"{checkpoint.id} is quantized ({method}), and such weights cannot be loaded here: "
-        f"{first_line(error).rstrip('.')}. Install what is missing, or name the checkpoint that "
-        "was quantized."
+        f"{first_line(error).rstrip('.')}. {remedy}, or name the checkpoint that was quantized."
     )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        installed_version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _draw_weights(

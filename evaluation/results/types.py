@@ -204,6 +204,15 @@ class ProbeInfo(Model):
     kbprobe_version: str | None = Field(description="The version that built the probe.")
 
 
+class AdapterInfo(Model):
+    """An adapter, and the base model that it was merged into."""
+
+    sha256: str = Field(description="Hash of the adapter's weights and configuration.")
+    base: str = Field(description="Folder or Hub id of the base model, as the adapter names it.")
+    base_revision: str | None = Field(description="Resolved commit of a base model on the Hub.")
+    base_weights_sha256: str = Field(description="Hash of its weights and configuration.")
+
+
 class ModelInfo(Model):
     """What was evaluated."""
 
@@ -222,6 +231,9 @@ class ModelInfo(Model):
         None,
         description="Seed that its weights were drawn with, instead of the checkpoint's own; null "
         "where they were not.",
+    )
+    adapter: AdapterInfo | None = Field(
+        None, description="The adapter that it is, with its base model; null where it is none."
     )
     finetuning: dict[str, Any] | None = Field(
         description="How it was fine-tuned first; null where it was not."

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 from evaluation.content import installed_version
 from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
+from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import RunOptions
 from evaluation.results.analyses import fitting, labels
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
 from evaluation.results.scores import Scores
 from evaluation.results.types import (
+    AdapterInfo,
     Metrics,
     ModelInfo,
     Normalization,
@@ -161,6 +163,18 @@ def learning_of(run: Run) -> dict[str, Any]:
     return learnt
 
 
+def _adapter(checkpoint: Checkpoint) -> AdapterInfo | None:
+    """Say which adapter a checkpoint is, if it is one."""
+    if checkpoint.adapter is None or checkpoint.base is None:
+        return None
+    return AdapterInfo(
+        sha256=checkpoint.adapter.sha256,
+        base=checkpoint.base.id,
+        base_revision=checkpoint.base.revision,
+        base_weights_sha256=checkpoint.base.weights_sha256,
+    )
+
+
 def _results(
     run: Run, scores: Scores, halvings: int, metrics: Metrics, timings: Timings
 ) -> Results:
@@ -195,6 +209,7 @@ def _results(
             dtype=model.dtype_name,
             device=model.device_name,
             random_weights=checkpoint.random_weights,
+            adapter=_adapter(checkpoint),
             finetuning=learning_of(run) or None,
         ),
         scoring=Scoring(

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="torch (extra eval) is not installed")
 
 from evaluation.items.types import Item
 from evaluation.scorers.causal.scorer import CausalScorer
-from kbprobe.errors import UsageError
+from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked, tiny_multiple_choice
 from tests.evaluation.test_causal import TOLERANCE, reference, run
 from tests.evaluation.tiny_architectures import CAUSAL, QUESTION_AGAIN, make
@@ -52,6 +52,27 @@ def test_causal_scores_are_those_of_plain_passes(model_type: str) -> None:
 def test_encoders_are_no_causal_models(model_type: str) -> None:
     model, tokenizer = make(model_type)
     with pytest.raises(UsageError, match="is not causal: what follows a token changes its score"):
+        CausalScorer(model, tokenizer)
+
+
+def test_a_permutation_model_is_refused() -> None:
+    from transformers import XLNetConfig, XLNetLMHeadModel
+
+    _, tokenizer = make("gpt2")
+    sizes = {"vocab_size": len(tokenizer), "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}
+    model = XLNetLMHeadModel(XLNetConfig(**sizes)).eval()
+    with pytest.raises(UsageError, match="is a permutation language model"):
+        CausalScorer(model, tokenizer)
+
+
+def test_a_model_that_cannot_run_here_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = make("llama")
+
+    def fails(*_args: object, **_named: object) -> None:
+        raise RuntimeError("no kernel for this device\nand more")
+
+    monkeypatch.setattr(model, "forward", fails)
+    with pytest.raises(KbprobeError, match=r"cannot read a text on cpu .* device\. Try another"):
         CausalScorer(model, tokenizer)
 
 

@@ -9,7 +9,17 @@ import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
-MODELS = ["Results", "ProbeInfo", "ModelInfo", "Scoring", "Metrics", "Estimate", "Cell", "Group"]
+MODELS = [
+    "Results",
+    "ProbeInfo",
+    "ModelInfo",
+    "AdapterInfo",
+    "Scoring",
+    "Metrics",
+    "Estimate",
+    "Cell",
+    "Group",
+]
 MODELS += ["ClusterSize", "Bin", "Timings", "Labels", "LabelScores", "Statistic"]
 MODELS += ["Facts", "Composition", "KnownPart", "Fitting"]
 PAGES = (results, facts, fitting, labels)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from evaluation.models.files import first_line
 from evaluation.scorers.batching import out_of_memory
 from evaluation.scorers.causal.layout import Batch, CausalEncoded, LayoutBuilder, cut_out
 from evaluation.scorers.causal.packing import grow_trees
@@ -61,14 +62,25 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
         and the mask that it is given.
 
     Raises:
-        UsageError: padding on the right changes scores, so the model is not causal.
-        KbprobeError: its scores are not finite.
+        UsageError: padding on the right changes scores, so the model is not causal; or it reads
+            texts in both directions by its configuration.
+        KbprobeError: its scores are not finite, or it cannot run here.
     """
+    if getattr(model.config, "attn_type", None) == "bi":
+        # XLNet's layers need a permutation to predict from: without one, each token sees itself.
+        raise UsageError(
+            f"{type(model).__name__} is a permutation language model: it sees every word of a "
+            "text, the predicted one too, and gives no log-likelihood of what follows a question. "
+            "Give a causal or masked LM, or fine-tune this one for multiple choice with --train N."
+        )
     [(context, continuations)] = pairs.encode([_TEXT])
     room = max(2, window // (len(continuations) + 1))
     context, continuations = context[:room], [tokens[:room] for tokens in continuations]
     tokens = np.array([len(continuation) for continuation in continuations])
-    allowed = TOLERANCES.get(model.dtype, TOLERANCES[torch.bfloat16]) * tokens
+    coarse = TOLERANCES[torch.bfloat16]
+    allowed = TOLERANCES.get(model.dtype, coarse) * tokens
+    # Quantized layers may round what they read, too, and by what else is in the batch.
+    rounding = coarse * tokens if getattr(model, "is_quantized", False) else allowed
 
     def scored(limit: int, at_once: int) -> tuple[Floats, bool]:
         """Return the score of each continuation, and whether any of them were packed."""
@@ -85,14 +97,23 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
         )
         return scores, bool(encoded.branched.any())
 
-    alone, _ = scored(limit=0, at_once=1)
+    try:
+        alone, _ = scored(limit=0, at_once=1)
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
+        raise KbprobeError(
+            f"{type(model).__name__} cannot read a text on {model.device.type} in {model.dtype}: "
+            f"{first_line(error)}. Try another --dtype or --device; if it is quantized, name the "
+            "checkpoint that was quantized."
+        ) from error
     if not np.isfinite(alone).all():
         raise KbprobeError(
             f"the model gives scores that are not finite in {model.dtype}. Use --dtype bfloat16 "
             "or --dtype float32."
         )
     padded, _ = scored(limit=0, at_once=len(tokens))
-    if not (np.abs(padded - alone) <= GROSS * allowed).all():
+    if not (np.abs(padded - alone) <= GROSS * rounding).all():
         raise UsageError(
             f"{type(model).__name__} is not causal: what follows a token changes its score. If it "
             "is a masked language model, score it as one."

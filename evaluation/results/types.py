@@ -186,7 +186,7 @@ class ProbeInfo(Model):
     """What was evaluated on."""
 
     name: str = Field(description="The probe's name.")
-    source: str = Field(description="Folder, file, Hub id or name at an endpoint, as given.")
+    source: str = Field(description="Folder, file or Hub id, as it was given.")
     split: str = Field(description="The split evaluated.")
     rows: int = Field(description="Rows evaluated: of the split, or as many as --limit kept.")
     clusters: int | None = Field(
@@ -216,7 +216,7 @@ class AdapterInfo(Model):
 class ModelInfo(Model):
     """What was evaluated."""
 
-    id: str = Field(description="Folder, file or Hub id, as it was given.")
+    id: str = Field(description="Folder, file, Hub id or name at an endpoint, as given.")
     revision: str | None = Field(description="Resolved commit of a Hub checkpoint.")
     architecture: str = Field(description="The class that wrote the weights.")
     parameters: int = Field(description="How many parameters it has; 0: not known.")

@@ -44,7 +44,7 @@ def revisions_figure(one: ModelRevisions, name: str) -> Markup:
         share_axis(top, shown)
         _draw_changes(low, one, across)
         _name_places(low, one)
-        figure.legend(loc="outside upper left", ncols=4)
+        figure.legend(loc="outside upper left", ncols=3)
 
     label = f"Accuracy on {one.probe} by revision of the model, and the questions that change."
     return draw(name, f"{label} The numbers are in the table below.", _HEIGHT, plot)

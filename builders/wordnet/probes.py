@@ -66,6 +66,7 @@ from builders.wordnet.source import (
     has_glosses,
     named_first,
     offensive_in_any,
+    repeated,
     require_enough,
     synset_source,
 )
@@ -80,7 +81,6 @@ from builders.wordnet.synsets import (
     gives_away,
     known_synsets,
     nodes_of,
-    normalised_lemmas,
     of_parts_of_speech,
     other_words,
     path_facts,
@@ -89,6 +89,7 @@ from builders.wordnet.synsets import (
     questions_in_context,
     shown_glosses,
     text_facts,
+    words_at,
     zipf_of,
 )
 from builders.wordnet.truths import (
@@ -112,6 +113,9 @@ from kbprobe.rng import RandomGenerator
 _load = lru_cache(maxsize=2)(load_wordnet)
 _load_in_language = lru_cache(maxsize=4)(load_in_language)
 _load_parallel = lru_cache(maxsize=4)(load_parallel)
+
+FEWEST_LETTERS = 3
+"""What has fewer is no choice of its own: "K" for potassium."""
 
 
 def open_wordnet(options: WordNetOptions) -> WordNet:
@@ -249,16 +253,21 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
         asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
     require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
-    alike = np.zeros(nodes.size, dtype=np.bool_)
+    alike, short = np.zeros((2, nodes.size), dtype=np.bool_)
     for one in wordnet.languages:
         first = first_words(one).take(pa.array(nodes)).to_pylist()
         others = other_words(one, nodes, one.sense_start[nodes].astype(np.int64)).to_pylist()
         pairs = zip(first, others, strict=True)
         alike |= [any(looks_alike(word, other) for other in more) for word, more in pairs]
+        short |= [len(more[0]) < FEWEST_LETTERS for more in others]
     dropped = DropLog()
     keep = dropped.drop("the other words look like the word", alike)
+    keep &= dropped.drop("the other word is a symbol or an abbreviation", keep & short)
     keep &= dropped.drop("the word is rarely used in this sense", keep & ~familiar(wordnet, nodes))
     nodes = nodes[keep]
+    nodes = nodes[
+        dropped.drop("another question reads the same", repeated(wordnet, nodes, nodes, 1))
+    ]
     glosses = len(wordnet.languages) == 1
     questions = _in_each(wordnet, lambda one: questions_by_word(one, nodes, glosses))
     flags = synonymy_flags(wordnet, nodes)
@@ -436,16 +445,11 @@ def _readable_in_all(wordnet: WordNet, plan: Plan, reads: Callable[[WordNet], In
 
 
 def _first_word(wordnet: WordNet) -> Ints:
-    return _word_at(wordnet, 0)
+    return words_at(wordnet, 0)
 
 
 def _second_word(wordnet: WordNet) -> Ints:
-    return _word_at(wordnet, 1)
-
-
-def _word_at(wordnet: WordNet, place: int) -> Ints:
-    words = normalised_lemmas(wordnet)
-    return words[np.minimum(wordnet.sense_start[:-1] + place, words.size - 1)]
+    return words_at(wordnet, 1)
 
 
 def _gloss(wordnet: WordNet) -> Ints:

@@ -26,6 +26,7 @@ from builders.wordnet.synsets import (
     of_parts_of_speech,
     other_words,
     shown_glosses,
+    words_at,
     zipf_of,
 )
 from kb_cache.wordnet.types import WordNet
@@ -94,6 +95,22 @@ def familiar(wordnet: WordNet, nodes: Ints) -> Bools:
     return np.asarray(~np.any(each, axis=0))
 
 
+def repeated(wordnet: WordNet, concept: Ints, gold: Ints, place: int) -> Bools:
+    """Mark pairs that show the same two words, in any language, as an earlier one does.
+
+    Without definitions, two senses of a word are asked about alike, maybe in different splits.
+    ``place`` is that of the word of the gold that is shown.
+    """
+    found = np.zeros(concept.size, dtype=np.bool_)
+    for one in wordnet.languages:
+        shown = words_at(one, 0)[concept], words_at(one, place)[gold]
+        _, first = np.unique(np.stack(shown), axis=1, return_index=True)
+        again = np.ones(concept.size, dtype=np.bool_)
+        again[first] = False
+        found |= again
+    return found
+
+
 def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
     """Refuse to ask in a language whose lexicon is too small.
 
@@ -137,6 +154,9 @@ def edges_in_language(
     require_enough(wordnet, left, all_edges, "pairs of synsets with a word for both")
     for name, (concept, gold) in found.items():
         keep = dropped.keep("the word is rarely used in this sense", familiar(wordnet, concept))
+        concept, gold = concept[keep], gold[keep]
+        same = repeated(wordnet, concept, gold, 0)
+        keep = dropped.drop("another question reads the same", same)
         concept, gold = concept[keep], gold[keep]
         if len(sources) > 1:
             shared = np.any([given_away(one, concept, gold) for one in sources], axis=0)

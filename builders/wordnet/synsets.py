@@ -133,6 +133,12 @@ def normalised_lemmas(wordnet: WordNet) -> Ints:
     return to_numpy(codes).astype(np.int64)
 
 
+def words_at(wordnet: WordNet, place: int) -> Ints:
+    """Return the id of each synset's word at a place; any, where it has fewer words."""
+    words = normalised_lemmas(wordnet)
+    return words[np.minimum(wordnet.sense_start[:-1] + place, words.size - 1)]
+
+
 @lru_cache(maxsize=2)
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""

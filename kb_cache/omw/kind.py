@@ -11,7 +11,7 @@ from pydantic import Field
 from kb_cache.base import Compiled, Download, Kind, OwnDataOptions, Progress
 from kb_cache.omw.source import ADDRESS, LICENCES, LexiconSource, code_of, lexicons, read_source
 from kb_cache.omw.types import KIND
-from kb_cache.omw.words import without_variants
+from kb_cache.omw.words import one_spelling_each, without_variants
 from kb_cache.wordnet.lmf import spdx_of
 from kbprobe.errors import SourceError, UsageError
 
@@ -156,8 +156,9 @@ def _licence_of(source: LexiconSource) -> str:
 def _commonest_first(source: LexiconSource) -> list[tuple[str, str]]:
     """Order words by frequency: tab files list those of a synset in alphabetical order.
 
-    What has fewer than two letters ("5" for five) comes last. Where no frequencies are known, the
-    order of the file stays. Plurals and other spellings of a word beside it are left out.
+    What has fewer than two letters ("5" for five), and abbreviations of two ("MI" for Milan), come
+    last. Where no frequencies are known, the order of the file stays. Plurals and other spellings
+    of a word beside it are left out.
     """
     from kb_cache.frequency import has_frequencies, zipf_frequencies
 
@@ -167,9 +168,9 @@ def _commonest_first(source: LexiconSource) -> list[tuple[str, str]]:
     zipf = [0.0] * len(words)
     if has_frequencies(language := source.version or source.code):
         zipf = zipf_frequencies(words, language).tolist()
-    few = [sum(letter.isalpha() for letter in word) < 2 for word in words]
+    few = [sum(letter.isalpha() for letter in word) < 2 + word.isupper() for word in words]
     order = sorted(range(len(words)), key=lambda at: (few[at], -zipf[at]))
-    return [kept[at] for at in order]
+    return one_spelling_each(kept[at] for at in order)
 
 
 def _table(pairs: list[tuple[str, str]] | tuple[tuple[str, str], ...], column: str) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kb_cache.base import Combined
 from kb_cache.fetching import open_snapshot
 from kb_cache.omw.types import KIND, PRINCETON, Lexicon, WordNetInLanguage
-from kb_cache.omw.words import in_lower_case
+from kb_cache.omw.words import in_lower_case, with_capitals_of_names
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints
@@ -88,7 +88,8 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
 
     The lexicons order and count no senses. A sense's ``count`` is therefore that of its synset's
     English lemmas, ``number`` is its place among the lemma's synsets by that count, and of a
-    synset's lemmas those come first whose commonest sense it is.
+    synset's lemmas those come first whose commonest sense it is. Definitions that were not
+    translated from English are left out.
 
     Raises:
         UsageError: the lexicon names hardly any synset of this WordNet.
@@ -111,11 +112,16 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
         )
     defined, definitions = placed(lexicon.definitions)
     glosses = np.full(len(princeton), "", dtype=object)
-    glosses[defined] = definitions["text"].to_pylist()
+    english = princeton.synsets["gloss"].take(pa.array(defined)).to_pylist()
+    glosses[defined] = [
+        "" if _same_text(text, untranslated) else text
+        for text, untranslated in zip(definitions["text"].to_pylist(), english, strict=True)
+    ]
     shown, examples = placed(lexicon.examples)
     count = np.add.reduceat(to_numpy(princeton.senses["count"]), princeton.sense_start[:-1])
     lemma = single_chunk(lemmas["lemma"])
     lemma = in_lower_case(princeton, synset, lemma)
+    lemma = with_capitals_of_names(princeton, synset, lemma)
     number = _numbers(princeton, synset, lemma, count)
     order = np.lexsort((number > 1, synset))  # stable: else the commonest word first
     synset, lemma, number = synset[order], lemma.take(pa.array(order)), number[order]
@@ -150,6 +156,12 @@ def in_language(princeton: WordNet, lexicon: Lexicon) -> WordNetInLanguage:
         lexicon=lexicon,
         **tables,
     )
+
+
+def _same_text(one: str, other: str) -> bool:
+    """Tell whether a definition is still the English one, or its beginning."""
+    plain, whole = (" ".join(re.findall(r"\w+", text.lower())) for text in (one, other))
+    return f"{whole} ".startswith(f"{plain} ")
 
 
 def _numbers(princeton: WordNet, synset: Ints, lemma: pa.Array, count: Ints) -> Ints:

@@ -8,6 +8,7 @@ or, for definitions and examples, "SYNSET, TYPE, NUMBER, TEXT", all separated by
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kb_cache.base import Source, readable
+from kb_cache.omw.words import is_damaged
 from kb_cache.unpack import DAMAGE, UnpackedFile
 from kb_cache.wordnet.lmf import is_lmf, read_lmf
 from kbprobe.errors import SourceError
@@ -44,6 +46,7 @@ _NO_WORD = re.compile(r"(?:PSEUDO)?GAP!?|\s*", re.IGNORECASE)
 _ELIDED = re.compile(r"(?i)\b((?:d|c|s|l|un|(?:de|a|da|ne|su|co)ll|quell|quest|bell|sant)['’]) ")
 _OFFSET = re.compile(r"-(\d{8})-([nvasr])$")
 _REMARK = re.compile(r"\s*\([^()]*\)")
+_TYPED_AFTER = re.compile(r"(?<=[aeiouAEIOU])`")
 _ADDRESS_ALONE = re.compile(r"\S*(?:www\.|://|\.org/|\.com/)\S*")
 _HEADER = re.compile(r"#\s*([^\t]+)\t([a-z]{3})\b[^\t]*\t([^\t]*)\t([^\t]+)")
 
@@ -69,6 +72,15 @@ class LexiconSource(Source):
     definitions: tuple[tuple[str, str], ...] = ()
     examples: tuple[tuple[str, str], ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def _with_accents(text: str) -> str:
+    """Return a text with grave accents on the letters that they are typed after.
+
+    >>> _with_accents("piu` generazioni")
+    'più generazioni'
+    """
+    return unicodedata.normalize("NFC", _TYPED_AFTER.sub("\u0300", text))
 
 
 def _words(text: str) -> list[str]:
@@ -192,7 +204,10 @@ def _read_tab(path: Path) -> LexiconSource:
         elif kind == "def" and _ADDRESS_ALONE.fullmatch(text):
             left_out["whose definition is an address"] += 1
         else:
-            texts = _words(text) if kind == "lemma" else [text]
+            texts = _words(text) if kind == "lemma" else [_with_accents(text)]
+            if kind == "lemma" and any(is_damaged(one) for one in texts):
+                left_out["whose word has remains of markup or encodings, or is two words"] += 1
+                continue
             kinds[kind] += [(synset.replace("-s", "-a"), one) for one in texts if one]
     if not kinds["lemma"]:
         raise SourceError(f"{path} holds no lemmas")

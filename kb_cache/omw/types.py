@@ -88,7 +88,8 @@ class WordNetInLanguage(WordNet):
             return (
                 f"The same questions, with the same ids, are asked in the languages {codes}: "
                 f"{int(self.has_words.sum()):,} of the {len(self):,} synsets have words in all of "
-                "them. Words are asked about alone, with up to two synonyms that tell the sense.",
+                "them. Words are asked about alone; synonyms tell the sense where the probe shows "
+                "any.",
             )
         if self.lexicon is None:
             return ()
@@ -99,8 +100,9 @@ class WordNetInLanguage(WordNet):
             f"{len(self):,} synsets and definitions of {defined:,}. Where there is no definition, "
             "the words alone stand for a choice.",
             f"{located:,} of its examples hold a word of their synset as it stands in the lexicon, "
-            "and are contexts. Other words are asked about alone, with up to two synonyms that "
-            "tell the sense. No distractor is true of another sense of the word.",
+            "and are contexts. Other words are asked about alone; synonyms or a definition tell "
+            "the sense where the probe shows any. No distractor is true of another sense of the "
+            "word.",
             "Relations, flags and the screen rest on Princeton WordNet's English definitions, "
             "sense counts and usage marks: what is a doubtful or an offensive word in this "
             "language alone is not known.",

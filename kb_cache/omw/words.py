@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
 
@@ -16,7 +19,13 @@ from kbprobe.arrays import Ints
 from kbprobe.columns import mask, to_numpy
 
 _TITLE_CASE = re.compile(r"\b([^\W\d_])(?=[^\W\d_A-Z]+\b)")
+_NAME = re.compile(r"\b[A-ZÀ-Þ][^\W\d_]{2,}")
+_LOWER = re.compile(r"\b[a-zà-ÿ][^\W\d_]{2,}\b")
 _MOST_FORMS = 64
+_NO_LETTERS_OF_WORDS = re.compile(r"[{}<>\[\]$=?_\xad\ufffd]")
+_ALTERNATIVES = re.compile(r"[^\W\d_]{4}.*/|/.*[^\W\d_]{4}")
+_ACCENTS = "\u0300\u0301\u0302\u0303"  # grave, acute, circumflex, tilde
+_LATIN_MARKS = re.compile("[\u0300-\u036f]")
 
 
 def without_variants(
@@ -64,6 +73,57 @@ def _singulars(text: str, endings: Mapping[str, str]) -> Iterator[str]:
     for words in product(*forms):
         if (one := " ".join(words)) != text:
             yield one
+
+
+def is_damaged(word: str) -> bool:
+    """Tell whether a word holds remains of markup or encodings, or is two words in one.
+
+    >>> [is_damaged(word) for word in ("capital{{m}}", "mercado/mercadinho", "km/h", "pré-pago")]
+    [True, True, False, False]
+    """
+    return bool(_NO_LETTERS_OF_WORDS.search(word) or _ALTERNATIVES.search(word))
+
+
+def one_spelling_each(lemmas: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Leave out spellings that differ from another by accents, hyphens and spaces alone.
+
+    The one with most accents stays, for lexicons leave them out more often than they add some; of
+    several, the first. A diaeresis is no such accent: Portuguese no longer writes it.
+
+    >>> one_spelling_each([("1-n", "proteina"), ("1-n", "proteína"), ("2-n", "proteina")])
+    [('1-n', 'proteína'), ('2-n', 'proteina')]
+    """
+    ordered = list(lemmas)
+    best: dict[tuple[str, str], tuple[int, int]] = {}
+    for at, (synset, word) in enumerate(ordered):
+        apart = unicodedata.normalize("NFD", word.lower())
+        plain = re.sub(r"[\W_]", "", _LATIN_MARKS.sub("", apart)) or word
+        rank = (-sum(apart.count(mark) for mark in _ACCENTS), at)
+        best[synset, plain] = min(best.get((synset, plain), rank), rank)
+    return [ordered[at] for at in sorted(at for _, at in best.values())]
+
+
+def with_capitals_of_names(princeton: WordNet, synset: Ints, lemma: pa.Array) -> pa.Array:
+    """Return names with the capitals that English words of their synset have: "Ilha norfolk".
+
+    Names are expressions that begin with a capital; the words compared have three letters or more.
+    """
+    names = np.flatnonzero(mask(pc.match_substring_regex(lemma, r"^\p{Lu}.* .*\b\p{Ll}")))
+    owner = to_numpy(princeton.senses["synset"])
+    senses = np.flatnonzero(np.isin(owner, synset[names]))
+    english = princeton.lemma_texts().take(pa.array(senses)).to_pylist()
+    capitals: dict[int, dict[str, str]] = defaultdict(dict)
+    for one, text in zip(owner[senses].tolist(), english, strict=True):
+        for word in _NAME.findall(text):
+            capitals[one][word.lower()] = word
+    texts = lemma.to_pylist()
+    for at in names.tolist():
+        texts[at] = _LOWER.sub(partial(_looked_up, capitals[synset[at]]), texts[at])
+    return pa.array(texts, pa.string())
+
+
+def _looked_up(names: Mapping[str, str], found: re.Match[str]) -> str:
+    return names.get(found[0], found[0])
 
 
 def in_lower_case(princeton: WordNet, synset: Ints, lemma: pa.Array) -> pa.Array:

@@ -148,15 +148,15 @@ def test_several_languages_and_parallel_belong_together() -> None:
 
 def test_a_language_without_wordings_is_told_how_to_add_them(tmp_path: Path) -> None:
     probe = find_probe(NAME)
-    options = probe.options.parse({"language": "sq"}, NAME)
-    with pytest.raises(UsageError, match=r"in the language 'sq'. There are: en, it, pt"):
+    options = probe.options.parse({"language": "fr"}, NAME)
+    with pytest.raises(UsageError, match=r"in the language 'fr'. There are: en, it, pt, sq"):
         probe.template(options)
     with pytest.raises(UsageError, match=r"--template FILE; see docs/languages\.md"):
         probe.template(options)
     own = tmp_path / "own.yaml"
     own.write_text(
-        f"probe: {NAME}\nabout: Albanian.\nquestion:\n  - id: kind\n"
-        "    text: '{{ word | quoted }} është një lloj'\n    key_words: all\n"
+        f"probe: {NAME}\nabout: French.\nquestion:\n  - id: kind\n"
+        "    text: '{{ word | quoted }} est une sorte de'\n    key_words: all\n"
         "choice: '{{ lemma }}'\narguments: [word]\n",
         encoding="utf-8",
     )

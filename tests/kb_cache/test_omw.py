@@ -9,6 +9,7 @@ import pytest
 from kb_cache.fetching import fetch
 from kb_cache.omw.load import load_in_language, load_lexicon
 from kb_cache.omw.source import read_source
+from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import SourceError, UsageError
 from tests.kb_cache.conftest import REPOSITORY, RunCli
 
@@ -115,3 +116,30 @@ def test_another_wordnet_is_refused(cache: Path) -> None:
     fetch("wordnet", source=MINI, name="mini")
     with pytest.raises(UsageError, match=r"--wordnet 3\.0"):
         in_language(load_wordnet("mini"), load_lexicon("it"))
+
+
+def test_spellings_abbreviations_and_damaged_words_are_sorted_out(
+    cache: Path, tmp_path: Path
+) -> None:
+    words = ["MI", "milano", "parola{{m}}", "caffe", "caffè", "libri", "libro", "bar/osteria"]
+    lines = "".join(f"02084071-n\tita:lemma\t{word}\n" for word in words)
+    lines += "02084071-n\tita:def\t0\tmolto piu` di un cane\n"
+    fetch("omw", source=toy(tmp_path, lines), name="it")
+    lexicon = load_lexicon("it")
+    assert set(lexicon.lemmas["lemma"].to_pylist()) == {"MI", "milano", "caffè", "libro"}
+    assert lexicon.lemmas["lemma"].to_pylist()[-1] == "MI"
+    assert lexicon.definitions["text"].to_pylist() == ["molto più di un cane"]
+
+
+def test_names_have_the_capitals_of_english_and_english_definitions_are_left_out(
+    cache: Path, tmp_path: Path
+) -> None:
+    wordnet = load_wordnet("3.0")
+    at = wordnet.synset_id("brooklyn_bridge.n.01")
+    offset = f"{wordnet.synsets['offset'][at].as_py():08d}-n"
+    gloss = wordnet.synsets["gloss"][at].as_py()
+    lines = f"{offset}\tita:lemma\tPonte di brooklyn\n{offset}\tita:def\t0\t{gloss.capitalize()}.\n"
+    fetch("omw", source=toy(tmp_path, lines), name="it")
+    italian = load_in_language("it")
+    assert italian.words(at) == ["Ponte di Brooklyn"]
+    assert italian.synsets["gloss"][at].as_py() == ""

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.models.files import CONFIG, check_local, hub_errors
+from evaluation.models.files import CONFIG, check_local, hub_errors, is_adapter
 from evaluation.models.steps import step_of
 from evaluation.results.words import natural_key
 from kbprobe.errors import KbprobeError, UsageError
@@ -75,17 +75,25 @@ def _in_folder(folder: Path, patterns: Sequence[str]) -> list[Revision]:
     found: list[Revision] = []
     for pattern in patterns:
         parts = PurePath(pattern).parts
-        if PurePath(pattern).is_absolute() or ".." in parts:
+        if not parts or PurePath(pattern).is_absolute() or ".." in parts:
             raise UsageError(
                 f"--revisions {pattern}: name checkpoints within {folder}, such as 'checkpoint-*'"
             )
-        held = folder.glob(f"{'*/' * len(parts)}{CONFIG}")
-        names = _matching((path.parent.relative_to(folder).as_posix() for path in held), pattern)
+        names = _matching(_checkpoints(folder, len(parts)), pattern)
         if not names:
-            there = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
+            there = _checkpoints(folder, 1)
             raise UsageError(_no_match(f"the folder {folder}", "checkpoint", pattern, there))
         found += (Revision(name, str(folder / name), None) for name in names)
     return found
+
+
+def _checkpoints(folder: Path, depth: int) -> list[str]:
+    """Return the paths of checkpoints and adapters so many levels below a folder."""
+    return [
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.glob("/".join("*" * depth)))
+        if (path / CONFIG).is_file() or is_adapter(path)
+    ]
 
 
 def _on_hub(model: str, patterns: Sequence[str]) -> list[Revision]:

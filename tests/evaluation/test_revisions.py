@@ -95,7 +95,7 @@ def test_checkpoints_of_a_folder_are_in_the_order_of_steps() -> None:
     assert names(["run/checkpoint-64"], ".") == ["run/checkpoint-64"]
     with pytest.raises(UsageError, match=r"no checkpoint 'step\*'. It has checkpoint-0, checkp"):
         names(["step*"])
-    for outside in ("../run/checkpoint-0", "/tmp/*"):
+    for outside in ("../run/checkpoint-0", "/tmp/*", "."):
         with pytest.raises(UsageError, match="name checkpoints within run"):
             names([outside])
     with pytest.raises(UsageError, match="--model none is neither"):

@@ -23,11 +23,13 @@ from evaluation.exports.command import export_command
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import ModelOptions, RunOptions
 from evaluation.runs.spec import plugins
+from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.registry import SCORERS
 from evaluation.silver import silver_command
 from evaluation.studies.base import Study, StudyRequest, summarise_folders
 from evaluation.studies.registry import STUDIES
 from evaluation.suites.command import suite_command
+from evaluation.surprisal.command import CAUSAL_RUN, SURPRISAL_HELP, write_surprisals
 from evaluation.tables_command import table_command
 from evaluation.tracking import TrackingOptions, take_tracking
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
@@ -67,12 +69,14 @@ def main(args: Sequence[str] | None = None) -> None:
     commands = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | suite FILE | report DIR | table DIR | export DIR | silver DIR | cache"
+    default.epilog += " | suite FILE | report DIR | table DIR | export DIR"
+    default.epilog += " | silver DIR | surprisal PROBE | cache"
     commands["suite"] = suite_command
     commands["report"] = report_command
     commands["table"] = table_command
     commands["export"] = export_command
     commands["silver"] = silver_command
+    commands["surprisal"] = surprisal_command()
     commands["cache"] = cache_command
 
     def study_of(given: list[str]) -> click.Command:
@@ -143,6 +147,43 @@ def study_command(study: Study) -> click.Command:
         help=study.help,
     )
     return debug_option(command)
+
+
+def surprisal_command() -> click.Command:
+    """Make the command of surprisals, with the options of runs and of causal LMs."""
+    fields = {**_fields(RunOptions), **_fields(CausalOptions)}
+    fields = {name: field for name, field in fields.items() if name in CAUSAL_RUN}
+    command = click.Command(
+        "surprisal",
+        params=[
+            click.Argument(["probe"], metavar="PROBE", required=True),
+            click.Option(
+                ["-m", "--model"], metavar="MODEL", required=True, help="A folder or a Hub id."
+            ),
+            click.Option(
+                ["-o", "--output"],
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="File to write. [default: results/surprisal/PROBE-MODEL.parquet]",
+            ),
+            click.Option(["--overwrite"], is_flag=True, help="Replace an existing file."),
+            *(command_option(name, field) for name, field in fields.items()),
+        ],
+        callback=partial(_write_surprisals, fields),
+        help=SURPRISAL_HELP,
+    )
+    return debug_option(command)
+
+
+def _write_surprisals(
+    fields: dict[str, FieldInfo],
+    probe: str,
+    model: str,
+    output: Path | None,
+    overwrite: bool,
+    **values: Any,
+) -> None:
+    write_surprisals(probe, model, output, overwrite, _given(fields, values))
 
 
 def _fields(model: type[Options], label: str = "") -> dict[str, FieldInfo]:

@@ -16,7 +16,7 @@ from evaluation.scorers.causal.layout import Batch, CausalEncoded, LayoutBuilder
 from evaluation.scorers.causal.packing import grow_trees
 from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.likelihoods import GROSS, TOLERANCES, logits_at, target_log_probs
-from kbprobe.arrays import Floats, Ints, ragged_ranges
+from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 from kbprobe.errors import KbprobeError, UsageError
 
 if TYPE_CHECKING:
@@ -41,17 +41,32 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
     Returns:
         The weighted log-likelihood (nats) of each of their slots, sequence after sequence.
     """
-    counts, _ = encoded.slots(sequences)
-    offsets = np.cumsum(counts) - counts
-    scores = np.empty(int(counts.sum()))
+    _, slots = encoded.slots(sequences)
+    starts = run_starts(np.diff(encoded.cell_starts)[slots])[:-1]
+    cells = cell_log_probs(model, encoded, sequences)
+    scores: Floats = np.add.reduceat(cells, starts) * encoded.slot_weight[slots]
+    return scores
+
+
+def cell_log_probs(model: PreTrainedModel, encoded: CausalEncoded, sequences: Ints) -> Floats:
+    """Run some sequences, as `score_sequences` does.
+
+    Returns:
+        The log-probability (nats) of each token asked of them, slot after slot.
+    """
+    counts, slots = encoded.slots(sequences)
+    of_slot = np.diff(encoded.cell_starts)[slots]
+    of_sequence = np.add.reduceat(of_slot, run_starts(counts)[:-1])
+    starts = run_starts(of_sequence)
+    cells = np.empty(int(starts[-1]))
     branched = encoded.branched[sequences]
     # CUDA's attention kernels copy a mask whose rows are not aligned, in every layer.
     multiple = 8 if model.device.type == "cuda" else 1
     for part in (np.flatnonzero(branched), np.flatnonzero(~branched)):
         if len(part):
             batch = cut_out(encoded, sequences[part], multiple=multiple)
-            scores[ragged_ranges(offsets[part], counts[part])] = _slot_scores(model, batch)
-    return scores
+            cells[ragged_ranges(starts[part], of_sequence[part])] = _cells(model, batch)
+    return cells
 
 
 def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> bool:
@@ -129,7 +144,8 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
 
 
 @torch.inference_mode()
-def _slot_scores(model: PreTrainedModel, batch: Batch) -> Floats:
+def _cells(model: PreTrainedModel, batch: Batch) -> Floats:
+    """Return the log-probability (nats) of each cell of a batch."""
     device = model.device
     tokens = torch.from_numpy(batch.tokens).to(device)
     inputs: dict[str, Any] = {"input_ids": tokens, "use_cache": False}
@@ -140,9 +156,8 @@ def _slot_scores(model: PreTrainedModel, batch: Batch) -> Floats:
     # without one, attention takes its fastest kernel.
     logits, _ = logits_at(model, inputs, torch.from_numpy(batch.rows).to(device))
     log_probs = target_log_probs(logits, batch.cell_row, batch.cell_target)
-    cells = log_probs.cpu().numpy().astype(np.float64)
-    scores: Floats = np.add.reduceat(cells, batch.slot_cells) * batch.slot_weight
-    return scores
+    cells: Floats = log_probs.cpu().numpy().astype(np.float64)
+    return cells
 
 
 def _tree_mask(ends: Ints, model: PreTrainedModel) -> torch.Tensor:

@@ -39,6 +39,11 @@ class CausalEncoded(EncodedTokens):
     cell_target: Tokens
     slot_weight: Floats
 
+    def cells(self, sequences: Ints) -> Ints:
+        """Return the cells of some sequences, slot after slot."""
+        _, slots = self.slots(sequences)
+        return ragged_ranges(self.cell_starts[slots], np.diff(self.cell_starts)[slots])
+
 
 class Batch(NamedTuple):
     """Sequences in lines of one length, padded on the right, and the cells asked of them.
@@ -51,8 +56,6 @@ class Batch(NamedTuple):
             batch, each once, shape [rows].
         cell_row: for each cell, which of these, shape [cells].
         cell_target: shape [cells].
-        slot_cells: the first cell of each slot, shape [slots].
-        slot_weight: shape [slots].
     """
 
     tokens: Ints
@@ -62,8 +65,6 @@ class Batch(NamedTuple):
     rows: Ints
     cell_row: Ints
     cell_target: Ints
-    slot_cells: Ints
-    slot_weight: Floats
 
 
 _KINDS = {
@@ -163,8 +164,6 @@ def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Ba
         rows=rows.astype(np.int64),
         cell_row=cell_row.astype(np.int64),
         cell_target=encoded.cell_target[cells].astype(np.int64),
-        slot_cells=np.cumsum(cell_counts) - cell_counts,
-        slot_weight=encoded.slot_weight[slots],
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import ScorerInputs, aside
-from evaluation.scorers.causal.forward import score_sequences, supports_packing
+from evaluation.scorers.causal.forward import cell_log_probs, score_sequences, supports_packing
 from evaluation.scorers.causal.layout import CausalEncoded, LayoutBuilder
 from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
 from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
@@ -162,6 +162,15 @@ class CausalScorer(PromptedScorer):
     def score(self, encoded: CausalEncoded, sequences: Ints) -> Floats:
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
         return score_sequences(self._model, encoded, sequences)
+
+    def token_log_probs(self, encoded: CausalEncoded, sequences: Ints) -> Floats:
+        """Run some sequences as one batch; return the log-probability of each of their cells."""
+        return cell_log_probs(self._model, encoded, sequences)
+
+    def token_texts(self, tokens: Sequence[int]) -> list[str]:
+        """Return tokens as the tokenizer's vocabulary has them."""
+        found = self._tokenizer.convert_ids_to_tokens(list(tokens))
+        return [str(one) for one in found]
 
     def _set_aside(
         self, contexts: Sequence[ContextChoices], tokens: Sequence[PairTokens], item_of: Ints

@@ -75,6 +75,7 @@ def test_a_build_in_one_split_has_a_card_that_says_so(
     assert {
         "train": f"all {rows} rows are in the train split",
         "validation": f"the train split has no rows (validation has {rows})",
+        "test": f"the train split has no rows (test has {rows})",
     }[split] in reason
     assert card.count(reason) == 2, "among the limits, and in place of the audit's table"
     assert "No baseline is off chance" not in card

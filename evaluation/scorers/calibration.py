@@ -230,7 +230,7 @@ def _make_masked(inputs: ScorerInputs) -> Scorer:
 
 CALIBRATED = ScorerEntry(
     name="calibrated",
-    label="contextual-calibration",
+    label="contextual calibration",
     version=1,
     needs=Capability.LIKELIHOODS,
     make=_make,
@@ -240,7 +240,7 @@ CALIBRATED = ScorerEntry(
 )
 MASKED_CALIBRATED = ScorerEntry(
     name="masked_calibrated",
-    label="masked contextual-calibration",
+    label="masked contextual calibration",
     version=1,
     needs=Capability.MASKED_SCORES,
     make=_make_masked,

@@ -82,6 +82,31 @@ def test_pmi_is_the_difference_of_two_scores(options: dict[str, Any], world: Pat
     assert found.results.metrics.normalization == "sum"
 
 
+def test_pmi_is_what_lm_evaluation_harness_divides_by(world: Path) -> None:
+    """``acc_mutual_info``: less the log-likelihood after an empty context."""
+    huggingface = pytest.importorskip(
+        "lm_eval.models.huggingface", reason="comparing needs lm-evaluation-harness"
+    )
+    from lm_eval.api.instance import Instance
+
+    model, tokenizer = tiny_causal.load("gpt2", world / "gpt2")
+    peer = huggingface.HFLM(pretrained=model, tokenizer=tokenizer, batch_size=4, logits_cache=False)
+
+    def scored(context: str, choices: list[str]) -> list[float]:
+        requests = [
+            Instance("loglikelihood", {}, (context, f" {choice}"), number)
+            for number, choice in enumerate(choices)
+        ]
+        return [score for score, _ in peer.loglikelihood(requests, disable_tqdm=True)]
+
+    found = evaluation.evaluate(world / "probe", world / "gpt2", scorer="pmi", cache=False)
+    for row in found.predictions.to_pylist():
+        pairs = zip(
+            scored(row["question"], row["choices"]), scored("", row["choices"]), strict=True
+        )
+        assert row["scores"] == pytest.approx([one - alone for one, alone in pairs], abs=1e-4)
+
+
 def test_choices_are_scored_once_after_the_neutral_text(world: Path) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(world / "gpt2")
     tokenizer = transformers.AutoTokenizer.from_pretrained(world / "gpt2")

@@ -73,6 +73,16 @@ def test_surprisals_are_those_of_plain_passes_and_make_up_scores(world: Path) ->
         assert -np.log(2) * np.array(bits) == pytest.approx(scored["scores"], abs=1e-4)
 
 
+def test_surprisals_are_those_of_minicons(world: Path) -> None:
+    scorer = pytest.importorskip("minicons.scorer", reason="compares with minicons")
+    peer = scorer.IncrementalLMScorer(str(world / "gpt2"), "cpu")
+    for row in surprisals(world / "probe", world / "gpt2").table.to_pylist():
+        question = ROWS[int(row["id"][1:])][0]
+        [tokens] = peer.token_score(f"{question} {row['text']}", surprisal=True, base_two=True)
+        own = [bits for _, bits in tokens][-len(row["surprisal"]) :]
+        assert row["surprisal"] == pytest.approx(own, abs=1e-4)
+
+
 def test_the_command_writes_a_file_and_keeps_an_existing_one(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,7 +107,10 @@ def test_nothing_is_recorded_of_damaged_rows(probe_copy: Probe) -> None:
 
 
 def test_publishing_takes_them_along(measured: Path, tmp_path: Path) -> None:
-    package = pack(measured, check(measured), repo_id="me/probe", config="default", version="")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    published = {"repo_id": "me/probe", "config": "default", "version": ""}
+    package = pack(measured, check(measured), scratch, **published)
     [sent] = [file for file in package.files if file.path == BASELINES]
     assert sent.content() == (measured / BASELINES).read_bytes()
     assert "## Baselines" in package.text

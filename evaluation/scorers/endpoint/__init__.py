@@ -17,7 +17,7 @@ from kbprobe.options import Metavar
 class EndpointOptions(PromptOptions):
     """Those of prompts, and what a text begins with."""
 
-    start: Annotated[str, Metavar("TEXT")] = Field(
+    start: Annotated[str, Metavar("TOKEN")] = Field(
         "",
         description="What a choice follows that has nothing before it: the text of the model's "
         "beginning-of-sequence token, where the endpoint does not add it by itself.",

@@ -315,6 +315,13 @@ def _isa_plan(
         wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
     )
     asking, flags = _askable(options, relation, asking, questions, dropped, flags)
+    if structure is not wordnet:
+        alone = np.flatnonzero(contexts.example[asking.question] < 0)
+        same = np.zeros(asking.fact.size, dtype=np.bool_)
+        of = asking.fact[alone]
+        same[alone] = repeated(wordnet, concept[of], gold[of], 0)
+        keep = dropped.drop("another question reads the same", same)
+        asking, flags = asking.take(keep), flags.take(keep)
     if isinstance(options, HyponymyOptions) and options.golds_per_hop:
         pairs, line = np.unique(asking.fact, return_inverse=True)
         cell = concept[pairs] * (options.max_hops + 1) + hops[pairs]

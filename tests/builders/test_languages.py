@@ -20,6 +20,7 @@ from builders.wordnet.synsets import shown_glosses
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.items import plain
+from tests.real_data import beside
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "omw"
 NAME = "wordnet_hypernymy"
@@ -168,6 +169,27 @@ def test_a_language_that_was_not_fetched_is_told_by_its_command() -> None:
     options = probe.options.parse({"language": "fr"}, NAME)
     with pytest.raises(UsageError, match="kb-cache fetch omw --from PATH --name fr"):
         probe.open(options)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("code", ["ita", "por"])
+def test_no_question_with_its_answer_is_in_two_splits(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word alone may stand for two senses that have the same hypernym."""
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path))
+    language = {"ita": "it", "por": "pt"}[code]
+    fetch("omw", source=beside("omw", f"wn-data-{code}.tab.gz"), name=language)
+    probes._load_in_language.cache_clear()
+    done = made(language=language)
+    probes._load_in_language.cache_clear()
+    home: dict[tuple[str, str], set[str]] = {}
+    for split, items in done.splits.items():
+        for row in plain(items.table()).to_pylist():
+            shown = row["question"], row["choices"]["text"][row["answer"]]
+            home.setdefault(shown, set()).add(split)
+    assert len(home) > 8000
+    assert max(map(len, home.values())) == 1
 
 
 @pytest.mark.slow  # a build of its own

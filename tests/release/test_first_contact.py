@@ -169,4 +169,6 @@ def test_h_asks_for_help_everywhere(
 
 def without(text: str) -> str:
     """The help without the options whose value really is a text, or any path."""
-    return re.sub(r"--(message|attribution|citation|prompt|content-free) TEXT|--from PATH", "", text)
+    return re.sub(
+        r"--(message|attribution|citation|prompt|content-free) TEXT|--from PATH", "", text
+    )

@@ -21,7 +21,7 @@ from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.options import DrawOptions
 from builders.engine.plan import Facts, Nodes, Plan, Questions
-from builders.engine.rows import Asking, draw_plan
+from builders.engine.rows import Asking, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.rng import RandomGenerator
@@ -48,6 +48,7 @@ class NodeSource:
         alike: nodes that may be taken for one another, such as two senses of a word.
         near: nodes next to one another in the taxonomy: what is true of one may be of the other.
         families: makes the distractor families of some questions.
+        territory: returns which nodes stay in one split, given the shares of the splits and a seed.
         offensive: (nodes,) which of them ``--screen`` leaves out; None: none.
     """
 
@@ -60,6 +61,7 @@ class NodeSource:
     alike: Graph
     near: Graph
     families: Callable[[Asking], Iterable[Family]]
+    territory: Callable[[tuple[float, float, float], int], Territory]
     offensive: Bools | None = None
 
 
@@ -148,6 +150,7 @@ def relation_plan(
         facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
         relation=pa.array(names, pa.string()).take(pa.array(relation)),
         truth=truth,
+        territory=source.territory(options.split_shares, rng.seed),
         kinds=source.kinds,
         offensive=source.offensive,
         options=options,

@@ -31,6 +31,11 @@ def _mix(state: UInts) -> UInts:
     return state
 
 
+def _key(seed: int, purpose: tuple[str, ...]) -> int:
+    text = "\x1f".join((str(seed), *purpose)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
 @dataclass(frozen=True)
 class RandomGenerator:
     """A source of draws for one purpose.
@@ -43,16 +48,23 @@ class RandomGenerator:
     """
 
     key: int
+    seed: int = 0
 
     @classmethod
     def of(cls, seed: int, *purpose: str) -> RandomGenerator:
         """Derive a generator from the user's seed and a purpose in words."""
-        text = "\x1f".join((str(seed), *purpose)).encode()
-        return cls(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
+        return cls(_key(seed, purpose), seed)
 
     def child(self, *purpose: str | int) -> RandomGenerator:
         """Derive an independent generator for a sub-purpose."""
-        return RandomGenerator.of(self.key, *(str(part) for part in purpose))
+        return RandomGenerator(_key(self.key, tuple(str(part) for part in purpose)), self.seed)
+
+    def shared(self, *purpose: str) -> RandomGenerator:
+        """Derive a generator that depends on the user's seed and on a purpose alone.
+
+        All probes of a seed draw the same numbers from it.
+        """
+        return RandomGenerator.of(self.seed, *purpose)
 
     def bits(self, *keys: npt.ArrayLike) -> UInts:
         """Return 64 random bits for each element of the (broadcast) integer keys."""

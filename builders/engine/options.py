@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Literal, Self, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from kbprobe.options import Options
 
@@ -65,49 +65,44 @@ class ProbeOptions(Options):
 class DrawOptions(ProbeOptions):
     """Options of probes whose distractors are drawn by :func:`builders.engine.rows.draw_plan`."""
 
-    sampling: Literal["balanced", "uniform"] = Field(
-        "balanced",
-        description="balanced: each text is a distractor in proportion to how often it is gold; "
-        "uniform: every candidate alike, as published.",
+    sampling: Literal["grouped", "uniform"] = Field(
+        "grouped",
+        description="grouped: questions share their choices, each of which is right once, so that "
+        "the choices alone tell nothing; uniform: every candidate alike, as published.",
     )
-    every_family: bool = Field(
+    once: bool = Field(
         False,
-        description="Ask each question with distractors of every family and distance, as "
-        "published, instead of one (needs --tier full).",
+        description="Ask each question once, with distractors of the first family that has "
+        "enough, for whoever scores by hand; by default with those of every family.",
     )
     perturbations: int = Field(
-        1,
+        2,
         ge=1,
         le=50,
-        description="Rows for each question, family and distance under --every-family.",
+        description="Maximum rows of a question with distractors of one family and distance.",
+    )
+    random_share: float = Field(
+        0.33,
+        ge=0,
+        le=1,
+        description="Maximum share of rows with random distractors, the easy reference, where "
+        "there are other families.",
     )
     max_fill: int | None = Field(
         None,
         ge=0,
-        description="Random fills allowed where a family runs short (by default none when "
-        "balanced, all but one when uniform).",
+        description="Random fills allowed where a family runs short, under --sampling uniform "
+        "(by default all but one).",
     )
     cap_per_gold: int = Field(
         40, ge=0, description="Maximum questions with the same gold in a split (0: no cap)."
     )
 
-    @model_validator(mode="after")
-    def _repeats_only_in_full(self) -> Self:
-        if self.every_family and self.tier != "full":
-            raise ValueError(
-                "--every-family repeats questions, so that their answers can be guessed from "
-                "other rows; add --tier full"
-            )
-        if self.perturbations > 1 and not self.every_family:
-            raise ValueError("--perturbations repeats questions; add --every-family --tier full")
-        return self
-
     @property
     def fills(self) -> int:
         """How many random fills a row may have."""
-        if self.max_fill is not None:
-            return self.max_fill
-        return 0 if self.sampling == "balanced" else self.choices - 2
+        most = self.choices - 2
+        return most if self.max_fill is None else min(self.max_fill, most)
 
 
 OptionsT = TypeVar("OptionsT", bound=ProbeOptions)

@@ -15,17 +15,16 @@ from builders.engine.draw.families import (
     Perturbation,
     QuestionBatch,
     Truth,
-    draw_once,
     perturb,
 )
+from builders.engine.draw.pools import GroupRules, Risk, draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
-from builders.engine.splits import assign_splits
-from builders.engine.strategies import FromKnowledgeBase, Shuffled
+from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.arrays import Bools, Ints, ragged_ranges
+from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, sorted_unique
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -116,7 +115,15 @@ def named_clusters(labels: Sequence[str]) -> Coded:
 HOPS = 64
 """More hops than any gold is away from its concept."""
 
-TOO_FEW = "too few distractors, or they cannot be balanced"
+TOO_FEW = "too few distractors of any family"
+APART = "word and gold are in different splits"
+
+Doubt = Callable[[Ints, Ints, Ints], Floats]
+"""Returns, for parallel arrays of concepts, golds and nodes, how likely readers are to take the
+node for an answer as well."""
+
+MOST_DOUBT = 0.04
+"""How likely a row of the clean tier may be to have a distractor that readers take for right."""
 
 
 class Asking(NamedTuple):
@@ -136,6 +143,19 @@ class Asking(NamedTuple):
         return Asking(*(array[rows] for array in self))
 
 
+class Territory(NamedTuple):
+    """Which nodes stay together: parallel arrays over all nodes.
+
+    Attributes:
+        split: the split of each node, whether it is asked about or is a gold.
+        part: a part of the split: choices of one row are of one part, so that whoever is trained
+            on the rows of some parts has seen no choice of the others.
+    """
+
+    split: Ints
+    part: Ints
+
+
 def draw_plan(
     asking: Asking,
     families: Callable[[Asking], Iterable[Family]],
@@ -145,23 +165,23 @@ def draw_plan(
     facts: Facts,
     relation: str | pa.Array,
     truth: Truth,
+    territory: Territory,
     kinds: Ints,
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
     flags: Flags | None = None,
     offensive: Bools | None = None,
+    doubt: Doubt | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
     ``asking`` points into ``questions``, ``choices`` and ``facts``; ``families`` makes the families
     of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
-    gold's kind (``kinds``: a part of speech for each node). ``flags`` are those of the lines of
-    ``asking``. What is left out is added to ``dropped``. With ``options.screen``, nodes marked in
-    ``offensive`` are no concept, no gold and no distractor, and no question holds a listed word.
-
-    Questions with the same concept and gold, in other contexts, get the same distractors: all of
-    their choices then recur, not the gold alone.
+    gold's kind (``kinds``: a part of speech for each node); in the clean tier ``doubt`` bounds what
+    a row's distractors may be taken for. ``flags`` are those of the lines of ``asking``. What is
+    left out is added to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no
+    concept, no gold and no distractor, and no question holds a listed word.
 
     Raises:
         UsageError: nothing is left to ask.
@@ -175,49 +195,110 @@ def draw_plan(
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
         asking, flags = asking.take(keep), flags.take(keep)
-    split = assign_splits(asking.concept, options.split_shares, rng.child("splits"))
+    apart = territory.split[asking.concept] != territory.split[asking.gold]
+    keep = dropped.drop(APART, apart)
+    asking, flags = asking.take(keep), flags.take(keep)
+    split = territory.split[asking.gold]
     if options.cap_per_gold:
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
         first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
         keep = dropped.keep("beyond --cap-per-gold", first)
         asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     dropped.require(asking.gold.size)
-    # What distractors are drawn for: (concept, gold, hops), and the questions of each.
-    key = (asking.concept * truth.size + asking.gold) * HOPS + asking.hops
-    _, first_line, drawn_for = np.unique(key, return_index=True, return_inverse=True)
-    drawn = asking.take(first_line)
-    wanted = list(families(drawn))
-    asked_by = np.bincount(drawn_for)
-    batch = QuestionBatch(drawn.concept, drawn.gold, split[first_line], kinds[drawn.gold], asked_by)
-    shared: dict[str, Any] = {
-        "distractors": options.choices - 1,
-        "max_fill": min(options.fills, options.choices - 2),
-        "sampling": options.sampling,
-        "rng": rng.child("distractors"),
-    }
-    if options.every_family:
-        parts = list(perturb(batch, wanted, truth, kinds, repeats=options.perturbations, **shared))
+    draw = rng.child("distractors")
+    if options.sampling == "grouped":
+        clean = options.tier == "clean"
+        risk = _risk(asking, truth, doubt if clean else None)
+        wanted = list(families(asking))
+        part = territory.part[asking.gold] * (int(kinds.max(initial=0)) + 1) + kinds[asking.gold]
+        grouped = draw_in_groups(
+            wanted,
+            asking.gold,
+            part * 3 + split,
+            rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
+            GroupRules(options.choices, options.perturbations, risk, MOST_DOUBT),
+            once=options.once,
+            random_share=options.random_share,
+            rng=draw,
+        )
+        parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]
+        placed = sorted_unique(np.concatenate([part.rows for part in parts]))
+        dropped[TOO_FEW] += asking.gold.size - placed.size
+        drawn_for = np.arange(asking.gold.size, dtype=np.int64)
+    else:
+        # Questions with the same concept and gold, in other contexts, get the same distractors.
+        key = (asking.concept * truth.size + asking.gold) * HOPS + asking.hops
+        _, first_line, drawn_for = np.unique(key, return_index=True, return_inverse=True)
+        drawn = asking.take(first_line)
+        wanted = list(families(drawn))
+        parts = list(
+            perturb(
+                QuestionBatch(drawn.concept, drawn.gold, kinds[drawn.gold]),
+                wanted,
+                truth,
+                kinds,
+                distractors=options.choices - 1,
+                max_fill=options.fills,
+                repeats=options.perturbations,
+                rng=draw,
+            )
+        )
+        if options.once:
+            parts = _first_only(parts, drawn.gold.size)
         for label in dict.fromkeys(family.label for family in wanted):
             made = sum(part.rows.size for part in parts if part.family.label == label)
             missing = drawn.gold.size * options.perturbations - made
-            dropped[f"{label}: {TOO_FEW}"] += missing
-    else:
-        parts = list(draw_once(batch, wanted, truth, kinds, **shared))
-        dropped[TOO_FEW] += drawn.gold.size - sum(part.rows.size for part in parts)
+            dropped[f"{label}: {TOO_FEW}"] += 0 if options.once else missing
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
     rows = _rows_of_draws(parts, asking, split, names, drawn_for)
+    group = np.arange(len(rows["nodes"]), dtype=np.int64) // options.choices
     return plan_rows(
         questions=questions,
         choices=choices,
         families=names,
         facts=facts,
         relation=relation,
+        order=ByChoiceGroup(group) if options.sampling == "grouped" else None,
         flags=flags.narrow().take(rows.pop("line")),
         dropped=dropped,
         **rows,
     )
+
+
+def _risk(asking: Asking, truth: Truth, doubt: Doubt | None) -> Risk:
+    """Return how likely a question's gold is right for another question."""
+
+    def risk(one: Ints, other: Ints) -> Floats:
+        concept, gold, node = asking.concept[one], asking.gold[one], asking.gold[other]
+        false = truth.is_false(concept, gold, node)
+        risks = np.ones(one.size)
+        risks[false] = doubt(concept[false], gold[false], node[false]) if doubt else 0.0
+        return risks
+
+    return risk
+
+
+def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:
+    """Lay out the rows of groups, one after the other: each shows the others' golds."""
+    size = groups.shape[1]
+    others = np.array([[j for j in range(size) if j != i] for i in range(size)])
+    nodes = gold[groups[:, others]].reshape(-1, size - 1).astype(np.int32)
+    return Perturbation(
+        family, groups.ravel().astype(np.int32), nodes, np.zeros(nodes.shape, dtype=np.bool_)
+    )
+
+
+def _first_only(parts: list[Perturbation], questions: int) -> list[Perturbation]:
+    """Keep the first row of each question."""
+    asked = np.zeros(questions, dtype=np.bool_)
+    kept = []
+    for part in parts:
+        keep = ~asked[part.rows]
+        asked[part.rows] = True
+        kept.append(Perturbation(part.family, *(array[keep] for array in part[1:])))
+    return kept
 
 
 def _rows_of_draws(

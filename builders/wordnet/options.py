@@ -43,7 +43,7 @@ _POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
 
-    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
+    NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
     wordnet: WordNetName = Field(
@@ -62,10 +62,10 @@ class WordNetOptions(DrawOptions):
     )
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb"))
     families: tuple[str, ...] = Field(
-        ("level",),
+        ("near", RANDOM),
         min_length=1,
-        description="Distractor families, or the sets 'level' (at the gold's level) and 'paper' "
-        "(those of the published probes).",
+        description="Distractor families, or the sets 'near' (the gold's own neighbourhood) and "
+        "'paper' (those of the published probes, under --sampling uniform).",
     )
     sister_depth: int = Field(
         2, ge=1, le=6, description="Maximum depth of sister distractors (1: siblings)."
@@ -87,6 +87,16 @@ class WordNetOptions(DrawOptions):
     controls: bool = Field(
         False, description="Write the control renderings, no_language and perturbed, as configs."
     )
+
+    @model_validator(mode="after")
+    def _published_are_uniform(self) -> Self:
+        unbalanced = set(self.family_list) - {*self.NEAR, RANDOM}
+        if self.sampling == "grouped" and unbalanced:
+            raise ValueError(
+                f"the families {', '.join(sorted(unbalanced))} are never golds, so that their "
+                "choices give the answer away; add --sampling uniform --tier full"
+            )
+        return self
 
     @model_validator(mode="after")
     def _several_are_parallel(self) -> Self:
@@ -123,25 +133,27 @@ class WordNetOptions(DrawOptions):
     @field_validator("families")
     @classmethod
     def _known_families(cls, families: tuple[str, ...]) -> tuple[str, ...]:
-        known = dict.fromkeys((*cls.LEVEL, *cls.PAPER))
+        known = dict.fromkeys((*cls.NEAR, RANDOM, *cls.PAPER))
         for family in families:
-            if family not in known and family not in ("level", "paper"):
+            if family not in known and family not in ("near", "paper"):
                 raise ValueError(
                     f"no distractor family {family!r}.{did_you_mean(family, known)} "
-                    f"There are: {', '.join(known)}, and the sets level and paper"
+                    f"There are: {', '.join(known)}, and the sets near and paper"
                 )
         return families
 
     @property
     def family_list(self) -> tuple[str, ...]:
         """The families asked for, with the named sets spelled out."""
-        sets = {"level": self.LEVEL, "paper": self.PAPER}
+        sets = {"near": self.NEAR, "paper": self.PAPER}
         spelled = [name for family in self.families for name in sets.get(family, (family,))]
         return tuple(dict.fromkeys(spelled))
 
 
 class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
+
+    NEAR: ClassVar[tuple[str, ...]] = ("same_word", *WordNetOptions.NEAR)
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
 
@@ -183,7 +195,7 @@ class HypernymyOptions(IsaOptions):
 class HyponymyOptions(IsaOptions):
     """Options of wordnet_hyponymy."""
 
-    LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling_branch", "cousin_branch")
+    NEAR: ClassVar[tuple[str, ...]] = ("sibling_branch", "cousin_branch", "second_cousin_branch")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
 
     glosses: bool = Field(
@@ -202,8 +214,11 @@ class HyponymyOptions(IsaOptions):
 class MeronymyOptions(WordNetOptions):
     """Options of wordnet_meronymy."""
 
-    families: tuple[str, ...] = Field(
-        (RANDOM, "cousin"), min_length=1, description="Distractor families (see wordnet_hypernymy)."
+    NEAR: ClassVar[tuple[str, ...]] = (
+        *WordNetOptions.NEAR,
+        "sibling_branch",
+        "cousin_branch",
+        "second_cousin_branch",
     )
     pos: tuple[Literal["noun"], ...] = _POS(("noun",))
     relations: tuple[Literal["part", "member", "substance"], ...] = Field(

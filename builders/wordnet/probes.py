@@ -8,7 +8,6 @@ docs/probes/wordnet.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -41,6 +40,7 @@ from builders.wordnet.flags import (
     synonymy_flags,
 )
 from builders.wordnet.glosses import Glosses
+from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
     ABSTRACTIONS,
     ENGLISH,
@@ -93,7 +93,6 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from builders.wordnet.truths import (
-    fields_of_meaning,
     parts_without_edge,
     possible_opposites,
     possible_parts,
@@ -287,8 +286,6 @@ def _isa_plan(
     isa = wordnet.isa.reversed if down else wordnet.isa
     is_true = isa.walk(concepts)
     truth = Truth.of(concepts, is_true.source, is_true.node, alike_in_any(wordnet))
-    if options.tier == "clean":
-        truth = replace(truth, field=fields_of_meaning(wordnet))
     dropped = DropLog()
 
     same_word = contains(truth.alike, concept * size + gold)
@@ -415,14 +412,21 @@ def _plan(
     flags: Flags,
 ) -> Plan:
     """Split and cap the questions, and draw distractors for them."""
+    shown = _shown(wordnet, questions)
+    word: Ints | None = None
+    if "surface_form" in shown.columns and relation == "definition":
+        word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
     plan = draw_plan(
         asking,
-        lambda asked: wordnet_families(wordnet, options, asked),
-        questions=_shown(wordnet, questions),
+        lambda asked: wordnet_families(
+            wordnet, options, asked, None if word is None else word[asked.question]
+        ),
+        questions=shown,
         choices=nodes_of(wordnet, generality(wordnet), options.shows_glosses),
         facts=facts,
         relation=relation,
         truth=truth,
+        territory=territory(wordnet.structure, options.split_shares, rng.seed),
         kinds=KINDS[wordnet.pos_codes],
         offensive=offensive_in_any(wordnet),
         options=options,

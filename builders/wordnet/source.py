@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from builders.english.screen import offensive_synsets, offensive_texts
 from builders.relations import Edges, NodeSource, given_away
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import asked_in_minor_sense
+from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import (
     KINDS,
@@ -64,6 +66,7 @@ def synset_source(
         alike=alike_in_any(wordnet),
         near=near(wordnet),
         families=lambda asking: wordnet_families(wordnet, options, asking),
+        territory=partial(territory, wordnet.structure),
         offensive=offensive_in_any(wordnet),
     )
 

@@ -13,21 +13,6 @@ from builders.wordnet.synsets import alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
-from kbprobe.columns import codes
-
-THINGS = ("animal", "artifact", "body", "food", "object", "plant", "substance")
-"""Lexicographer files of nouns that exclude each other: no dog is a cat."""
-
-
-def fields_of_meaning(wordnet: WordNet) -> Ints:
-    """Return the field of each synset: its lexicographer file; -1 for tangible things.
-
-    Much of what is not tangible is several things of one file at once: an ability is a
-    characteristic as well, a chapter of a life both a phase and a term.
-    """
-    file, names = codes(wordnet.synsets["lexname"])
-    things = [at for at, name in enumerate(names) if name in {f"noun.{one}" for one in THINGS}]
-    return np.where(np.isin(file, things), -1, file).astype(np.int64)
 
 
 def true_by_definition(wordnet: WordNet, glosses: Glosses, concepts: Ints, golds: Ints) -> Graph:

@@ -1,0 +1,263 @@
+"""Choice groups in pools: K questions that show the same K choices, each of them gold once.
+
+Each question belongs to a pool of questions that may share choices: those whose golds have one
+parent, say. Guarantee:
+
+- Exactly: whatever a model looks at in the choices alone, it picks the same choice in every row of
+  a group and is right in one of K rows. Questions of one unit (a gold, say) are never in one group,
+  no row's distractors are riskier than allowed, and no question is asked twice with the same
+  choices. The result depends on the questions and the random generator alone.
+- Approximately: every question that can be placed is placed once. It is shown again, with other
+  choices, only where it completes the group of a question that is not placed yet.
+- Cost: O(rounds * questions log questions), all in NumPy, and K * (K - 1) risks for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from builders.engine.draw.balanced import ranks_within
+from builders.engine.draw.families import Family
+from builders.engine.options import RANDOM
+from kbprobe.arrays import Bools, Floats, Ints, contains, lines_of, sorted_unique
+from kbprobe.rng import RandomGenerator
+
+ROUNDS = 10
+"""How often questions are dealt out, at most: first each once, then with those shown already."""
+
+Risk = Callable[[Ints, Ints], Floats]
+"""Returns, for parallel arrays of questions and other questions of their pools, how likely a
+reader is to take the gold of the other for an answer to the first."""
+
+
+class Pooled(NamedTuple):
+    """Questions to be put in groups: parallel arrays.
+
+    Attributes:
+        pool: which questions may share choices (0 or more); -1: this one with none.
+        unit: questions of one unit are never in one group.
+        identity: what random numbers depend on.
+        kin: questions of one number, of different units, are put in one group; a number of its
+            own for each: there are no such.
+    """
+
+    pool: Ints
+    unit: Ints
+    identity: Ints
+    kin: Ints
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """What a group must be like.
+
+    Attributes:
+        size: questions of a group: the number of choices.
+        uses: how many groups of a family a question may be in.
+        risk: how likely the gold of one question is right for another.
+        most_risk: the most that the risks of a question's distractors may add up to.
+    """
+
+    size: int
+    uses: int
+    risk: Risk
+    most_risk: float
+
+
+def draw_in_groups(
+    families: Sequence[Family],
+    gold: Ints,
+    cell: Ints,
+    identity: Ints,
+    rules: GroupRules,
+    *,
+    once: bool,
+    random_share: float,
+    rng: RandomGenerator,
+) -> Iterator[tuple[Family, Ints]]:
+    """Put questions in groups, family by family; the random ones come last.
+
+    Args:
+        families: the families, each with the keys of the questions.
+        gold: the gold of each question.
+        cell: (questions,) only questions of one cell, a part of a split, share choices.
+        identity: what random numbers depend on.
+        rules: what a group must be like.
+        once: ask each question with distractors of one family, not of every one.
+        random_share: the most rows of a cell that may have random distractors, as a share;
+            questions without others come first.
+        rng: the random generator.
+
+    Yields:
+        Each family and (groups, size) positions of the questions of its groups.
+    """
+    placed = np.zeros(gold.size, dtype=np.bool_)
+    rows = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int64)
+    alone = np.arange(gold.size, dtype=np.int64)
+    for family in sorted(families, key=lambda family: family.name == RANDOM):
+        key = family.key
+        if once:
+            key = np.where(placed, -1, key)
+        if family.name == RANDOM and len(families) > 1:
+            room = (rows * random_share / max(1 - random_share, 1e-9)).astype(np.int64)
+            # Questions that no other family serves come first.
+            order = np.lexsort((rng.bits(identity), placed, cell))
+            chosen = order[ranks_within(cell[order]) < room[cell[order]]]
+            key = np.where(np.isin(alone, chosen), key, -1)
+        _, pool = np.unique(np.stack([key, cell]), axis=1, return_inverse=True)
+        pool = np.where(key < 0, -1, pool)
+        unit = gold if family.unit is None else family.unit
+        deal = _deal if family.kin is None else _deal_kin
+        questions = Pooled(pool, unit, identity, alone if family.kin is None else family.kin)
+        groups = choose_groups(questions, rules, rng.child(family.name, family.distance), deal)
+        placed[groups] = True
+        rows += np.bincount(cell[groups].ravel(), minlength=rows.size)
+        yield family, groups
+
+
+Deal = Callable[[Pooled, Ints, int, RandomGenerator], Ints]
+"""Returns groups of questions, given how often each was used and the size of a group."""
+
+
+def choose_groups(
+    questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal
+) -> Ints:
+    """Deal questions into groups, and those of groups that are not sound again.
+
+    Returns:
+        (groups, size) positions of the questions of each group.
+    """
+    used = np.zeros(questions.pool.size, dtype=np.int64)
+    groups = [np.empty((0, rules.size), dtype=np.int64)]
+    shown = np.empty(0, dtype=np.int64)
+    for limit in sorted({1, rules.uses}):
+        for turn in range(ROUNDS):
+            ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
+            chance = rng.child(limit, turn)
+            dealt = deal(lines_of(questions, ready), used[ready], rules.size, chance)
+            dealt = ready[dealt]
+            dealt = dealt[(used[dealt] == 0).any(axis=1)]
+            dealt = dealt[_are_sound(dealt, rules)]
+            keys = _keys(questions, dealt)
+            fresh = ~contains(shown, keys).any(axis=1)
+            dealt, keys = dealt[fresh], keys[fresh]
+            if dealt.size == 0 and turn > 1:
+                break
+            groups.append(dealt)
+            used += np.bincount(dealt.ravel(), minlength=used.size)
+            shown = sorted_unique(np.concatenate([shown, keys.ravel()]))
+    return np.concatenate(groups)
+
+
+def _deal(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Ints:
+    """Deal the questions of each pool into as many groups as can be, units apart in each.
+
+    Questions that were not used come first. Where the questions of a pool are laid out unit by
+    unit, and none has more of them than there are groups, every nth one makes a group.
+    """
+    chance = rng.bits(questions.identity)
+    # Questions of each unit, those used least first; of each, no more than there are groups.
+    order = np.lexsort((chance, used, questions.unit, questions.pool))
+    pool, unit = questions.pool[order], questions.unit[order]
+    starts = np.flatnonzero(_changes(pool) | _changes(unit))
+    rank = np.arange(pool.size) - np.repeat(starts, np.diff(np.append(starts, pool.size)))
+    in_pool = np.cumsum(_changes(pool)) - 1
+    wanted = _group_counts(in_pool[starts], np.diff(np.append(starts, pool.size)), size)
+    keep = rank < wanted[in_pool]
+    order, in_pool = order[keep], in_pool[keep]
+    # Of these, those used least, as many as fill the groups.
+    first = np.lexsort((chance[order], used[order], in_pool))
+    keep = ranks_within(in_pool[first]) < size * wanted[in_pool[first]]
+    order, in_pool = order[first[keep]], in_pool[first[keep]]
+    lot = rng.child("units").bits(questions.unit[order])
+    laid_out = np.lexsort((chance[order], questions.unit[order], lot, in_pool))
+    order, in_pool = order[laid_out], in_pool[laid_out]
+    column = ranks_within(in_pool) % np.maximum(wanted[in_pool], 1)
+    return order[np.lexsort((column, in_pool))].reshape(-1, size)
+
+
+def _deal_kin(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Ints:
+    """Deal kin into groups, which are completed with the kin of others, or with single questions.
+
+    Of each unit one question is dealt. Where there are more kin than a group has room for, they are
+    divided evenly.
+    """
+    chance = rng.bits(questions.identity)
+    order = np.lexsort((chance, used, questions.unit, questions.kin, questions.pool))
+    keys = np.stack([questions.pool[order], questions.kin[order], questions.unit[order]])
+    order = order[_changes(keys)]
+    order = order[np.lexsort((chance[order], questions.kin[order], questions.pool[order]))]
+    family = np.cumsum(_changes(np.stack([questions.pool[order], questions.kin[order]]))) - 1
+    pieces = -(-np.bincount(family) // size)
+    piece = ranks_within(family) % pieces[family]
+    laid_out = np.lexsort((piece, family))
+    order = order[laid_out]
+    starts = np.flatnonzero(_changes(np.stack([family[laid_out], piece[laid_out]])))
+    groups: list[list[int]] = []
+    kin = np.split(order, starts[1:])
+    lot = rng.child("kin").bits(questions.identity[order[starts]])
+    shelves: dict[int, list[list[list[int]]]] = {}
+    for number in np.argsort(lot, kind="stable").tolist():
+        members = kin[number].tolist()
+        pool = int(questions.pool[members[0]])
+        shelves.setdefault(pool, [[] for _ in range(size + 1)])[len(members)].append(members)
+    for pool in sorted(shelves):
+        groups += _completed(shelves[pool], size)
+    return np.array(groups, dtype=np.int64).reshape(-1, size)
+
+
+def _completed(shelves: list[list[list[int]]], size: int) -> Iterator[list[int]]:
+    """Complete the largest pieces with the largest that fit; ``shelves`` holds them by length."""
+    for largest in range(size, 1, -1):
+        while shelves[largest]:
+            group = shelves[largest].pop()
+            while len(group) < size:
+                room = size - len(group)
+                length = next((n for n in range(room, 0, -1) if shelves[n]), 0)
+                if not length:
+                    return
+                group = group + shelves[length].pop()
+            yield group
+
+
+def _group_counts(pool: Ints, members: Ints, size: int) -> Ints:
+    """Return the most groups that each pool allows, given the questions of its units.
+
+    ``pool`` (units,) numbers the pools from 0. A unit gives at most one question to a group:
+    ``n`` groups can be made if the sum of ``min(members, n)`` is at least ``size * n``.
+    """
+    count = np.bincount(pool, members).astype(np.int64) // size
+    while True:
+        given = np.bincount(pool, np.minimum(members, count[pool]), count.size).astype(np.int64)
+        fewer = np.minimum(count, given // size)
+        if np.array_equal(fewer, count):
+            return count
+        count = fewer
+
+
+def _are_sound(dealt: Ints, rules: GroupRules) -> Bools:
+    """(groups,) whether the distractors of each question of a group are safe enough."""
+    groups, size = dealt.shape
+    one, other = np.nonzero(~np.eye(size, dtype=np.bool_))
+    risks = rules.risk(dealt[:, one].ravel(), dealt[:, other].ravel())
+    total = risks.reshape(groups, size, size - 1).sum(axis=2)
+    return np.asarray((total <= rules.most_risk).all(axis=1))
+
+
+def _keys(questions: Pooled, dealt: Ints) -> Ints:
+    """(groups, size) an identity of each question together with its choices."""
+    rng = RandomGenerator(0)
+    choices = rng.bits(questions.unit[dealt]).sum(axis=1, dtype=np.uint64)
+    return (rng.bits(choices[:, None], dealt) >> np.uint64(1)).astype(np.int64)
+
+
+def _changes(values: Ints) -> Bools:
+    """Mark the first of each run of equal values, or of equal columns of several rows."""
+    if values.shape[-1] == 0:
+        return np.zeros(0, dtype=np.bool_)
+    differs = np.atleast_2d(values)[:, 1:] != np.atleast_2d(values)[:, :-1]
+    return np.concatenate([[True], differs.any(axis=0)])

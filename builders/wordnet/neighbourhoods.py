@@ -1,0 +1,125 @@
+"""Which synsets are neighbours: one parent for each, and blocks of the taxonomy that stay together.
+
+All WordNet probes divide synsets by the same blocks, so that no concept is tested in one probe and
+trained on in another, siblings are in one split, and few golds of test are golds of train.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from builders.engine.audit.ngrams import weighted_counts
+from builders.engine.rows import Territory
+from builders.engine.splits import connected_components
+from builders.wordnet.synsets import parents_for_levels
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Floats, Ints
+from kbprobe.columns import codes, to_numpy
+from kbprobe.rng import RandomGenerator
+
+LARGEST_BLOCK = 0.01
+"""Share of all synsets and examples that a block may hold, unless it is the top of a taxonomy."""
+
+PARTS = 8
+"""Choices are divided into so many parts of each split, which share none: whoever is trained on
+the rows of some parts has seen no choice of the others."""
+
+
+DEEPEST = 32
+"""More edges than there are above any synset."""
+
+
+@lru_cache(maxsize=2)
+def main_parents(wordnet: WordNet) -> Ints:
+    """Return the parent of every synset: of several, the one with most below it; -1: none."""
+    parents = parents_for_levels(wordnet)
+    width = weighted_counts(parents.indices, np.ones(parents.indices.size), len(parents))
+    order = np.lexsort((parents.indices, -width[parents.indices], parents.sources))
+    source = parents.sources[order]
+    main = np.full(len(wordnet), -1, dtype=np.int64)
+    first = np.unique(source, return_index=True)[1]
+    main[source[first]] = parents.indices[order][first]
+    return main
+
+
+def ancestors(main: Ints, nodes: Ints, reach: int) -> Ints:
+    """Return each node's ancestor ``reach`` edges up the main parents, -1 where there is none."""
+    for _ in range(reach):
+        nodes = np.where(nodes < 0, -1, main[np.maximum(nodes, 0)])
+    return nodes
+
+
+@lru_cache(maxsize=4)
+def territory(wordnet: WordNet, shares: tuple[float, float, float], seed: int) -> Territory:
+    """Assign every synset to a split, and to a part of it, block by block.
+
+    The tops of the taxonomy are in test: nearly all of what stands below them would else be lost.
+    Other blocks fill train and validation up to their shares, in seeded order.
+    """
+    block, weight, tops = blocks(wordnet)
+    rng = RandomGenerator.of(seed, "neighbourhoods")
+    order = np.argsort(rng.bits(np.arange(weight.size)), kind="stable")
+    order = order[order >= tops]
+    filled = np.cumsum(weight[order]) / weight.sum()
+    split = np.full(weight.size, 2, dtype=np.int64)
+    split[order] = np.searchsorted(np.cumsum(shares)[:2], filled, side="right")
+    part = rng.child("parts").below(PARTS, np.arange(weight.size))
+    return Territory(split[block], part[block])
+
+
+@lru_cache(maxsize=2)
+def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
+    """Divide the synsets into blocks: the children of every synset are in one.
+
+    A block is a subtree of the taxonomy that is not too large. What hangs on the synsets above
+    these subtrees, the top of the taxonomy, is a block for each lexicographer file. Adjectives and
+    adverbs that are opposites are in one block.
+
+    Returns:
+        (synsets,) the number of each synset's block; (blocks,) the weight of each; and the number
+        of top blocks, which come first.
+    """
+    main = main_parents(wordnet)
+    examples = to_numpy(wordnet.examples["synset"])
+    weight = 1.0 + np.bincount(examples, minlength=len(wordnet))
+    below = _sums_below(main, weight)
+    small = below <= LARGEST_BLOCK * weight.sum()
+    # The topmost ancestor whose subtree is small enough, of every synset.
+    top = np.where(small, np.arange(main.size), -1)
+    for _ in range(DEEPEST):
+        up = ancestors(main, top, 1)
+        top = np.where((up >= 0) & small[up], up, top)
+    file, names = codes(wordnet.synsets["lexname"])
+    own = np.where(main < 0, top, top[main])
+    own = _with_opposites(wordnet, own)
+    label = np.where(own < 0, file.astype(np.int64), len(names) + own)
+    labels, block = np.unique(label, return_inverse=True)
+    return block, np.bincount(block, weight), int((labels < len(names)).sum())
+
+
+def _with_opposites(wordnet: WordNet, top: Ints) -> Ints:
+    """Give adjectives and adverbs that are opposites, and all on their blocks, one top."""
+    source, target = wordnet.edges("antonym")
+    modifier = wordnet.pos_codes > POS.index("v")
+    pairs = modifier[source] & modifier[target]
+    ends = np.sort(np.stack([top[source[pairs]], top[target[pairs]]]), axis=0)
+    joined = connected_components(list(zip(*ends.tolist(), strict=True)))
+    least = np.arange(top.size)
+    least[list(joined)] = list(joined.values())
+    return np.where(top < 0, -1, least[top])
+
+
+def _sums_below(main: Ints, weight: Floats) -> Floats:
+    """Return the sum of the weights of each node and all below it, along the main parents."""
+    total = weight.copy()
+    depth = np.zeros(main.size, dtype=np.int64)
+    up = main
+    for _ in range(DEEPEST):
+        depth += up >= 0
+        up = ancestors(main, up, 1)
+    for level in range(int(depth.max()), 0, -1):
+        nodes = np.flatnonzero(depth == level)
+        total += np.bincount(main[nodes], total[nodes], total.size)
+    return total

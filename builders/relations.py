@@ -142,15 +142,18 @@ def relation_plan(
     truth = Truth.of(concepts, *true.expand(concepts), source.alike, source.near)
     if maybe:
         truth = truth.and_true(maybe(concept, gold))
+    asking = Asking(question, line, concept, gold, np.ones_like(line))
+    territory = source.territory(options.split_shares, rng.seed)
     return draw_plan(
-        Asking(question, line, concept, gold, np.ones_like(line)),
+        asking,
         source.families,
         questions=questions,
         choices=source.choices,
         facts=Facts.from_codes(concept, relation, gold, source.choices.names, names),
         relation=pa.array(names, pa.string()).take(pa.array(relation)),
         truth=truth,
-        territory=source.territory(options.split_shares, rng.seed),
+        split=territory.of_concept(asking),
+        part=territory.part,
         kinds=source.kinds,
         offensive=source.offensive,
         options=options,

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from builders.engine.flags import Flags
+from builders.engine.oracles import Oracles
 from builders.engine.strategies import AnyWording, FromKnowledgeBase, Shuffled
 from kbprobe.arrays import Bools, Floats, Ints, Some
 from kbprobe.format.items import Coded
@@ -256,6 +257,7 @@ class Plan:
             questions then has one row.
         flags: what keeps each row out of the clean tier; None: nothing.
         fold: (rows,) the fold of each row's cluster, for cross-validation; None: there are none.
+        oracles: what oracles of partial knowledge reach on the rows.
         dropped: what was left out on the way, in words -> how many.
     """
 
@@ -273,6 +275,7 @@ class Plan:
     variants: Mapping[str, Plan] = field(default_factory=dict)
     flags: Flags | None = None
     fold: Ints | None = None
+    oracles: Oracles = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -302,6 +305,7 @@ class Plan:
             split=self.split[rows],
             flags=None if self.flags is None else self.flags.take(rows),
             fold=None if self.fold is None else self.fold[rows],
+            oracles={name: oracle.take(rows) for name, oracle in self.oracles.items()},
             **{name: getattr(self, name).take(rows) for name in ("family", "order", "answers")},
         )
 

@@ -17,14 +17,14 @@ from builders.engine.draw.families import (
     Truth,
     perturb,
 )
-from builders.engine.draw.pools import GroupRules, Risk, draw_in_groups
+from builders.engine.draw.pools import GroupRules, Wrong, draw_in_groups
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -118,12 +118,12 @@ HOPS = 64
 TOO_FEW = "too few distractors of any family"
 APART = "word and gold are in different splits"
 
-Doubt = Callable[[Ints, Ints, Ints], Floats]
-"""Returns, for parallel arrays of concepts, golds and nodes, how likely readers are to take the
-node for an answer as well."""
+LINES_OF_PART = 2000
+"""A smaller probe is divided into fewer parts, since its questions would find no company."""
 
-MOST_DOUBT = 0.04
-"""How likely a row of the clean tier may be to have a distractor that readers take for right."""
+Arguable = Callable[[Ints, Ints, Ints], Bools]
+"""Returns, for parallel arrays of concepts, golds and nodes, whether readers may well take the node
+for an answer too."""
 
 
 class Asking(NamedTuple):
@@ -155,6 +155,21 @@ class Territory(NamedTuple):
     split: Ints
     part: Ints
 
+    def of_both(self, asking: Asking) -> Ints:
+        """Return the split of each line: that of concept and gold; -1 where they differ."""
+        split = self.split[asking.gold]
+        return np.where(self.split[asking.concept] == split, split, -1)
+
+    def of_concept(self, asking: Asking) -> Ints:
+        """Return the split of each line: that of the concept.
+
+        A gold is asked for in the split that has most of its lines alone: -1 elsewhere.
+        """
+        split = self.split[asking.concept]
+        lines = np.zeros((self.split.size, int(split.max(initial=0)) + 1), dtype=np.int64)
+        np.add.at(lines, (asking.gold, split), 1)
+        return np.where(lines.argmax(axis=1)[asking.gold] == split, split, -1)
+
 
 def draw_plan(
     asking: Asking,
@@ -165,21 +180,23 @@ def draw_plan(
     facts: Facts,
     relation: str | pa.Array,
     truth: Truth,
-    territory: Territory,
+    split: Ints,
+    part: Ints,
     kinds: Ints,
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
     flags: Flags | None = None,
     offensive: Bools | None = None,
-    doubt: Doubt | None = None,
+    arguable: Arguable | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
-    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``families`` makes the families
-    of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
-    gold's kind (``kinds``: a part of speech for each node); in the clean tier ``doubt`` bounds what
-    a row's distractors may be taken for. ``flags`` are those of the lines of ``asking``. What is
+    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``split`` (lines,) is the split of
+    each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
+    :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
+    gold's kind (``kinds``: a part of speech for each node); in the clean tier, what is
+    ``arguable`` neither. ``flags`` are those of the lines of ``asking``. What is
     left out is added to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no
     concept, no gold and no distractor, and no question holds a listed word.
 
@@ -188,17 +205,14 @@ def draw_plan(
     """
     flags = Flags.none(asking.gold.size) if flags is None else flags
     keep = flags.of_tier(options.tier, dropped)
-    asking, flags = asking.take(keep), flags.take(keep)
+    keep &= dropped.drop(APART, keep & (split < 0))
+    asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     if options.screen:
         shown = np.zeros_like(kinds, dtype=np.bool_) if offensive is None else offensive
         kinds = np.where(shown, NEVER_DRAWN, kinds)
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
-        asking, flags = asking.take(keep), flags.take(keep)
-    apart = territory.split[asking.concept] != territory.split[asking.gold]
-    keep = dropped.drop(APART, apart)
-    asking, flags = asking.take(keep), flags.take(keep)
-    split = territory.split[asking.gold]
+        asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     if options.cap_per_gold:
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
         first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
@@ -207,16 +221,15 @@ def draw_plan(
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
     if options.sampling == "grouped":
-        clean = options.tier == "clean"
-        risk = _risk(asking, truth, doubt if clean else None)
+        wrong = _wrong(asking, truth, arguable if options.tier == "clean" else None)
         wanted = list(families(asking))
-        part = territory.part[asking.gold] * (int(kinds.max(initial=0)) + 1) + kinds[asking.gold]
+        parts = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(
             wanted,
             asking.gold,
-            part * 3 + split,
+            (part[asking.gold] % parts * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
-            GroupRules(options.choices, options.perturbations, risk, MOST_DOUBT),
+            GroupRules(options.choices, options.perturbations, wrong),
             once=options.once,
             random_share=options.random_share,
             rng=draw,
@@ -267,17 +280,17 @@ def draw_plan(
     )
 
 
-def _risk(asking: Asking, truth: Truth, doubt: Doubt | None) -> Risk:
-    """Return how likely a question's gold is right for another question."""
+def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
+    """Return what tells whether a question's gold is a wrong answer to another question."""
 
-    def risk(one: Ints, other: Ints) -> Floats:
+    def wrong(one: Ints, other: Ints) -> Bools:
         concept, gold, node = asking.concept[one], asking.gold[one], asking.gold[other]
-        false = truth.is_false(concept, gold, node)
-        risks = np.ones(one.size)
-        risks[false] = doubt(concept[false], gold[false], node[false]) if doubt else 0.0
-        return risks
+        found = truth.is_false(concept, gold, node)
+        if arguable:
+            found[found] = ~arguable(concept[found], gold[found], node[found])
+        return found
 
-    return risk
+    return wrong
 
 
 def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:

@@ -100,6 +100,13 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
             shown.append(f"[{colour}]{text}[/]" if colour else text)
         table.add_row(name, *shown)
     console.print(table)
+    if report["oracles"]:
+        first = next(iter(report["oracles"].values()))["families"]
+        table = _table("oracles: accuracy in % of who knows only ...", "oracle", first)
+        for oracle in report["oracles"].values():
+            cells = oracle["families"].values()
+            table.add_row(oracle["knows"], *(f"{100 * share:.1f}" for share in cells))
+        console.print(table)
     if not report["flags"]:
         console.print(f"{unflagged(report)}\n")
         return

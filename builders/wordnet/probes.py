@@ -8,6 +8,7 @@ docs/probes/wordnet.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
+from builders.judged.model import JUDGED, judged_model
 from builders.relations import (
     NONE,
     QUESTION_FIELDS,
@@ -30,16 +32,8 @@ from builders.relations import (
     union,
 )
 from builders.wordnet.families import wordnet_families
-from builders.wordnet.flags import (
-    HYPERNYMY_FLAGS,
-    HYPONYMY_FLAGS,
-    MINOR_SENSE,
-    SYNONYMY_FLAGS,
-    asked_in_minor_sense,
-    isa_flags,
-    synonymy_flags,
-)
-from builders.wordnet.glosses import Glosses
+from builders.wordnet.features import features_of
+from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
     ABSTRACTIONS,
@@ -53,6 +47,7 @@ from builders.wordnet.options import (
     SynonymyOptions,
     WordNetOptions,
 )
+from builders.wordnet.oracles import wordnet_oracles
 from builders.wordnet.parts import (
     OPPOSITE_FLAGS,
     PART_FLAGS,
@@ -74,12 +69,12 @@ from builders.wordnet.synsets import (
     KINDS,
     Contexts,
     alike_in_any,
-    confusable,
     contexts_of,
     first_words,
     generality,
     gives_away,
     known_synsets,
+    near,
     nodes_of,
     of_parts_of_speech,
     other_words,
@@ -87,6 +82,7 @@ from builders.wordnet.synsets import (
     questions_by_gloss,
     questions_by_word,
     questions_in_context,
+    same_gloss,
     shown_glosses,
     text_facts,
     words_at,
@@ -96,7 +92,6 @@ from builders.wordnet.truths import (
     parts_without_edge,
     possible_opposites,
     possible_parts,
-    true_by_definition,
     true_of_namesakes,
 )
 from kb_cache.graph import Graph
@@ -112,6 +107,14 @@ from kbprobe.rng import RandomGenerator
 _load = lru_cache(maxsize=2)(load_wordnet)
 _load_in_language = lru_cache(maxsize=4)(load_in_language)
 _load_parallel = lru_cache(maxsize=4)(load_parallel)
+
+PROBE_OF = {
+    "definition": "definitions",
+    "hypernym": "hypernymy",
+    "hyponym": "hyponymy",
+    "synonym": "synonymy",
+}
+"""The probe that asks for a relation, as the judged models call it."""
 
 FEWEST_LETTERS = 3
 """What has fewer is no choice of its own: "K" for potassium."""
@@ -146,7 +149,7 @@ IN_CONTEXT: dict[str, Any] = {
 BY_GLOSS: dict[str, Any] = {**IN_CONTEXT, "question_fields": ("word", "gloss", "pos")}
 
 
-@probe("wordnet_hypernymy", options=HypernymyOptions, flags=HYPERNYMY_FLAGS, **IN_CONTEXT)
+@probe("wordnet_hypernymy", options=HypernymyOptions, flags=ISA_FLAGS, **IN_CONTEXT)
 def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five concepts is the word, as used in a sentence, a kind of?"""
     return _isa_plan(wordnet, options, rng, wordnet.hypernyms, "hypernym")
@@ -155,7 +158,7 @@ def wordnet_hypernymy(wordnet: WordNet, options: HypernymyOptions, rng: RandomGe
 @probe(
     "wordnet_hyponymy",
     options=HyponymyOptions,
-    flags=HYPONYMY_FLAGS,
+    flags=ISA_FLAGS,
     **{**IN_CONTEXT, "quick": {"max_hops": 1}},
 )
 def wordnet_hyponymy(wordnet: WordNet, options: HyponymyOptions, rng: RandomGenerator) -> Plan:
@@ -178,11 +181,10 @@ def wordnet_definitions(
     questions = _in_each(
         wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
     )
-    flags = Flags.none(contexts.concept.size)
-    return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions, flags)
+    return _self_plan(wordnet, options, rng, "definition", contexts.concept, questions)
 
 
-@probe("wordnet_synonymy", options=SynonymyOptions, flags=SYNONYMY_FLAGS, **BY_GLOSS)
+@probe("wordnet_synonymy", options=SynonymyOptions, **BY_GLOSS)
 def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five sets of words fits a definition?"""
     if wordnet.structure is not wordnet:
@@ -193,8 +195,7 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
         asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
     questions = {wordnet: questions_by_gloss(wordnet, nodes)}
-    flags = synonymy_flags(wordnet, nodes)
-    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions)
 
 
 @probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **RELATION)
@@ -235,6 +236,7 @@ def _edges_plan(
     source = synset_source(wordnet, options)
     true = true_of(wordnet)
     plan = relation_plan(source, edges, true, options, rng, dropped, options.min_zipf, **more)
+    plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, true))
     return _readable_in_all(wordnet, plan, _first_word)
 
 
@@ -269,8 +271,7 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
     ]
     glosses = len(wordnet.languages) == 1
     questions = _in_each(wordnet, lambda one: questions_by_word(one, nodes, glosses))
-    flags = synonymy_flags(wordnet, nodes)
-    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, flags, dropped)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, dropped)
 
 
 def _isa_plan(
@@ -297,17 +298,9 @@ def _isa_plan(
     dropped.require(concept.size)
     names = wordnet.synsets["name"].combine_chunks()
     facts = path_facts(graph, concept, gold, hops, relation, names)
-    on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
-    glosses = Glosses.of(structure, sorted_unique(on_paths))
-    golds = sorted_unique(gold)
-    truth = truth.and_alike(glosses.beside(golds))
-    by_definition = true_by_definition(structure, glosses, concepts, golds)
-    truth = truth.and_true(by_definition, true_of_namesakes(wordnet, concepts, isa, golds))
+    truth = truth.and_true(true_of_namesakes(wordnet, concepts, isa, sorted_unique(gold)))
     asking = _in_every_context(contexts, concept, gold, hops)
-    flags = isa_flags(wordnet, glosses, facts, concept, gold, down).take(asking.fact)
-    for one in wordnet.languages:
-        senses = _in(one, wordnet, contexts).sense[asking.question]
-        flags = flags.mark(MINOR_SENSE, asked_in_minor_sense(one, senses))
+    flags = isa_flags(wordnet, facts, concept, gold, PROBE_OF[relation]).take(asking.fact)
     questions = _in_each(
         wordnet, lambda one: questions_in_context(one, _in(one, wordnet, contexts))
     )
@@ -347,7 +340,6 @@ def _self_plan(
     relation: str,
     concept: Ints,
     questions: Mapping[WordNet, Questions],
-    flags: Flags,
     dropped: DropLog | None = None,
 ) -> Plan:
     """Plan a probe whose gold is the concept itself (its gloss, its lemmas)."""
@@ -357,8 +349,10 @@ def _self_plan(
     asking = Asking(line, fact, concept, concept, np.zeros_like(concept))
     dropped = DropLog() if dropped is None else dropped
     deep = dropped.drop("gold is too near its root", _too_shallow(wordnet, options, concept))
-    asking, flags = asking.take(deep), flags.take(deep)
-    truth = Truth(len(wordnet), NONE, union(alike_in_any(wordnet), confusable(wordnet)).keys)
+    asking, flags = asking.take(deep), Flags.none(int(np.count_nonzero(deep)))
+    # Other senses of a word may stand beside a definition: they are what is asked about.
+    same = same_gloss if relation == "definition" else alike_in_any
+    truth = Truth(len(wordnet), NONE, union(same(wordnet), near(wordnet)).keys)
     asking, flags = _askable(options, relation, asking, questions, dropped, flags)
     return _plan(wordnet, options, rng, relation, asking, questions, facts, truth, dropped, flags)
 
@@ -416,6 +410,7 @@ def _plan(
     word: Ints | None = None
     if "surface_form" in shown.columns and relation == "definition":
         word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
+    places = territory(wordnet.structure, options.split_shares, rng.seed)
     plan = draw_plan(
         asking,
         lambda asked: wordnet_families(
@@ -426,16 +421,28 @@ def _plan(
         facts=facts,
         relation=relation,
         truth=truth,
-        territory=territory(wordnet.structure, options.split_shares, rng.seed),
+        split=places.of_both(asking),
+        part=places.part,
         kinds=KINDS[wordnet.pos_codes],
         offensive=offensive_in_any(wordnet),
+        arguable=partial(_arguable, wordnet.structure, PROBE_OF[relation]),
         options=options,
         rng=rng,
         dropped=dropped,
         flags=flags,
     )
+    answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
+    plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, answers))
     reads = {"definition": _gloss, "synonym": _second_word}.get(relation, _first_word)
     return _readable_in_all(wordnet, plan, reads)
+
+
+def _arguable(wordnet: WordNet, probe: str, concept: Ints, gold: Ints, node: Ints) -> Bools:
+    """Return whether readers may well take a distractor for an answer."""
+    features = features_of(wordnet).beside(concept, gold, node)
+    features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
+    model = judged_model("distractor")
+    return model.chance(features) > model.threshold
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

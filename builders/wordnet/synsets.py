@@ -15,7 +15,7 @@ from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
-from builders.relations import then, union
+from builders.relations import union
 from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
@@ -143,16 +143,24 @@ def words_at(wordnet: WordNet, place: int) -> Ints:
 def alike(wordnet: WordNet) -> Graph:
     """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
-    gloss_id = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
-    lemma_id = normalised_lemmas(wordnet)
+    return union(_sharing(len(wordnet), normalised_lemmas(wordnet), synset), same_gloss(wordnet))
+
+
+@lru_cache(maxsize=2)
+def same_gloss(wordnet: WordNet) -> Graph:
+    """Synsets that have the same gloss."""
+    gloss = to_numpy(shown_glosses(wordnet).dictionary_encode().indices).astype(np.int64)
     # In other languages many synsets have no gloss, in which they are not alike.
-    has_gloss = np.flatnonzero(to_numpy(pc.utf8_length(shown_glosses(wordnet))))
-    label = np.concatenate([lemma_id, gloss_id[has_gloss] + lemma_id.max() + 1])
-    owner = np.concatenate([synset, has_gloss])
-    sharing = Graph.from_edges(len(wordnet) + int(label.max()) + 1, label, owner)
+    known = np.flatnonzero(to_numpy(pc.utf8_length(shown_glosses(wordnet))))
+    return _sharing(len(wordnet), gloss[known], known)
+
+
+def _sharing(size: int, label: Ints, owner: Ints) -> Graph:
+    """Lead from each node to the others that have one of its labels."""
+    sharing = Graph.from_edges(size + int(label.max(initial=0)) + 1, label, owner)
     position, other = sharing.expand(label)
     different = owner[position] != other
-    return Graph.from_edges(len(wordnet), owner[position][different], other[different])
+    return Graph.from_edges(size, owner[position][different], other[different])
 
 
 def alike_in_any(wordnet: WordNet) -> Graph:
@@ -166,19 +174,6 @@ def near(wordnet: WordNet) -> Graph:
     """What is right above or below a synset, or similar to it."""
     similar = wordnet.graph("similar_to", "also_see", "attribute")
     return union(wordnet.isa, wordnet.isa.reversed, similar)
-
-
-@lru_cache(maxsize=2)
-def confusable(wordnet: WordNet) -> Graph:
-    """Synsets whose texts a reader may take for one another's.
-
-    What is right above or below; adjectives that are similar to the same one; and verbs of one
-    hypernym, for WordNet tells finer shades apart there than its definitions say.
-    """
-    similar = wordnet.graph("similar_to")
-    verbs = of_parts_of_speech(wordnet, ["verb"])[wordnet.isa.sources]
-    up = Graph.from_edges(len(wordnet), wordnet.isa.sources[verbs], wordnet.isa.indices[verbs])
-    return union(near(wordnet), then(similar, similar), then(up, up.reversed))
 
 
 def parents_for_levels(wordnet: WordNet) -> Graph:

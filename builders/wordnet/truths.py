@@ -7,27 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from builders.relations import closure, then, union
-from builders.wordnet.glosses import Glosses
 from builders.wordnet.parts import MERONYMS, unlisted_parts
 from builders.wordnet.synsets import alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
-
-
-def true_by_definition(wordnet: WordNet, glosses: Glosses, concepts: Ints, golds: Ints) -> Graph:
-    """Lead from each concept to golds that definitions suggest are related to it.
-
-    One's definition names the other; or, of verbs, the gold's begins with the concept, or with a
-    verb one step from it (garter: "*fasten* with ..."; to attach is to fasten).
-    """
-    named = glosses.named_in(golds)
-    naming = glosses.named_in(concepts).reversed
-    isa, below = wordnet.isa, wordnet.isa.reversed
-    itself = Graph.from_edges(len(wordnet), concepts, concepts)
-    near = union(itself, then(itself, isa), then(itself, below), then(then(itself, isa), below))
-    verbs = then(near, glosses.defined_by(sorted_unique(near.indices)).reversed)
-    return union(named, naming, verbs)
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:

@@ -29,6 +29,8 @@ from builders.engine.audit.partial_input import (
     PartialInput,
     partial_baselines,
 )
+from builders.engine.oracles import Oracles
+from builders.engine.oracles import report as oracle_report
 from builders.engine.splits import first_clusters
 from kbprobe.arrays import Bools, Floats, Ints, contains, sorted_unique
 from kbprobe.columns import to_numpy
@@ -78,6 +80,8 @@ class AuditRows:
         frequency, generality: of each of ``texts``; None where that means nothing.
         partial: the parts of the questions, where all rows choose among the same few answers.
         shown: what each of ``questions`` shows: its arguments by name, and its context.
+        hops: (rows,) edges between the word and the gold.
+        oracles: what oracles of partial knowledge reach on the rows.
     """
 
     texts: pa.Array
@@ -95,6 +99,8 @@ class AuditRows:
     generality: Floats | None
     partial: PartialInput | None = None
     shown: Mapping[str, pa.Array] = field(default_factory=dict)
+    hops: Ints | None = None
+    oracles: Oracles = field(default_factory=dict)
 
 
 class Estimate(NamedTuple):
@@ -203,7 +209,8 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     answers, which decides what the baselines look at; ``baselines``: name -> family (``all`` among
     them) -> ``{accuracy, low, high, rows, verdict}``; ``picks``: what each of them picks;
     ``positions``: how often each position is right; ``leakage``: what train and test share;
-    ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold it;
+    ``oracles``: name -> what it ``knows``, its ``target``, and how often it is right by family and
+    by hops; ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold it;
     ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
 
     Args:
@@ -225,6 +232,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         "positions": totals.positions,
         "leakage": totals.leakage,
         "giveaways": {},
+        "oracles": {},
         "bar": _bar(rows),
         "flags": [],
     }
@@ -254,6 +262,12 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         ]
     if rows.partial is None:
         _add_giveaways(report, rows, scored)
+    if rows.oracles and rows.hops is not None:
+        report["oracles"] = oracle_report(
+            {name: oracle.take(scored) for name, oracle in rows.oracles.items()},
+            [rows.family_names[code] for code in rows.family[scored].tolist()],
+            rows.hops[scored].tolist(),
+        )
     return report
 
 

@@ -269,9 +269,7 @@ def _pool_of(family: Family, asked: QuestionBatch) -> Pool:
     if family.pool is not None:
         return family.pool
     known = family.key >= 0
-    return Pool.from_pairs(
-        int(family.key.max(initial=0)) + 1, family.key[known], asked.gold[known]
-    )
+    return Pool.from_pairs(int(family.key.max(initial=0)) + 1, family.key[known], asked.gold[known])
 
 
 def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:

@@ -5,11 +5,11 @@ parent, say. Guarantee:
 
 - Exactly: whatever a model looks at in the choices alone, it picks the same choice in every row of
   a group and is right in one of K rows. Questions of one unit (a gold, say) are never in one group,
-  no row's distractors are riskier than allowed, and no question is asked twice with the same
-  choices. The result depends on the questions and the random generator alone.
+  all distractors are wrong, and no question is asked twice with the same choices. The result
+  depends on the questions and the random generator alone.
 - Approximately: every question that can be placed is placed once. It is shown again, with other
   choices, only where it completes the group of a question that is not placed yet.
-- Cost: O(rounds * questions log questions), all in NumPy, and K * (K - 1) risks for each group.
+- Cost: O(rounds * questions log questions), all in NumPy, and tests of K * (K - 1) pairs a group.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ import numpy as np
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family
 from builders.engine.options import RANDOM
-from kbprobe.arrays import Bools, Floats, Ints, contains, lines_of, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, lines_of, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 10
 """How often questions are dealt out, at most: first each once, then with those shown already."""
 
-Risk = Callable[[Ints, Ints], Floats]
-"""Returns, for parallel arrays of questions and other questions of their pools, how likely a
-reader is to take the gold of the other for an answer to the first."""
+OFFERS = 12
+"""How often the places of a group that became free are offered to other questions of the pool."""
+
+Wrong = Callable[[Ints, Ints], Bools]
+"""Returns, for parallel arrays of questions and other questions of their pools, whether the gold of
+the other is a wrong answer to the first, and no reader would take it for a right one."""
 
 
 class Pooled(NamedTuple):
@@ -58,14 +61,12 @@ class GroupRules:
     Attributes:
         size: questions of a group: the number of choices.
         uses: how many groups of a family a question may be in.
-        risk: how likely the gold of one question is right for another.
-        most_risk: the most that the risks of a question's distractors may add up to.
+        wrong: whether the gold of one question may stand beside that of another.
     """
 
     size: int
     uses: int
-    risk: Risk
-    most_risk: float
+    wrong: Wrong
 
 
 def draw_in_groups(
@@ -126,7 +127,7 @@ Deal = Callable[[Pooled, Ints, int, RandomGenerator], Ints]
 def choose_groups(
     questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal
 ) -> Ints:
-    """Deal questions into groups, and those of groups that are not sound again.
+    """Deal questions into groups, and exchange those that may not stand together.
 
     Returns:
         (groups, size) positions of the questions of each group.
@@ -136,12 +137,11 @@ def choose_groups(
     shown = np.empty(0, dtype=np.int64)
     for limit in sorted({1, rules.uses}):
         for turn in range(ROUNDS):
-            ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
             chance = rng.child(limit, turn)
-            dealt = deal(lines_of(questions, ready), used[ready], rules.size, chance)
-            dealt = ready[dealt]
+            ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
+            dealt = ready[deal(lines_of(questions, ready), used[ready], rules.size, chance)]
+            dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
             dealt = dealt[(used[dealt] == 0).any(axis=1)]
-            dealt = dealt[_are_sound(dealt, rules)]
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]
@@ -151,6 +151,69 @@ def choose_groups(
             used += np.bincount(dealt.ravel(), minlength=used.size)
             shown = sorted_unique(np.concatenate([shown, keys.ravel()]))
     return np.concatenate(groups)
+
+
+def _exchanged(
+    dealt: Ints, questions: Pooled, spare: Ints, rules: GroupRules, rng: RandomGenerator
+) -> Ints:
+    """Return the groups of which all distractors are wrong, after exchanges between groups.
+
+    Whoever clashes with most of a group leaves it; the places are offered to questions of the pool
+    that have none, in turn. Groups that are not complete in the end are left out.
+    """
+    if len(dealt) == 0:
+        return dealt
+    dealt = dealt.copy()
+    one, other = np.nonzero(~np.eye(rules.size, dtype=np.bool_))
+    clash = np.zeros((len(dealt), rules.size, rules.size), dtype=np.bool_)
+    clash[:, one, other] = ~rules.wrong(dealt[:, one].ravel(), dealt[:, other].ravel()).reshape(
+        len(dealt), -1
+    )
+    clash |= clash.transpose(0, 2, 1)
+    free = [spare]
+    while (bad := np.flatnonzero(clash.any(axis=(1, 2)))).size:
+        worst = clash[bad].sum(axis=2).argmax(axis=1)
+        free.append(dealt[bad, worst])
+        dealt[bad, worst] = -1
+        clash[bad, worst, :] = clash[bad, :, worst] = False
+    waiting = np.concatenate(free)
+    for offer in range(OFFERS):
+        row, column = np.nonzero(dealt < 0)
+        if row.size == 0 or waiting.size == 0:
+            break
+        # The nth place of a pool is offered to the nth question that waits in it.
+        pool = questions.pool[dealt.max(axis=1)[row]]
+        own = questions.pool[waiting]
+        places = np.lexsort((rng.child("places", offer).bits(row, column), pool))
+        lot = rng.child("waiting", offer).bits(questions.identity[waiting])
+        line = np.lexsort((lot, own))
+        nth = {"place": ranks_within(pool[places]), "waiting": ranks_within(own[line])}
+        span = max(row.size, waiting.size) + 1
+        key = own[line] * span + nth["waiting"]
+        wanted = pool[places] * span + nth["place"]
+        matched = np.minimum(np.searchsorted(key, wanted), key.size - 1)
+        offered = key[matched] == wanted
+        place, guest = places[offered], line[matched[offered]]
+        fits = _fits(dealt[row[place]], waiting[guest], questions, rules)
+        # One place of a group at a time.
+        place, guest = place[fits], guest[fits]
+        first = np.unique(row[place], return_index=True)[1]
+        place, guest = place[first], guest[first]
+        dealt[row[place], column[place]] = waiting[guest]
+        waiting = np.delete(waiting, guest)
+    return dealt[(dealt >= 0).all(axis=1)]
+
+
+def _fits(members: Ints, guest: Ints, questions: Pooled, rules: GroupRules) -> Bools:
+    """Return whether each guest may join the members (-1: none) of a group."""
+    group, place = np.nonzero(members >= 0)
+    member, new = members[group, place], guest[group]
+    fits = questions.unit[member] != questions.unit[new]
+    fits[fits] = rules.wrong(member[fits], new[fits])
+    fits[fits] = rules.wrong(new[fits], member[fits])
+    joined = np.ones(guest.size, dtype=np.bool_)
+    joined[group[~fits]] = False
+    return joined
 
 
 def _deal(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Ints:
@@ -237,15 +300,6 @@ def _group_counts(pool: Ints, members: Ints, size: int) -> Ints:
         if np.array_equal(fewer, count):
             return count
         count = fewer
-
-
-def _are_sound(dealt: Ints, rules: GroupRules) -> Bools:
-    """(groups,) whether the distractors of each question of a group are safe enough."""
-    groups, size = dealt.shape
-    one, other = np.nonzero(~np.eye(size, dtype=np.bool_))
-    risks = rules.risk(dealt[:, one].ravel(), dealt[:, other].ravel())
-    total = risks.reshape(groups, size, size - 1).sum(axis=2)
-    return np.asarray((total <= rules.most_risk).all(axis=1))
 
 
 def _keys(questions: Pooled, dealt: Ints) -> Ints:

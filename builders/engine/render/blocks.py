@@ -176,6 +176,8 @@ class Blocks:
             generality=None if nodes.generality is None else nodes.generality[done.shown],
             partial=partial,
             shown=block.visible,
+            hops=plan.provenance.hops[at],
+            oracles={name: oracle.take(at) for name, oracle in plan.oracles.items()},
         )
 
 

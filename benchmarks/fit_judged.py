@@ -1,0 +1,164 @@
+"""Fit the models of readers' judgements, cross-validate them, and write them as data.
+
+    python benchmarks/fit_judged.py
+
+Reads builders/judged/data/pairs.csv and writes builders/judged/data/models.json, which says with
+each model what it was fitted on and how well it predicts pairs of concepts that it has not seen.
+Needs scikit-learn (extra ``release``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from builders.judged.model import DATA, JUDGED, MODELS
+from builders.wordnet.features import features_of
+from builders.wordnet.glosses import Glosses
+from builders.wordnet.synsets import path_facts
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
+from kbprobe.arrays import Floats, Ints, sorted_unique
+
+FOLDS = 10
+PENALTIES = (0.03, 0.1, 0.3, 1.0)
+SCORES = {"true": 1.0, "arguable": 0.33, "false": 0.0}
+"""How far a judgement counts as accepting a distractor: with a better answer beside it, an
+arguable one is rarely chosen."""
+GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
+"""How far a judgement counts as accepting a gold: no reader calls it wrong."""
+ACCEPTED, ARGUABLE = 0.97, 0.02
+"""Of the pairs that pass a model's threshold, so many golds are accepted at least, and so many
+distractors at most: of four distractors, one is arguable in under 4% of the rows."""
+FEWEST = 30
+"""Pairs that must pass a threshold."""
+LEAST_WEIGHT = 0.03
+"""Features of less weight (of a standard deviation) are left out."""
+
+Row = Mapping[str, str]
+
+
+def main() -> None:
+    """Fit every model and write them."""
+    with (DATA / "pairs.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["probe"] in JUDGED]
+    wordnet = load_wordnet("3.0")
+    models = {}
+    for kind, graph, relation in (
+        ("hypernymy", wordnet.hypernyms, "hypernym"),
+        ("hyponymy", wordnet.hyponyms, "hyponym"),
+    ):
+        some = [row for row in rows if row["probe"] == kind and row["family"] == "gold"]
+        concept, gold = synsets(wordnet, some, "concept"), synsets(wordnet, some, "gold")
+        hops = np.array([int(row["hops"]) for row in some])
+        names = wordnet.synsets["name"].combine_chunks()
+        facts = path_facts(graph, concept, gold, hops, relation, names)
+        ends = np.concatenate([facts.subject.codes, facts.object.codes])
+        glosses = Glosses.of(wordnet, sorted_unique(ends))
+        features = features_of(wordnet).of_gold(facts, concept, gold, glosses)
+        models[f"{kind}_gold"] = fitted(features, scores(some, GOLD_SCORES), concept, ACCEPTED)
+    some = [row for row in rows if row["family"] != "gold"]
+    concept, gold, node = (synsets(wordnet, some, end) for end in ("concept", "gold", "candidate"))
+    features = features_of(wordnet).beside(concept, gold, node)
+    for kind in JUDGED:
+        features[kind] = np.array([row["probe"] == kind for row in some]) * 1.0
+    models["distractor"] = fitted(features, scores(some, SCORES), concept, ARGUABLE)
+    MODELS.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
+
+
+def synsets(wordnet: WordNet, rows: Sequence[Row], end: str) -> Ints:
+    """Return the synsets at one end of some pairs."""
+    return np.array([wordnet.synset_id(row[end]) for row in rows])
+
+
+def scores(rows: Sequence[Row], worth: Mapping[str, float]) -> Floats:
+    """Return what the readers' judgements of each pair are worth, on average."""
+    judged = [[row[name] for name in row if name.startswith("reader")] for row in rows]
+    return np.array([np.mean([worth[label] for label in labels if label]) for labels in judged])
+
+
+def fitted(
+    features: Mapping[str, Floats], target: Floats, concept: Ints, bar: float
+) -> dict[str, Any]:
+    """Fit a ridge logistic regression whose penalty is the best over folds of concepts.
+
+    The threshold is where the pairs beyond it, predicted by models that have not seen their
+    concepts, reach the bar on average.
+    """
+    names = sorted(features)
+    table = np.stack([features[name] for name in names], axis=1)
+    trials = [(held_out(table, target, concept, penalty), penalty) for penalty in PENALTIES]
+    predicted, penalty = min(trials, key=lambda trial: log_loss(trial[0], target))
+    kept = np.abs(fit(table, target, penalty)[1]) * table.std(axis=0) >= LEAST_WEIGHT
+    names = [name for name, keep in zip(names, kept, strict=True) if keep]
+    table = table[:, kept]
+    predicted = held_out(table, target, concept, penalty)
+    intercept, weights = fit(table, target, penalty)
+    order = np.argsort(predicted if bar < 0.5 else -predicted)
+    mean = np.cumsum(target[order]) / np.arange(1, target.size + 1)
+    passing = np.flatnonzero(mean <= bar if bar < 0.5 else mean >= bar)
+    passing = passing[passing >= FEWEST]
+    threshold = float(predicted[order[passing[-1]]]) if passing.size else float(bar > 0.5)
+    about = {
+        "passing": round((int(passing[-1]) + 1) / target.size if passing.size else 0.0, 4),
+        "pairs": int(target.size),
+        "accepted": round(float(target.mean()), 4),
+        "penalty": penalty,
+        "log_loss": round(log_loss(predicted, target), 4),
+        "log_loss_of_the_mean": round(log_loss(np.full(target.size, target.mean()), target), 4),
+        "calibration": calibration(predicted, target),
+    }
+    print(json.dumps(about))
+    coefficients = {name: round(float(w), 5) for name, w in zip(names, weights, strict=True)}
+    return {
+        "about": about,
+        "intercept": round(intercept, 5),
+        "threshold": round(threshold, 5),
+        "weights": coefficients,
+    }
+
+
+def held_out(table: Floats, target: Floats, group: Ints, penalty: float) -> Floats:
+    """Predict each pair by a model that was fitted on pairs of other concepts."""
+    from sklearn.model_selection import GroupKFold
+
+    predicted = np.zeros(target.size)
+    for train, test in GroupKFold(FOLDS).split(table, groups=group):
+        intercept, weights = fit(table[train], target[train], penalty)
+        predicted[test] = 1 / (1 + np.exp(-(intercept + table[test] @ weights)))
+    return predicted
+
+
+def fit(table: Floats, target: Floats, penalty: float) -> tuple[float, Floats]:
+    """Fit on shares instead of labels: each pair counts as accepted and as rejected in part."""
+    from sklearn.linear_model import LogisticRegression
+
+    mean, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-9)
+    scaled = (table - mean) / spread
+    model = LogisticRegression(C=penalty, max_iter=5000)
+    label = np.repeat([1, 0], target.size)
+    model.fit(np.concatenate([scaled] * 2), label, np.concatenate([target, 1 - target]))
+    weights = model.coef_[0] / spread
+    return float(model.intercept_[0] - weights @ mean), weights
+
+
+def log_loss(predicted: Floats, target: Floats) -> float:
+    """Return the mean negative log-likelihood of the shares."""
+    return float(-(target * np.log(predicted) + (1 - target) * np.log(1 - predicted)).mean())
+
+
+def calibration(predicted: Floats, target: Floats, parts: int = 8) -> list[list[float]]:
+    """Return the mean prediction and the mean target of each eighth, from low to high."""
+    order = np.array_split(np.argsort(predicted), parts)
+    return [
+        [round(float(predicted[some].mean()), 4), round(float(target[some].mean()), 4)]
+        for some in order
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Models of readers' judgements: how likely a reader is to accept a statement about a pair.
+
+Readers judged pairs of a word in its context and a candidate as true, arguable or false
+(``data/pairs.csv``; who they are: docs/soundness.md). A logistic regression for each question that
+matters here is fitted on features of the two nodes by ``benchmarks/fit_judged.py``, which writes
+``data/models.json``: what a knowledge base states is evidence, these models decide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from kbprobe.arrays import Floats
+
+DATA = Path(__file__).with_name("data")
+MODELS = DATA / "models.json"
+
+JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
+"""The WordNet probes whose pairs were judged: features of the model of distractors."""
+
+
+@dataclass(frozen=True)
+class JudgedModel:
+    """A logistic regression.
+
+    Attributes:
+        intercept, weights: of the features as they are.
+        threshold: from this chance on a gold is accepted often enough; up to this chance a
+            distractor is taken for an answer rarely enough.
+    """
+
+    intercept: float
+    weights: Mapping[str, float]
+    threshold: float
+
+    def chance(self, features: Mapping[str, Floats]) -> Floats:
+        """Return the probability of each pair; ``features`` hold a value for each pair."""
+        score = self.intercept + sum(
+            weight * features[name] for name, weight in self.weights.items()
+        )
+        return np.asarray(1.0 / (1.0 + np.exp(-score)))
+
+
+@cache
+def judged_model(name: str) -> JudgedModel:
+    """Return one of the fitted models."""
+    fitted = json.loads(MODELS.read_text(encoding="utf-8"))[name]
+    return JudgedModel(fitted["intercept"], fitted["weights"], fitted["threshold"])

@@ -1,0 +1,192 @@
+"""Features of pairs of synsets that bear on whether a reader takes one for true of the other.
+
+The judged models (:mod:`builders.judged`) are fitted on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from builders.engine.audit.ngrams import Tokens, content_words
+from builders.engine.plan import Facts
+from builders.english.word_lists import word_list
+from builders.wordnet.glosses import Glosses, any_of
+from builders.wordnet.neighbourhoods import ancestors, main_parents
+from builders.wordnet.synsets import (
+    generality,
+    known_synsets,
+    lemma_texts,
+    shown_glosses,
+    zipf_of,
+)
+from kb_cache.wordnet.types import POS, WordNet
+from kbprobe.arrays import Bools, Floats, Ints, UInts
+from kbprobe.columns import codes, to_numpy
+from kbprobe.rng import RandomGenerator
+
+THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
+"""Lexicographer files of nouns whose synsets people can point at."""
+
+COMMON_SHARE = 0.01
+"""A word in more of the glosses tells nothing where two of them share it."""
+
+LANES = 16
+"""Telling words are hashed to so many times 64 bits: comparing them is one operation a lane."""
+
+FARTHEST = 5
+"""Edges up to a common ancestor, if it is this far or farther, or there is none."""
+
+Features = dict[str, Floats]
+"""Name -> a value for each pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Features of pairs of synsets of one WordNet."""
+
+    wordnet: WordNet
+
+    @cached_property
+    def _main(self) -> Ints:
+        return main_parents(self.wordnet)
+
+    @cached_property
+    def _general(self) -> Floats:
+        return generality(self.wordnet)
+
+    @cached_property
+    def _zipf(self) -> Floats:
+        return zipf_of(self.wordnet, np.arange(len(self.wordnet), dtype=np.int64))
+
+    @cached_property
+    def _sense(self) -> Floats:
+        """(synsets,) which sense of its first lemma each is."""
+        number = to_numpy(self.wordnet.senses["number"])[self.wordnet.sense_start[:-1]]
+        return np.minimum(number, 8).astype(np.float64)
+
+    @cached_property
+    def _thing(self) -> Floats:
+        file, names = codes(self.wordnet.synsets["lexname"])
+        return np.isin(names, [f"noun.{name}" for name in THINGS])[file].astype(np.float64)
+
+    @cached_property
+    def _file(self) -> Ints:
+        return codes(self.wordnet.synsets["lexname"])[0].astype(np.int64)
+
+    @cached_property
+    def _verb(self) -> Floats:
+        return (self.wordnet.pos_codes == POS.index("v")).astype(np.float64)
+
+    @cached_property
+    def _words(self) -> tuple[UInts, UInts]:
+        """(synsets, LANES) the telling words of each synset's gloss, and of its lemmas, as bits."""
+        offsets = pa.array(self.wordnet.sense_start.astype(np.int32))
+        lists = pa.ListArray.from_arrays(offsets, lemma_texts(self.wordnet))
+        glosses, lemmas = content_words(shown_glosses(self.wordnet), pc.binary_join(lists, " "))
+        uses = np.bincount(glosses.ids, minlength=glosses.vocabulary)
+        common = uses > COMMON_SHARE * len(self.wordnet)
+        return _bits(glosses, common), _bits(lemmas, common)
+
+    def _shared(self, left: UInts, right: UInts) -> Floats:
+        """Return how many words two texts share, relative to the words of both."""
+        shared = np.bitwise_count(left & right).sum(axis=1)
+        sizes = np.bitwise_count(left).sum(axis=1) * np.bitwise_count(right).sum(axis=1).astype(
+            np.float64
+        )
+        return np.asarray(shared / np.sqrt(np.maximum(sizes, 1.0)))
+
+    def common(self, one: Ints, other: Ints) -> Floats:
+        """Return how far above two synsets their nearest common ancestor is at one level."""
+        distance = np.full(one.size, float(FARTHEST))
+        for reach in range(FARTHEST - 1, 0, -1):
+            top = ancestors(self._main, one, reach)
+            distance[(top >= 0) & (top == ancestors(self._main, other, reach))] = reach
+        return distance
+
+    def of_pair(self, concept: Ints, node: Ints) -> Features:
+        """Return what bears on whether ``node`` is true of ``concept``, whatever the relation."""
+        glosses, lemmas = self._words
+        return {
+            "verb": self._verb[concept],
+            "other_pos": (self.wordnet.pos_codes[concept] > POS.index("v")).astype(np.float64),
+            "thing": self._thing[node],
+            "same_file": (self._file[concept] == self._file[node]).astype(np.float64),
+            "zipf": self._zipf[node],
+            "zipf_concept": self._zipf[concept],
+            "sense": self._sense[node],
+            "sense_concept": self._sense[concept],
+            "generality": self._general[node],
+            "generality_concept": self._general[concept],
+            "gloss_overlap": self._shared(glosses[concept], glosses[node]),
+            "concept_names_node": self._shared(glosses[concept], lemmas[node]),
+            "node_names_concept": self._shared(lemmas[concept], glosses[node]),
+            "lemma_overlap": self._shared(lemmas[concept], lemmas[node]),
+        }
+
+    def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
+        """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
+        glosses, lemmas = self._words
+        common = self.common(gold, node)
+        return {
+            **self.of_pair(concept, node),
+            **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
+            "common_concept": self.common(concept, node),
+            "more_general": self._general[node] - self._general[gold],
+            "gold_overlap": self._shared(glosses[gold], glosses[node]),
+            "gold_names_node": self._shared(glosses[gold], lemmas[node]),
+            "node_names_gold": self._shared(lemmas[gold], glosses[node]),
+            "gold_lemma_overlap": self._shared(lemmas[gold], lemmas[node]),
+            "verb_common": self._verb[concept] * (common == 1),
+            "thing_common": self._thing[node] * (common < FARTHEST),
+        }
+
+    def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
+        """Return what bears on whether readers accept a gold; ``facts`` are the paths to it."""
+        subject, target = facts.subject.codes, facts.object.codes
+        lengths = np.diff(facts.indptr)
+        pair = np.repeat(np.arange(gold.size, dtype=np.int64), lengths)
+        down = self._general[subject] > self._general[target]
+        child, parent = np.where(down, target, subject), np.where(down, subject, target)
+        bear = glosses.bear_out(child, parent)
+        names = glosses.name(child, parent)
+        vague = known_synsets(self.wordnet, sorted(word_list("vague_golds", __package__)))
+        lower = np.where(self._general[concept] < self._general[gold], concept, gold)
+        upper = np.where(lower == concept, gold, concept)
+        return {
+            **self.of_pair(concept, gold),
+            "hops_2": (lengths >= 2) * 1.0,
+            "hops_3": (lengths >= 3) * 1.0,
+            "hops_4": (lengths >= 4) * 1.0,
+            "confirmed": 1.0 - any_of(pair, ~bear, gold.size),
+            "named_steps": 1.0 - any_of(pair, ~names, gold.size),
+            "gloss_names": glosses.name(lower, upper) * 1.0,
+            "vague": any_of(pair, np.isin(target, vague), gold.size) * 1.0,
+            "thing_concept": self._thing[concept],
+            "verb_hops": self._verb[concept] * (lengths - 1),
+            "depth": np.minimum(self._depth[gold], 8.0),
+        }
+
+    @cached_property
+    def _depth(self) -> Floats:
+        return self.wordnet.isa.depths().astype(np.float64)
+
+
+def _bits(tokens: Tokens, left_out: Bools) -> UInts:
+    """Return (texts, LANES) the words of texts as bits."""
+    bits = np.zeros((tokens.lengths.size, LANES), dtype=np.uint64)
+    owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+    kept = ~left_out[tokens.ids]
+    place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
+    np.bitwise_or.at(bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64))
+    return bits
+
+
+@lru_cache(maxsize=2)
+def features_of(wordnet: WordNet) -> PairFeatures:
+    """Return the features of pairs of synsets of a WordNet."""
+    return PairFeatures(wordnet)

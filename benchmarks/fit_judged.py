@@ -16,24 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from builders.judged.model import DATA, JUDGED, MODELS
+from builders.judged.model import DATA, JUDGED, MODELS, STRATA, strata
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import path_facts
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Floats, Ints, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 
 FOLDS = 10
 PENALTIES = (0.03, 0.1, 0.3, 1.0)
-SCORES = {"true": 1.0, "arguable": 0.33, "false": 0.0}
+SCORES = {"true": 1.0, "arguable": 0.25, "false": 0.0}
 """How far a judgement counts as accepting a distractor: with a better answer beside it, an
 arguable one is rarely chosen."""
 GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
 """How far a judgement counts as accepting a gold: no reader calls it wrong."""
-ACCEPTED, ARGUABLE = 0.97, 0.02
+ACCEPTED, ARGUABLE = 0.94, 0.05
 """Of the pairs that pass a model's threshold, so many golds are accepted at least, and so many
-distractors at most: of four distractors, one is arguable in under 4% of the rows."""
+distractors are taken for answers at most. Of the pairs that the models are surest of, readers still
+reject about one gold in twenty and accept one distractor in a hundred."""
 FEWEST = 30
 """Pairs that must pass a threshold."""
 LEAST_WEIGHT = 0.03
@@ -60,13 +61,21 @@ def main() -> None:
         ends = np.concatenate([facts.subject.codes, facts.object.codes])
         glosses = Glosses.of(wordnet, sorted_unique(ends))
         features = features_of(wordnet).of_gold(facts, concept, gold, glosses)
-        models[f"{kind}_gold"] = fitted(features, scores(some, GOLD_SCORES), concept, ACCEPTED)
+        models[f"{kind}_gold"] = fitted(
+            features, scores(some, GOLD_SCORES), concept, {kind: np.ones(len(some), bool)}, ACCEPTED
+        )
     some = [row for row in rows if row["family"] != "gold"]
     concept, gold, node = (synsets(wordnet, some, end) for end in ("concept", "gold", "candidate"))
     features = features_of(wordnet).beside(concept, gold, node)
-    for kind in JUDGED:
-        features[kind] = np.array([row["probe"] == kind for row in some]) * 1.0
-    models["distractor"] = fitted(features, scores(some, SCORES), concept, ARGUABLE)
+    of_probe = {kind: np.array([row["probe"] == kind for row in some]) for kind in JUDGED}
+    features |= {kind: marked * 1.0 for kind, marked in of_probe.items()}
+    near = strata(features)
+    kinds = {
+        f"{kind}:{name}": marked & (near == at)
+        for kind, marked in of_probe.items()
+        for at, name in enumerate(STRATA)
+    }
+    models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, ARGUABLE)
     MODELS.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
 
@@ -82,12 +91,16 @@ def scores(rows: Sequence[Row], worth: Mapping[str, float]) -> Floats:
 
 
 def fitted(
-    features: Mapping[str, Floats], target: Floats, concept: Ints, bar: float
+    features: Mapping[str, Floats],
+    target: Floats,
+    concept: Ints,
+    of_probe: Mapping[str, Bools],
+    bar: float,
 ) -> dict[str, Any]:
     """Fit a ridge logistic regression whose penalty is the best over folds of concepts.
 
-    The threshold is where the pairs beyond it, predicted by models that have not seen their
-    concepts, reach the bar on average.
+    The threshold of a probe is where its pairs beyond it, predicted by models that have not seen
+    their concepts, reach the bar on average.
     """
     names = sorted(features)
     table = np.stack([features[name] for name in names], axis=1)
@@ -98,13 +111,11 @@ def fitted(
     table = table[:, kept]
     predicted = held_out(table, target, concept, penalty)
     intercept, weights = fit(table, target, penalty)
-    order = np.argsort(predicted if bar < 0.5 else -predicted)
-    mean = np.cumsum(target[order]) / np.arange(1, target.size + 1)
-    passing = np.flatnonzero(mean <= bar if bar < 0.5 else mean >= bar)
-    passing = passing[passing >= FEWEST]
-    threshold = float(predicted[order[passing[-1]]]) if passing.size else float(bar > 0.5)
+    passing = {
+        name: threshold(predicted[some], target[some], bar) for name, some in of_probe.items()
+    }
     about = {
-        "passing": round((int(passing[-1]) + 1) / target.size if passing.size else 0.0, 4),
+        "passing": {name: share for name, (_, share) in passing.items()},
         "pairs": int(target.size),
         "accepted": round(float(target.mean()), 4),
         "penalty": penalty,
@@ -117,9 +128,23 @@ def fitted(
     return {
         "about": about,
         "intercept": round(intercept, 5),
-        "threshold": round(threshold, 5),
+        "thresholds": {name: round(value, 5) for name, (value, _) in passing.items()},
         "weights": coefficients,
     }
+
+
+def threshold(predicted: Floats, target: Floats, bar: float) -> tuple[float, float]:
+    """Return the threshold of some pairs, and the share of them that pass it."""
+    low = bar < 0.5
+    if target.size < FEWEST:
+        return float(not low), 0.0
+    order = np.argsort(predicted if low else -predicted)
+    mean = np.cumsum(target[order]) / np.arange(1, target.size + 1)
+    passing = np.flatnonzero(mean <= bar if low else mean >= bar)
+    last = max([FEWEST - 1, *passing.tolist()])
+    if last + 1 == target.size:
+        return float(low), 1.0
+    return float(predicted[order[last]]), round((last + 1) / target.size, 4)
 
 
 def held_out(table: Floats, target: Floats, group: Ints, penalty: float) -> Floats:

@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from builders.engine.options import ProbeOptions
+from builders.engine.options import DrawOptions
 from builders.engine.sources import GcideName
 
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 
 
-class WordSenseOptions(ProbeOptions):
+class WordSenseOptions(DrawOptions):
     """Options of dictionary_wordsense."""
 
     gcide: GcideName = Field(
@@ -26,19 +26,10 @@ class WordSenseOptions(ProbeOptions):
     contexts: tuple[Literal["usage", "quotation"], ...] = Field(
         ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
     )
-    max_contexts: int = Field(1, ge=0, description="Contexts for a sense (0: all).")
-    max_same_word: int = Field(
-        2, ge=0, description="Maximum number of distractors that are other senses of the word."
-    )
+    max_contexts: int = Field(0, ge=0, description="Contexts for a sense (0: all).")
     other_pos: bool = Field(
         False,
-        description="Take the word's senses of another part of speech too, where no more of the "
-        "same are left.",
-    )
-    sampling: Literal["balanced", "uniform"] = Field(
-        "balanced",
-        description="balanced: each definition is a distractor as often, for each time that it is "
-        "gold, as a row has distractors; uniform: every candidate alike, as published.",
+        description="Let senses of different parts of speech share choices, as published.",
     )
     max_definition: int = Field(
         240, ge=1, description="Maximum length of a definition, in characters."

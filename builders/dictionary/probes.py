@@ -7,7 +7,7 @@ section 3). Where ours differs, and why: docs/probes/dictionary_wordsense.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,35 +16,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from builders.dictionary.alike import alike_pairs, normalised, shown_definition, synonyms
-from builders.dictionary.choices import (
-    SenseChoices,
-    SenseQuestions,
-    choose_in_groups,
-    choose_uniformly,
-)
-from builders.dictionary.doubts import FLAGS, doubts
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
+from builders.engine.draw.families import Family, Truth
 from builders.engine.drops import DropLog
-from builders.engine.flags import Flags
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
-from builders.engine.rows import plan_rows
+from builders.engine.rows import Asking, draw_plan
 from builders.engine.splits import assign_splits, connected_components
-from builders.engine.strategies import ByChoiceGroup
 from builders.english.contexts import kinds_of_context, without_full_stop
 from builders.english.screen import OFFENSIVE, offensive_texts
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide.load import load_gcide
 from kb_cache.gcide.types import POS, Gcide
-from kbprobe.arrays import Bools, Floats, Ints, lines_of, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, lines_of
 from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED
 from kbprobe.rng import RandomGenerator
 
 SAME_WORD = "same_word"
+
+PARTS = 8
+"""Parts of each split that share no choices."""
 
 REFERS_ELSEWHERE = r"\bSee\b|\bCf\.|\b[Ss]enses? \d|\bNo\. \d|\bNos\. |\bDef\. |\bthe Vocabulary\b"
 """Definitions that send the reader to another place in the dictionary."""
@@ -73,38 +68,44 @@ def open_gcide(options: WordSenseOptions) -> Gcide:
     choice_fields=("definition", "headword", "pos"),
     controls=(NO_LANGUAGE, PERTURBED),
     paper="wordnetqa",
-    flags=FLAGS,
     quick={"pos": ("verb",)},
 )
 def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator) -> Plan:
     """Which definition of a dictionary fits a word in its usage or quotation?"""
     dropped = DropLog()
-    asking, flags = _asked_about(gcide, options, rng, dropped)
-    dropped.require(asking.sense.size)
-    senses = sorted_unique(asking.sense)
-    shown = _shown_definitions(gcide)
-    definitions = shown.take(pa.array(senses)).to_pylist()
+    asked = _asked_about(gcide, options, rng, dropped)
+    dropped.require(asked.sense.size)
+    senses, fact = np.unique(asked.sense, return_inverse=True)
+    definitions = _shown_definitions(gcide).take(pa.array(senses)).to_pylist()
     word = gcide.word_ids.astype(np.int64)
-    component = _components(definitions, word[senses])[np.searchsorted(senses, asking.sense)]
-    asked = SenseQuestions(
-        asking.sense,
-        assign_splits(component, options.split_shares, rng.child("splits")),
-        word,
-        gcide.pos_codes.astype(np.int64),
-        alike_pairs(
-            senses,
-            definitions,
-            word[senses],
-            len(gcide),
-            _contexts_of(gcide, asking),
-            _Synonyms(gcide),
-        ),
+    kinds = np.zeros_like(word) if options.other_pos else gcide.pos_codes.astype(np.int64)
+    alike = alike_pairs(
+        senses, definitions, word[senses], len(gcide), _contexts_of(gcide, asked), _Synonyms(gcide)
     )
-    choose = choose_in_groups if options.sampling == "balanced" else choose_uniformly
-    chosen = choose(asked, options, rng.child("distractors"))
-    dropped["too few definitions to choose from"] = asking.sense.size - chosen.rows.size
-    dropped.require(chosen.rows.size)
-    return _plan(gcide, asking, asked.split, chosen, flags, dropped)
+    component = _components(definitions, word[senses])
+    part = np.zeros(len(gcide), dtype=np.int64)
+    part[senses] = rng.shared("parts").below(PARTS, component)
+    line = np.arange(fact.size, dtype=np.int64)
+
+    def families(asking: Asking) -> Iterator[Family]:
+        yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word[asking.gold])
+        yield Family(RANDOM, 0, np.zeros_like(asking.gold))
+
+    return draw_plan(
+        Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line)),
+        families,
+        questions=_questions(gcide, asked),
+        choices=_nodes(gcide),
+        facts=_facts(gcide, senses),
+        relation="definition",
+        truth=Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
+        split=assign_splits(component, options.split_shares, rng.shared("splits"))[fact],
+        part=part,
+        kinds=kinds,
+        options=options,
+        rng=rng,
+        dropped=dropped,
+    )
 
 
 def _contexts_of(gcide: Gcide, asking: InContext) -> list[str]:
@@ -138,8 +139,8 @@ class _Synonyms:
 
 def _asked_about(
     gcide: Gcide, options: WordSenseOptions, rng: RandomGenerator, dropped: DropLog
-) -> tuple[InContext, Flags]:
-    """Choose the contexts of a tier to ask about; note what is left out, and why."""
+) -> InContext:
+    """Choose the contexts to ask about; note what is left out, and why."""
     contexts = gcide.contexts
     wanted = mask(pc.is_in(contexts["kind"].cast(pa.string()), pa.array(options.contexts)))
     rows = np.flatnonzero(gcide.located & wanted)
@@ -174,23 +175,12 @@ def _asked_about(
         keep = dropped.drop("the definition holds the word asked about", by_word)
         keep &= dropped.drop("the definition shares a word with the context", by_context & keep)
         asking = lines_of(asking, keep)
-    texts = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context)).to_pylist()
-    flags = doubts(
-        texts,
-        _surface_forms(gcide, asking.context).to_pylist(),
-        _headwords(gcide, asking.sense).to_pylist(),
-        definitions.take(pa.array(asking.sense)).to_pylist(),
-        [POS[code] for code in gcide.pos_codes[asking.sense].tolist()],
-    )
-    keep = flags.of_tier(options.tier, dropped)
-    asking, flags = lines_of(asking, keep), flags.take(keep)
     if options.max_contexts:
         kept = first_of_each(
             asking.sense, options.max_contexts, rng.child("contexts"), asking.context
         )
-        kept = dropped.keep("beyond --max-contexts", kept)
-        asking, flags = lines_of(asking, kept), flags.take(kept)
-    return asking, flags
+        asking = lines_of(asking, dropped.keep("beyond --max-contexts", kept))
+    return asking
 
 
 def _given_away(gcide: Gcide, asking: InContext, definitions: pa.Array) -> tuple[Bools, Bools]:
@@ -228,42 +218,6 @@ def _components(definitions: Sequence[str], word: Ints) -> Ints:
         by_text[normalised(definition)].append(one)
     label = connected_components(by_text.values())
     return np.array([label[one] for one in word.tolist()], dtype=np.int64)
-
-
-def _plan(
-    gcide: Gcide,
-    asking: InContext,
-    split: Ints,
-    chosen: SenseChoices,
-    flags: Flags,
-    dropped: DropLog,
-) -> Plan:
-    same_word = chosen.same_word
-    senses, fact = np.unique(asking.sense, return_inverse=True)
-    is_filled = np.arange(chosen.nodes.shape[1]) > same_word[:, None]
-    node_hops = np.where(is_filled, 0, same_word[:, None])
-    node_hops[:, 0] = 0
-    same, random = 1, 2
-    return plan_rows(
-        questions=_questions(gcide, asking),
-        choices=_nodes(gcide),
-        nodes=chosen.nodes,
-        split=split[chosen.rows],
-        families=(SAME_WORD, RANDOM),
-        family=np.where(same_word > 0, same, random),
-        relation="definition",
-        concept=asking.sense[chosen.rows],
-        facts=_facts(gcide, senses),
-        question=chosen.rows,
-        fact=fact[chosen.rows],
-        hops=0,
-        distance=same_word,
-        choice_family=np.where(is_filled, random, same),
-        choice_hops=node_hops,
-        order=None if chosen.group is None else ByChoiceGroup(chosen.group),
-        flags=flags.take(chosen.rows),
-        dropped=dropped,
-    )
 
 
 @lru_cache(maxsize=1)

@@ -296,11 +296,12 @@ def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
 def _of_groups(family: Family, groups: Ints, gold: Ints) -> Perturbation:
     """Lay out the rows of groups, one after the other: each shows the others' golds."""
     size = groups.shape[1]
-    others = np.array([[j for j in range(size) if j != i] for i in range(size)])
-    nodes = gold[groups[:, others]].reshape(-1, size - 1).astype(np.int32)
-    return Perturbation(
-        family, groups.ravel().astype(np.int32), nodes, np.zeros(nodes.shape, dtype=np.bool_)
-    )
+    others = groups[:, np.array([[j for j in range(size) if j != i] for i in range(size)])]
+    filled = np.zeros((groups.size, size - 1), dtype=np.bool_)
+    if family.kin is not None:
+        filled = (family.kin[others] != family.kin[groups][:, :, None]).reshape(filled.shape)
+    nodes = gold[others].reshape(filled.shape).astype(np.int32)
+    return Perturbation(family, groups.ravel().astype(np.int32), nodes, filled)
 
 
 def _first_only(parts: list[Perturbation], questions: int) -> list[Perturbation]:
@@ -353,7 +354,10 @@ def _rows_of_draws(
         number, away = 1 + names.index(part.family.name), part.family.distance
         filled = part.filled[draw]
         nodes[here, 1:] = part.nodes[draw]
-        family[here], distance[here] = number, away
+        # A row all of whose distractors are fills is one with random distractors.
+        of_family = ~filled.all(axis=1)
+        family[here] = np.where(of_family, number, random)
+        distance[here] = np.where(of_family, away, 0)
         choice_family[here, 0], choice_hops[here, 0] = number, 0
         choice_family[here, 1:] = np.where(filled, random, number)
         choice_hops[here, 1:] = np.where(filled, 0, away)

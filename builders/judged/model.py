@@ -16,10 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kbprobe.arrays import Floats
+from kbprobe.arrays import Floats, Ints
 
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
+
+STRATA = ("other", "sibling", "same_word")
+"""How near a distractor is: readers judge the nearest by a finer measure."""
 
 JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 """The WordNet probes whose pairs were judged: features of the model of distractors."""
@@ -31,13 +34,14 @@ class JudgedModel:
 
     Attributes:
         intercept, weights: of the features as they are.
-        threshold: from this chance on a gold is accepted often enough; up to this chance a
-            distractor is taken for an answer rarely enough.
+        thresholds: by kind of pair (a probe, or a probe and its stratum): from this chance on a
+            gold is accepted often enough; up to this chance a distractor is taken for an answer
+            rarely enough.
     """
 
     intercept: float
     weights: Mapping[str, float]
-    threshold: float
+    thresholds: Mapping[str, float]
 
     def chance(self, features: Mapping[str, Floats]) -> Floats:
         """Return the probability of each pair; ``features`` hold a value for each pair."""
@@ -51,4 +55,9 @@ class JudgedModel:
 def judged_model(name: str) -> JudgedModel:
     """Return one of the fitted models."""
     fitted = json.loads(MODELS.read_text(encoding="utf-8"))[name]
-    return JudgedModel(fitted["intercept"], fitted["weights"], fitted["threshold"])
+    return JudgedModel(fitted["intercept"], fitted["weights"], fitted["thresholds"])
+
+
+def strata(features: Mapping[str, Floats]) -> Ints:
+    """Return the stratum of each pair, as an index into ``STRATA``."""
+    return np.where(features["same_word"] > 0, 2, features["common_1"] > 0).astype(np.int64)

@@ -37,13 +37,15 @@ def wordnet_families(
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
         elif name in LEVELS:
-            yield Family(name, LEVELS[name], ancestors(main, asking.gold, LEVELS[name]))
+            reach = LEVELS[name]
+            yield Family(name, reach, ancestors(main, asking.gold, reach))
         elif level in LEVELS:
             # Choices are as far below as the gold, each on a branch of its own.
-            top = ancestors(main, asking.concept, LEVELS[level])
+            reach = LEVELS[level]
+            top = ancestors(main, asking.concept, reach)
             levels = int(asking.hops.max(initial=0)) + 1
             key = np.where(top < 0, -1, top * levels + asking.hops)
-            yield Family(name, LEVELS[level], key, unit=asking.concept)
+            yield Family(name, reach, key, unit=asking.concept)
         else:
             yield from _published(wordnet, options, asking, name)
 

@@ -18,6 +18,7 @@ from builders.english.word_lists import word_list
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
+    alike,
     generality,
     known_synsets,
     lemma_texts,
@@ -25,7 +26,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, UInts
+from kbprobe.arrays import Bools, Floats, Ints, UInts, contains
 from kbprobe.columns import codes, to_numpy
 from kbprobe.rng import RandomGenerator
 
@@ -77,6 +78,11 @@ class PairFeatures:
     @cached_property
     def _file(self) -> Ints:
         return codes(self.wordnet.synsets["lexname"])[0].astype(np.int64)
+
+    @cached_property
+    def _files(self) -> list[tuple[int, str]]:
+        names = codes(self.wordnet.synsets["lexname"])[1]
+        return [(at, name) for at, name in enumerate(names) if name.startswith(("noun.", "verb."))]
 
     @cached_property
     def _verb(self) -> Floats:
@@ -135,6 +141,8 @@ class PairFeatures:
         return {
             **self.of_pair(concept, node),
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
+            "same_word": contains(alike(self.wordnet).keys, concept * len(self.wordnet) + node)
+            * 1.0,
             "common_concept": self.common(concept, node),
             "more_general": self._general[node] - self._general[gold],
             "gold_overlap": self._shared(glosses[gold], glosses[node]),
@@ -142,7 +150,7 @@ class PairFeatures:
             "node_names_gold": self._shared(lemmas[gold], glosses[node]),
             "gold_lemma_overlap": self._shared(lemmas[gold], lemmas[node]),
             "verb_common": self._verb[concept] * (common == 1),
-            "thing_common": self._thing[node] * (common < FARTHEST),
+            "thing_common": self._thing[node] * (common == 1),
         }
 
     def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
@@ -169,6 +177,7 @@ class PairFeatures:
             "thing_concept": self._thing[concept],
             "verb_hops": self._verb[concept] * (lengths - 1),
             "depth": np.minimum(self._depth[gold], 8.0),
+            **{f"gold_{name}": (self._file[gold] == at) * 1.0 for at, name in self._files},
         }
 
     @cached_property
@@ -182,7 +191,9 @@ def _bits(tokens: Tokens, left_out: Bools) -> UInts:
     owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
     kept = ~left_out[tokens.ids]
     place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
-    np.bitwise_or.at(bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64))
+    np.bitwise_or.at(
+        bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64)
+    )
     return bits
 
 

@@ -20,21 +20,19 @@ ASKED_SENSES = 5
 DOUBTFUL, MINOR_SENSE, TAXON = "doubtful_gold", "minor_sense", "taxon"
 
 ISA_FLAGS = {
-    DOUBTFUL: "pairs like it are accepted by fewer than 97% of readers, by the model of their "
+    DOUBTFUL: "pairs like it are accepted by fewer than 94% of readers, by the model of their "
     "judgements (builders/judged)",
 }
 
 
-def isa_flags(
-    wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, relation: str
-) -> Flags:
+def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: str) -> Flags:
     """Return the flags of pairs of a concept and a gold; ``facts`` are the paths between them."""
     structure = wordnet.structure
     on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
     glosses = Glosses.of(structure, sorted_unique(on_paths))
     features = features_of(structure).of_gold(facts, concept, gold, glosses)
-    model = judged_model(f"{relation}_gold")
-    return Flags.none(gold.size).mark(DOUBTFUL, model.chance(features) < model.threshold)
+    model = judged_model(f"{probe}_gold")
+    return Flags.none(gold.size).mark(DOUBTFUL, model.chance(features) < model.thresholds[probe])
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:

@@ -13,14 +13,15 @@ import numpy as np
 from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.rows import Territory
 from builders.engine.splits import connected_components
-from builders.wordnet.synsets import parents_for_levels
+from builders.wordnet.synsets import MERONYMS, parents_for_levels
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Floats, Ints
 from kbprobe.columns import codes, to_numpy
 from kbprobe.rng import RandomGenerator
 
 LARGEST_BLOCK = 0.01
-"""Share of all synsets and examples that a block may hold, unless it is the top of a taxonomy."""
+"""Share of all synsets, examples and parts that a block may hold, unless it is the top of a
+taxonomy."""
 
 PARTS = 8
 """Choices are divided into so many parts of each split, which share none: whoever is trained on
@@ -82,8 +83,8 @@ def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
         of top blocks, which come first.
     """
     main = main_parents(wordnet)
-    examples = to_numpy(wordnet.examples["synset"])
-    weight = 1.0 + np.bincount(examples, minlength=len(wordnet))
+    asked = [to_numpy(wordnet.examples["synset"]), *(wordnet.edges(name)[0] for name in MERONYMS)]
+    weight = 1.0 + np.bincount(np.concatenate(asked), minlength=len(wordnet))
     below = _sums_below(main, weight)
     small = below <= LARGEST_BLOCK * weight.sum()
     # The topmost ancestor whose subtree is small enough, of every synset.

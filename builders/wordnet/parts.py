@@ -17,6 +17,7 @@ from builders.engine.flags import Flags
 from builders.relations import closure, then, union
 from builders.wordnet.flags import MINOR_SENSE, TAXON, taxa
 from builders.wordnet.synsets import (
+    MERONYMS,
     OTHER_LEMMAS_SHOWN,
     known_synsets,
     lemma_texts,
@@ -36,8 +37,6 @@ NARROW = 1200
 
 MANY = 100
 """What has more parts than this (the United Nations) says nothing of two that share it."""
-
-MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
 
 TRACES = ("chemical_element.n.01", "compound.n.02")
 """Of a thing's substances, WordNet lists the few that matter; of these, more may be in it."""

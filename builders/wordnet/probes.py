@@ -22,7 +22,7 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.judged.model import JUDGED, judged_model
+from builders.judged.model import JUDGED, STRATA, judged_model, strata
 from builders.relations import (
     NONE,
     QUESTION_FIELDS,
@@ -442,7 +442,8 @@ def _arguable(wordnet: WordNet, probe: str, concept: Ints, gold: Ints, node: Int
     features = features_of(wordnet).beside(concept, gold, node)
     features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
     model = judged_model("distractor")
-    return model.chance(features) > model.threshold
+    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
+    return model.chance(features) > most[strata(features)]
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

@@ -31,6 +31,8 @@ KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
 
 OTHER_LEMMAS_SHOWN = 2
 
+MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
+
 
 def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
     """Mark the synsets of some parts of speech."""

@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from builders.relations import closure, then, union
-from builders.wordnet.parts import MERONYMS, unlisted_parts
-from builders.wordnet.synsets import alike_in_any, near
+from builders.wordnet.parts import unlisted_parts
+from builders.wordnet.synsets import MERONYMS, alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique

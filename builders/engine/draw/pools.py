@@ -124,9 +124,7 @@ Deal = Callable[[Pooled, Ints, int, RandomGenerator], Ints]
 """Returns groups of questions, given how often each was used and the size of a group."""
 
 
-def choose_groups(
-    questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal
-) -> Ints:
+def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal) -> Ints:
     """Deal questions into groups, and exchange those that may not stand together.
 
     Returns:
@@ -141,7 +139,7 @@ def choose_groups(
             ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
             dealt = ready[deal(lines_of(questions, ready), used[ready], rules.size, chance)]
             dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
-            dealt = dealt[(used[dealt] == 0).any(axis=1)]
+            dealt = dealt[(used[dealt] == 0).any(axis=1) & _keeps_kin(questions, dealt)]
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]
@@ -300,6 +298,14 @@ def _group_counts(pool: Ints, members: Ints, size: int) -> Ints:
         if np.array_equal(fewer, count):
             return count
         count = fewer
+
+
+def _keeps_kin(questions: Pooled, dealt: Ints) -> Bools:
+    """(groups,) whether some of a group are kin, unless there are none in any pool."""
+    if np.unique(questions.kin).size == questions.kin.size:
+        return np.ones(len(dealt), dtype=np.bool_)
+    kin = np.sort(questions.kin[dealt], axis=1)
+    return np.asarray((kin[:, 1:] == kin[:, :-1]).any(axis=1))
 
 
 def _keys(questions: Pooled, dealt: Ints) -> Ints:

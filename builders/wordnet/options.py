@@ -168,6 +168,13 @@ class SynonymyOptions(WordNetOptions):
     require_example: bool = Field(
         False, description="Ask only about concepts with an example sentence, as published."
     )
+    name_share: float = Field(
+        0.2,
+        ge=0,
+        le=1,
+        description="Maximum share of questions about names (taxa, persons, places, brands): what "
+        "they ask for is recall of an encyclopedia.",
+    )
 
     @property
     def shows_glosses(self) -> bool:

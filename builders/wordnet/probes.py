@@ -73,6 +73,7 @@ from builders.wordnet.synsets import (
     first_words,
     generality,
     gives_away,
+    has_name,
     known_synsets,
     near,
     nodes_of,
@@ -193,9 +194,15 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
     if options.require_example:
         asked &= np.diff(wordnet.example_start) > 0
-    nodes = np.flatnonzero(asked)
+    nodes, dropped = np.flatnonzero(asked), DropLog()
+    named = has_name(wordnet)[nodes]
+    room = options.name_share * np.count_nonzero(~named) / max(1 - options.name_share, 1e-9)
+    order = np.lexsort((rng.child("names").bits(nodes), ~named))
+    keep = ~named
+    keep[order[: min(int(room), np.count_nonzero(named))]] = True
+    nodes = nodes[dropped.keep("a name, beyond --name-share", keep)]
     questions = {wordnet: questions_by_gloss(wordnet, nodes)}
-    return _self_plan(wordnet, options, rng, "synonym", nodes, questions)
+    return _self_plan(wordnet, options, rng, "synonym", nodes, questions, dropped)
 
 
 @probe("wordnet_meronymy", options=MeronymyOptions, flags=PART_FLAGS, **RELATION)

@@ -20,7 +20,7 @@ from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
-from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.columns import mask, single_chunk, to_numpy
 from kbprobe.rng import RandomGenerator
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
@@ -418,6 +418,16 @@ def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
     first, at = np.unique(wordnet.sense_start[nodes], return_inverse=True)
     lemmas = lemma_texts(wordnet).take(pa.array(first)).to_pylist()
     return zipf_frequencies(lemmas, wordnet.language)[at]
+
+
+@lru_cache(maxsize=2)
+def has_name(wordnet: WordNet) -> Bools:
+    """(synsets,) whether a noun is, or has among its words, a name: it is written with a capital."""
+    capital = mask(pc.match_substring_regex(lemma_texts(wordnet), r"^\p{Lu}|\s\p{Lu}"))
+    named = np.zeros(len(wordnet), dtype=np.bool_)
+    named[to_numpy(wordnet.senses["synset"])[capital]] = True
+    named[wordnet.edges("instance_hypernym")[0]] = True
+    return named & (wordnet.pos_codes == POS.index("n"))
 
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:

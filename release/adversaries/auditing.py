@@ -10,26 +10,29 @@ from typing import Any
 from kbprobe.errors import require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcome
+from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcomes
 from release.checks.findings import REBUILD, Finding, Report
 from release.records import record
 
 NAME = "adversaries"
 REMEDIES = {
-    "surface": "Draw distractors that are like golds in form: --sampling balanced, --families.",
-    "meaning": "Draw distractors from where golds come from: --sampling balanced, --families.",
-    "tuned": "Draw distractors from where golds come from: --sampling balanced, --families.",
+    "surface": "Draw distractors that are like golds in form: --sampling grouped, --families.",
+    "meaning": "Draw distractors from where golds come from: --sampling grouped, --families.",
+    "tuned": "Draw distractors from where golds come from: --sampling grouped, --families.",
+    "central": "Draw distractors as like one another as the gold is like them: --sampling grouped.",
+    "similar": "Draw distractors from the neighbourhood of the gold: --families near.",
+    "elimination": "Let a choice be right as often in any row that shows it: --sampling grouped.",
     "argument": "Ask about each argument with each answer equally often, in every split.",
     "sentence": "Ask about each document with acceptable and unacceptable sentences alike.",
     "place": "Change words as often into one another as back, whatever stands beside them.",
-    "recurrence": "Ask each concept once (--max-contexts 1, one of --families), build without "
-    "--limit, or show no model several of its rows.",
+    "recurrence": "Ask each question once (--once), build without --limit, or show no model several "
+    "of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 
-STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow"}
+STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow", "reported": "dim"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class DeepAudit:
         """Whether no adversary exceeds chance."""
         return all(one.verdict != "exceeds" for one in self.outcomes)
 
+    @property
+    def _judged(self) -> list[Outcome]:
+        return [one for one in self.outcomes if one.verdict != "reported"]
+
     def as_dict(self) -> dict[str, Any]:
         """Return the audit in a form that JSON can represent."""
         outcomes = [one._asdict() for one in self.outcomes]
@@ -70,10 +77,10 @@ class DeepAudit:
             yield Finding(NAME, "warning", what, config, "Build it larger (--limit).")
         few = sum(one.verdict == "few rows" for one in self.outcomes)
         if few:
-            what = f"too few rows for a verdict on {few} of {len(self.outcomes)}"
+            what = f"too few rows for a verdict on {few} of {len(self._judged)}"
             yield Finding(NAME, "warning", what, "", "Build it larger (--limit).")
         if self.passed and self.outcomes and not few:
-            what = f"none of {len(self.outcomes)} exceeds chance by more than {MARGIN:.0%}"
+            what = f"none of {len(self._judged)} exceeds chance by more than {MARGIN:.0%}"
             yield Finding(NAME, "ok", what.replace("%", " points"))
 
     @property
@@ -84,7 +91,7 @@ class DeepAudit:
         exceeding = sum(one.verdict == "exceeds" for one in self.outcomes)
         unsure = sum(one.verdict == "few rows" for one in self.outcomes)
         verb = "exceed" if exceeding > 1 else "exceeds"
-        many = f"{exceeding or 'none'} of {len(self.outcomes)} adversaries"
+        many = f"{exceeding or 'none'} of {len(self._judged)} adversaries"
         text = f"{many} {verb} chance by more than 5 points"
         return f"{text} (too few rows for a verdict on {unsure})" if unsure else text
 
@@ -151,7 +158,7 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
 
     path = Path(folder)
     manifest = read_manifest(path)
-    outcomes: list[Outcome] = []
+    found: list[Outcome] = []
     unscored, untrained = [], []
     for config in (DEFAULT_CONFIG, *manifest.sub_questions):
         rows = read(path, manifest, config, seed)
@@ -162,8 +169,8 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
             untrained.append(config)
         for guesses in _guesses(rows, encoder):
             remedy = REMEDIES[guesses.name.partition(":")[0]]
-            outcomes.append(outcome(config, guesses, rows, remedy))
-    return DeepAudit(tuple(outcomes), tuple(unscored), tuple(untrained))
+            found += outcomes(config, guesses, rows, remedy)
+    return DeepAudit(tuple(found), tuple(unscored), tuple(untrained))
 
 
 def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> None:
@@ -213,6 +220,8 @@ def deepened(report: Report, encoder: str = "") -> Report:
 
 def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
     from release.adversaries.arguments import arguments
+    from release.adversaries.elimination import elimination
+    from release.adversaries.likeness import likeness
     from release.adversaries.meaning import meaning
     from release.adversaries.order import order
     from release.adversaries.recurrence import recurrence
@@ -228,6 +237,8 @@ def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
             yield tuned(rows, encoder)
         yield from arguments(rows)
         yield from sentences(rows)
+    yield from likeness(rows, encoder)
+    yield from elimination(rows)
     yield from recurrence(rows)
     if rows.train.size:
         yield from order(rows)

@@ -23,7 +23,7 @@ TRAINED_ROWS = 3_000
 SCORED_ROWS = 20_000
 COLUMNS = (
     "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "concept",
-    "choice_nodes", "arguments", "setup",
+    "choice_nodes", "distractor_family", "arguments", "setup",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
         *(pc.fill_null(table[name], "") for name in ("question", "premise", "hypothesis")), "\x1f"
     )
     cluster = _codes(table["cluster"])
+    questions = asked.combine_chunks().dictionary_encode()
     judged = pc.unique(table["setup"]).to_pylist() == [ACCEPTABILITY]
     rng = np.random.default_rng(seed)
     ends = np.cumsum(sizes)
@@ -91,8 +92,10 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
         choices=choices,
         answer=to_numpy(table["answer"]).astype(np.int64),
         nodes=nodes.astype(np.str_),
-        question=_codes(asked),
+        question=to_numpy(questions.indices).astype(np.int64),
+        questions=questions.dictionary.to_pylist(),
         cluster=cluster,
+        family=np.array(pc.fill_null(table["distractor_family"], "").to_pylist(), dtype=np.str_),
         arguments=_arguments(table["arguments"].to_pylist()),
         sentences=table["question"].to_pylist() if judged else [],
         concept=_codes(table["concept"]),

@@ -15,13 +15,14 @@ def recurrence(rows: Rows) -> Iterator[Guesses]:
     """Take the choice that most rows of the question (or cluster) show, or the fewest.
 
     All rows of the split are seen: golds that are asked for several times recur, while their
-    distractors change; or distractors recur, while golds change. Over the whole split, where that
-    is less plain, gradient boosting tells from the numbers of rows.
+    distractors change. That is no fault for a model that answers row by row, so it is reported.
+    Over the whole split, where that is less plain, gradient boosting tells from the numbers of
+    rows.
     """
     for name, group in (("question", rows.question), ("cluster", rows.cluster)):
         times = _times_shown(rows, group)[rows.scored]
-        yield Guesses(f"recurrence:{name}:most", times, trained=False)
-        yield Guesses(f"recurrence:{name}:least", -times, trained=False)
+        yield Guesses(f"recurrence:{name}:most", times, trained=False, judged=False)
+        yield Guesses(f"recurrence:{name}:least", -times, trained=False, judged=False)
 
     if rows.train.size:
         times = np.where(rows.shown, np.log(_times_shown(rows, np.zeros_like(rows.answer))), np.nan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -21,7 +21,8 @@ MARGIN = 0.05
 FEWEST_ROWS = 100
 """Trained on fewer rows, or scored on fewer, an adversary gets no verdict."""
 
-Verdict = Literal["exceeds", "ok", "few rows"]
+Verdict = Literal["exceeds", "ok", "few rows", "reported"]
+"""``reported``: what it sees is part of the question, or of how rows are balanced."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Rows:
         choices: (rows, K) index into ``texts``; -1 where a row has fewer than K choices.
         answer: (rows,) the gold's column.
         nodes: (rows, K) what stands in ``choice_nodes``; "" where there is nothing.
-        question, cluster: (rows,) integer labels.
+        question, cluster: (rows,) integer labels; ``questions`` are the distinct questions' texts.
+        family: (rows,) names of the distractor families.
         arguments: name -> (rows,) texts, "" where a row has no such argument.
         sentences: (rows,) the sentences to be judged, where rows ask whether one is acceptable;
             else empty.
@@ -53,7 +55,9 @@ class Rows:
     answer: Ints
     nodes: npt.NDArray[np.str_]
     question: Ints
+    questions: list[str]
     cluster: Ints
+    family: npt.NDArray[np.str_]
     arguments: Mapping[str, list[str]]
     sentences: list[str]
     concept: Ints
@@ -105,11 +109,18 @@ class Rows:
 
 
 class Guesses(NamedTuple):
-    """An adversary's scores of every choice of the scored rows, (scored rows, K); the best wins."""
+    """An adversary's scores of every choice of the scored rows, (scored rows, K); the best wins.
+
+    Attributes:
+        name, scores: of the adversary.
+        trained: whether it was fitted on train.
+        judged: whether it must not exceed chance; else it is reported.
+    """
 
     name: str
     scores: Floats
     trained: bool = True
+    judged: bool = True
 
 
 class Outcome(NamedTuple):
@@ -129,17 +140,46 @@ class Outcome(NamedTuple):
     remedy: str
 
 
-def outcome(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Outcome:
-    """Score an adversary; n choices that tie for the best count 1 / n."""
+def outcomes(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Iterator[Outcome]:
+    """Score an adversary on all rows, and on each family in which it exceeds chance.
+
+    n choices that tie for the best count 1 / n.
+    """
     shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
     scores = np.where(shown, guesses.scores, -np.inf)
     best = scores >= scores.max(axis=1, keepdims=True)
     credit = (best & is_gold).sum(axis=1) / best.sum(axis=1)
+    family = rows.family[rows.scored]
+    every = np.ones(credit.size, dtype=np.bool_)
+    yield _outcome(config, guesses, credit, shown, rows, every, remedy)
+    names = np.unique(family)
+    for name in names if names.size > 1 else ():
+        named = guesses._replace(name=f"{guesses.name}, {name} rows")
+        found = _outcome(config, named, credit, shown, rows, family == name, remedy)
+        if found.verdict == "exceeds":
+            yield found
+
+
+def _outcome(
+    config: str,
+    guesses: Guesses,
+    credit: Floats,
+    shown: Bools,
+    rows: Rows,
+    some: Bools,
+    remedy: str,
+) -> Outcome:
+    """Estimate the accuracy on some of the scored rows, and compare it with chance."""
+    credit, shown, cluster = credit[some], shown[some], rows.cluster[rows.scored][some]
     chance = float((1 / shown.sum(axis=1)).mean())
-    accuracy, reach = clustered_mean(credit, rows.cluster[rows.scored])
+    accuracy, reach = clustered_mean(credit, cluster)
     exceeds = accuracy - reach > chance and accuracy > chance + MARGIN
     fewest = min(credit.size, rows.train.size) if guesses.trained else credit.size
-    few = fewest < FEWEST_ROWS
+    verdict: Verdict = "exceeds" if exceeds else "ok"
+    if not guesses.judged:
+        verdict = "reported"
+    elif fewest < FEWEST_ROWS:
+        verdict = "few rows"
     return Outcome(
         config,
         guesses.name,
@@ -148,8 +188,8 @@ def outcome(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Outcome:
         min(accuracy + reach, 1.0),
         chance,
         credit.size,
-        "few rows" if few else "exceeds" if exceeds else "ok",
-        remedy if exceeds and not few else "",
+        verdict,
+        remedy if verdict == "exceeds" else "",
     )
 
 

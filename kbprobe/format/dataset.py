@@ -13,7 +13,7 @@ from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, DataFile, plain_json, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.format.shards import Format, SharedWork, write_shards
-from kbprobe.targets import already_there
+from kbprobe.targets import already_there, own_files
 
 if TYPE_CHECKING:
     import datasets
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 ANNOTATIONS = "annotations.jsonl"
+BASELINES = "baselines.json"
 DATA = "data"
 
 
@@ -74,6 +75,11 @@ def damaged_files(folder: Path, files: Iterable[DataFile]) -> list[str]:
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
     """Tell whether a probe is where it is to go already; see `kbprobe.targets.already_there`."""
     return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
+
+
+def probe_files(folder: Path) -> set[str]:
+    """Return the files that building into a folder replaces; see `kbprobe.targets.own_files`."""
+    return own_files(folder, MANIFEST, CARD, BASELINES, ANNOTATIONS)
 
 
 def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:

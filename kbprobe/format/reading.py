@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import replacing_folder
 from kbprobe.format.answers import SCALE, marks_of, scheme_of
 from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
+from kbprobe.format.sheet_folder import write_sheet_folder
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.rng import RandomGenerator
-from kbprobe.targets import taking
 
 SHEETS = "sheets"
 CSV, PAGE = "reading.csv", "reading.html"
@@ -97,14 +97,14 @@ def write_reading(
         blind: without answers, and with a key beside the sheets; otherwise answers are shown, and
             nothing can be scored.
         seed: draws the rows.
-        overwrite: replace another reading sheet in the folder.
+        overwrite: replace another reading sheet in the folder, unless it was filled in.
 
     Returns:
         The files, relative to ``output``. The same probe, options and seed give the same bytes.
 
     Raises:
         UsageError: there is no test split, or it has too few rows, or none has an answer; or
-            ``output`` holds something else.
+            ``output`` holds something else, or a sheet that was filled in.
         KbprobeError: a data file is damaged.
         OSError: the output cannot be written.
     """
@@ -137,45 +137,34 @@ def write_reading(
         scheme,
         tuple(items),
     )
-    request = {"rows": entry.rows_digest, "seed": seed, "n": n, "blind": blind}
-    doing = f"writing a reading sheet of {manifest.probe}"
-    remedy = "Choose another folder with --sheet."
-    with taking(output, doing, request, overwrite, remedy=remedy) as overwrite:
-        shown = [rows[item.id] for item in items]
+    shown = [rows[item.id] for item in items]
+
+    def write(new: Path) -> None:
+        (new / SHEETS).mkdir()
+        text = _csv(items, shown, scheme == "scale", blind)
+        (new / SHEETS / CSV).write_bytes(text.encode())
         page = _page(manifest, items, shown, scheme == "scale", blind)
-        files = {
-            Path(SHEETS, CSV): _csv(items, shown, scheme == "scale", blind),
-            Path(SHEETS, PAGE): page,
-            **({Path(KEY): key.text()} if blind else {}),
-        }
-        if not overwrite and _holds(output, files):
-            return list(files)
-        _refuse_others(output, overwrite)
-        with replacing_folder(output) as new:
-            (new / SHEETS).mkdir()
-            for path, text in files.items():
-                (new / path).write_bytes(text.encode())
-    return list(files)
+        (new / SHEETS / PAGE).write_bytes(page.encode())
+        if blind:
+            key.write(new / KEY)
 
-
-def _holds(folder: Path, files: Mapping[Path, str]) -> bool:
-    """Tell whether a folder holds exactly these files: nothing was filled in."""
-    there = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    return there == files.keys() and all(
-        (folder / path).read_bytes() == text.encode() for path, text in files.items()
+    request = {
+        "rows": entry.rows_digest,
+        "seed": seed,
+        "n": n,
+        "blind": blind,
+        "kbprobe_version": kbprobe_version(),
+    }
+    files, _ = write_sheet_folder(
+        output,
+        f"writing a reading sheet of {manifest.probe}",
+        request,
+        write,
+        kind="a reading sheet",
+        overwrite=overwrite,
+        remedy="Choose another folder with --sheet.",
     )
-
-
-def _refuse_others(output: Path, overwrite: bool) -> None:
-    """Refuse to write over anything but a reading sheet, and over that without ``overwrite``."""
-    if output.exists() and any(output.iterdir()):
-        if not (output / SHEETS / CSV).is_file():
-            raise UsageError(f"{output} holds no reading sheet; it is left alone. See --sheet.")
-        if not overwrite:
-            raise UsageError(
-                f"{output} holds a reading sheet, maybe filled in. Replace it with --overwrite, or "
-                "choose another folder with --sheet."
-            )
+    return files
 
 
 def _right(row: Mapping[str, Any], scale: bool) -> str:

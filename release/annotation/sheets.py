@@ -28,8 +28,8 @@ TASKS = "label-studio.json"
 LABELING = "label-studio.xml"
 
 
-def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Path]:
-    """Write an export into an empty folder; return the paths written, relative to it.
+def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> None:
+    """Write an export into an empty folder.
 
     The same plan and options give the same bytes.
     """
@@ -49,7 +49,6 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
         _instructions(sheets, options), encoding="utf-8", newline="\n"
     )
     sheets.key.write(folder / KEY)
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 def _choices(sheets: Sheets, item: Shown) -> list[str]:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -196,7 +197,16 @@ def test_what_is_there_is_not_lost(odd, tmp_path):
     with pytest.raises(UsageError, match="digits alone"):  # found out while it is written
         export(digits, "lm-eval", out, overwrite=True)
     assert bytes_of(out) == before
+    (out / "logs").mkdir()
+    (out / "logs" / "run.eval").write_bytes(b"log")
+    (out / "task.py").mkdir()
+    (out / "task.py" / "mine.py").write_bytes(b"pass")
+    with pytest.raises(UsageError, match=r"where new ones belong: task\.py/mine\.py"):
+        export(odd, "inspect", out, overwrite=True)
+    assert bytes_of(out) == {**before, "logs/run.eval": b"log", "task.py/mine.py": b"pass"}
+    shutil.rmtree(out / "task.py")
     export(odd, "inspect", out, overwrite=True)
+    assert (out / "logs" / "run.eval").read_bytes() == b"log"
     assert not list(out.glob("kbprobe_*.yaml"))
     (out / "task.py").write_text("changed")
     with pytest.raises(UsageError, match="is damaged"):

@@ -106,11 +106,10 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
 
     Raises:
         UsageError: the folder holds no probe, or no such config.
-        KbprobeError: one of the config's files is missing or damaged.
+        KbprobeError: one of the config's files is missing, damaged, or holds something else than
+            rows of a probe.
     """
     import datasets
-
-    from kbprobe.format.items import features
 
     folder = Path(path)
     manifest = read_manifest(folder)
@@ -120,9 +119,28 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     files: dict[str, list[str]] = {}
     for entry in entries:
         files.setdefault(entry.split, []).append(str(folder / entry.path))
-    if all(entry.path.endswith(".parquet") for entry in entries):
+    return datasets.DatasetDict({split: _read(names) for split, names in files.items()})
+
+
+def _read(files: list[str]) -> datasets.Dataset:
+    """Read the files of a split: all Parquet, or all JSON lines."""
+    import datasets
+    import pyarrow as pa
+
+    from kbprobe.format.items import features
+
+    read = datasets.Dataset.from_json
+    if files[0].endswith(".parquet"):
         read = datasets.Dataset.from_parquet
-        return datasets.DatasetDict(
-            {split: read(names, features=features()) for split, names in files.items()}
-        )
-    return datasets.load_dataset("json", data_files=files, features=features())
+    try:
+        return read(files, features=features())
+    except (datasets.exceptions.DatasetsError, pa.ArrowException, ValueError, TypeError) as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, OSError):
+            raise cause from None  # of the cache of datasets, such as a full disk
+        what = " ".join(str(cause).split())[:200]
+        raise KbprobeError(
+            f"{', '.join(files)} cannot be read as rows of a probe, although the checksum is that "
+            f"of the manifest: {what}. Build the probe again, or get it again from where it was "
+            "published."
+        ) from None

@@ -122,6 +122,7 @@ def files_of(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.posix
 def test_what_others_put_into_a_folder_outlives_its_replacement(tmp_path: Path) -> None:
     target = tmp_path / "probe"
     with replacing_folder(target, ours=()) as aside:

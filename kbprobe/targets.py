@@ -30,6 +30,7 @@ from kbprobe.keeping import refuse_working_directory
 from kbprobe.locks import NO_LOCKS, PAUSE, sweep_locks, try_lock, unlock
 from kbprobe.owners import host, is_alive, process_start, short_name
 from kbprobe.parsing import read_record
+from kbprobe.terminal import echo
 
 LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
@@ -387,7 +388,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
                 f"finish. {remedy}"
             )
         elif waiting != (waiting := f"Waiting for {holder}, which writes {target}."):
-            print(waiting, file=sys.stderr)
+            echo(waiting, err=True)
         time.sleep(PAUSE)
 
 

@@ -10,7 +10,6 @@ print); ``OUT/key.json`` is not.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
 from kbprobe.format.sheet_folder import write_sheet_folder
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.rng import RandomGenerator
+from kbprobe.tables import csv_text
 
 SHEETS = "sheets"
 CSV, PAGE = "reading.csv", "reading.html"
@@ -40,34 +40,6 @@ NATURALNESS: Mapping[int, str] = {
     1: "not English",
 }
 """The scale on which readers rate the wording of a row."""
-
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
-"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
-
-
-def neutral(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
-
-    An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
-    their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. `as_written` takes it off again.
-
-    >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
-    ("'=1+1", "'- a dash", '1 = 1')
-    """
-    # One before an apostrophe of the text's own as well, or that would be taken off instead.
-    bare = text.lstrip("'").lstrip(" \u00a0\u200b\ufeff")
-    return f"'{text}" if bare.startswith(_FORMULA) else text
-
-
-def as_written(cell: str) -> str:
-    """Return the text that `neutral` made a cell of; other cells stay as they are.
-
-    >>> as_written("'=1+1"), as_written("'tis"), as_written("=1+1")
-    ('=1+1', "'tis", '=1+1')
-    """
-    text = cell.removeprefix("'")
-    return text if neutral(text) == cell else cell
 
 
 def texts_shown(row: Mapping[str, Any]) -> dict[str, str]:
@@ -175,19 +147,16 @@ def _csv(
     items: Sequence[Shown], rows: Sequence[Mapping[str, Any]], scale: bool, blind: bool
 ) -> str:
     """Return the sheet: everything quoted, lines ended as in RFC 4180."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     width = 0 if scale else max(len(row["choices"]["text"]) for row in rows)
     head = ["number", "item_id", *texts_shown(rows[0]), *LABELS[:width]]
     empty = ["answer", "natural", "annotator", "comment"]
-    writer.writerow([*head, *empty] if blind else [*head, "key", *empty[1:]])
+    lines: list[list[Any]] = [[*head, *empty] if blind else [*head, "key", *empty[1:]]]
     for number, (item, row) in enumerate(zip(items, rows, strict=True), 1):
         choices = row["choices"]["text"][:width]
         cells = [*texts_shown(row).values(), *choices, *[""] * (width - len(choices))]
         right = "" if blind else _right(row, scale)
-        told = [item.item_id, *cells, right]
-        writer.writerow([number, *map(neutral, told), "", "", ""])
-    return file.getvalue()
+        lines.append([number, item.item_id, *cells, right, "", "", ""])
+    return csv_text(lines, quoting=csv.QUOTE_ALL)
 
 
 def _page(

@@ -27,6 +27,7 @@ from kbprobe.format.rows import read_rows, rows_with
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.sheet_key import Key
 from kbprobe.options import option_name, spelled
+from kbprobe.tables import in_markdown
 from kbprobe.targets import already_there, taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
@@ -267,7 +268,7 @@ def _gold_card(
     environment = Environment(  # nosec B701 # Markdown, not HTML
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["count"] = "{:,}".format
+    environment.filters |= {"count": "{:,}".format, "plain": in_markdown}
     text = environment.from_string(template).render(
         m=manifest,
         a=manifest["annotation"],

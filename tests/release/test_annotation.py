@@ -19,8 +19,8 @@ from kbprobe.format.dataset import damaged_files, load
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sheet_key import read_key
+from kbprobe.tables import neutral
 from release.annotation.round_trip import export_sheets, import_votes
-from release.annotation.sheets import neutral
 from tests.release.annotation_toy import (
     NLI,
     answers,

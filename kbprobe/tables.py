@@ -55,11 +55,11 @@ def as_written(cell: str) -> str:
 def in_markdown(text: str) -> str:
     r"""Escape a text for a line, or a cell of a table, in Markdown, where it reads as it stands.
 
-    >>> print(in_markdown("a | b_c *d* <br> [e](f)"))
-    a \| b_c \*d\* &lt;br&gt; \[e](f)
+    >>> print(in_markdown("a | b_c *d* <br> [e](f) [MASK]"))
+    a \| b_c \*d\* &lt;br&gt; [e\](f) [MASK]
     """
     text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = re.sub(r"[\\|*`~\[]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    text = re.sub(r"[\\|*`~]|\](?=\()|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
     return " ".join(text.split())
 
 

@@ -365,9 +365,8 @@ def _refuse_links(path: Path, manifest: Manifest) -> None:
     Those of the Hub's cache, which lead to its ``blobs``, are no such links.
     """
     place = Path(os.path.realpath(path.parent))
-    allowed = [place]
-    if place.parent.name == "snapshots":
-        allowed.append(place.parent.parent / "blobs")
+    snapshots = [folder for folder in place.parents if folder.name == "snapshots"]
+    allowed = [place, *(folder.with_name("blobs") for folder in snapshots)]
     for name in (MANIFEST, *_READ_BESIDE, *(entry.path for entry in manifest.files)):
         real = Path(os.path.realpath(place / name))
         if not any(real.is_relative_to(folder) for folder in allowed):

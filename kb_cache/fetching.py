@@ -27,6 +27,7 @@ from kb_cache.snapshot import (
 )
 from kbprobe.errors import KbprobeError, SnapshotError, UsageError, how_to_install, require
 from kbprobe.files import replacing_folder, state_of
+from kbprobe.keeping import refuse_working_directory
 from kbprobe.targets import own_files, taking
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _check_target(kind: AnyKind, stated: str, output: Path | None) -> None:
     ``stated`` is the name; empty where it is not known yet.
     """
     if output is not None:
+        refuse_working_directory(output)
         if output.exists() and any(output.iterdir()) and not (output / INFO_FILE).is_file():
             raise UsageError(f"{output} is not empty and not a snapshot; give another folder")
         return

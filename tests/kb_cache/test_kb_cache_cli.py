@@ -137,6 +137,7 @@ def test_a_name_without_its_kind_is_enough(run_cli: RunCli, mini: Path, cache: P
         (["--name", "a/b"], "'conceptnet-a/b' cannot name a cache entry"),
         (["--language", "?"], "'?' is not a language code"),
         (["-o", "full"], "full is not empty and not a snapshot"),
+        (["-o", "."], ". is the working directory"),
     ],
 )
 def test_what_is_wrong_is_told_before_a_download(

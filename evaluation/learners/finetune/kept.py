@@ -30,6 +30,7 @@ from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, find_damage, remove_tree, sweep
+from kbprobe.keeping import refuse_working_directory
 from kbprobe.parsing import read_json
 from kbprobe.targets import own_files
 
@@ -162,6 +163,7 @@ def _train(
     courses: Path,
     unfinished: Unfinished,
 ) -> None:
+    refuse_working_directory(folder)  # before hours of training
     checkpoint, base = training.model.checkpoint, identity["base"]
     course, earlier = unfinished.read(), None
     if course is None and training.options.schedule == "constant":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ import kbprobe
 import release
 from evaluation.result import Result
 from kbprobe.errors import UsageError
+from tests.signatures import STUB, stub
 
 ROOT = Path(__file__).resolve().parents[1]
 FRAME = pd.DataFrame({"question": ["?"]})
@@ -145,3 +147,55 @@ def test_a_probe_in_memory_is_not_published_and_names_no_repository(
 def test_a_seed_of_numpy_is_a_seed(probe: datasets.DatasetDict) -> None:
     again = kbprobe.build("age_comparison", limit=60, seed=np.int64(0))  # type: ignore[arg-type]
     assert again["test"]["id"][:] == probe["test"]["id"][:]
+
+
+def test_a_star_import_needs_no_optional_package_and_replaces_no_built_in_name() -> None:
+    program = """
+import builtins, sys
+sys.modules.update(torch=None, transformers=None)
+from kbprobe import *
+import kbprobe
+assert not set(kbprobe.__all__) & set(dir(builtins)), kbprobe.__all__
+assert list is builtins.list and __name__ == "__main__"
+assert all(callable(globals()[name]) for name in kbprobe.__all__)
+assert kbprobe.list is list_probes and "ProbeCallback" in dir(kbprobe)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+
+
+def test_the_stub_has_the_options_that_there_are() -> None:
+    assert STUB.read_text(encoding="utf-8") == stub() + "\n", (
+        "kbprobe/__init__.pyi is out of date: run python -m tests.signatures"
+    )
+
+
+MYPY = """
+[mypy]
+strict = True
+follow_imports = silent
+ignore_missing_imports = True
+[mypy-torch.*,transformers.*,pandas.*,numpy.*,pyarrow.*,scipy.*,rich.*,huggingface_hub.*]
+follow_imports = skip
+"""
+
+
+def test_type_checkers_know_the_options(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy (extra test) is not installed")
+    calls, settings = ROOT / "tests" / "data" / "calls.py", tmp_path / "mypy.ini"
+    settings.write_text(MYPY)
+    checked = subprocess.run(
+        [
+            *(sys.executable, "-m", "mypy", str(calls), "--config-file", str(settings)),
+            *("--cache-dir", str(tmp_path / "cache"), "--no-error-summary"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = re.findall(r"calls\.py:(\d+): error: (.*)", checked.stdout)
+    lines = calls.read_text().splitlines()
+    wrong = {number for number, line in enumerate(lines, 1) if "# wrong" in line}
+    assert {int(number) for number, _ in said} == wrong, checked.stdout + checked.stderr
+    assert any('did you mean "max_hops"' in message for _, message in said)
+    assert any('did you mean "limit"' in message for _, message in said)

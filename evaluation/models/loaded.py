@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from evaluation.models.capabilities import ENCODER, HEADS
 from evaluation.models.files import tokenizer_files
@@ -154,7 +154,7 @@ def _bytes(name: str, tensor: torch.Tensor) -> memoryview:
         )
     try:
         flat = tensor.detach().cpu().contiguous().flatten()
-        return memoryview(flat.view(torch.uint8).numpy())
+        return memoryview(cast(Any, flat.view(torch.uint8).numpy()))
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise KbprobeError(
             f"the weights of this model cannot be read ({name}, {type(tensor).__name__}): save it "

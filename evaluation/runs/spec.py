@@ -27,7 +27,7 @@ _UNNAMED = {
 """Options that say how a run is done, and not what its results are."""
 
 
-_NOT_OF_LOADED = {
+NOT_OF_LOADED = {
     *set(ModelOptions.model_fields) - {"batch_tokens"},
     *("learner", "train", "train_seed", "train_on", "mix_in", "mix_rows", "labels"),
 }
@@ -94,7 +94,7 @@ class RunSpec:
             UsageError: one is given.
         """
         for name in self.run.model_dump(exclude_defaults=True):
-            if name in _NOT_OF_LOADED or name in further:
+            if name in NOT_OF_LOADED or name in further:
                 raise UsageError(
                     f"{option_name(name)} says how a checkpoint is found, loaded or fine-tuned, "
                     f"and the model to evaluate is in memory: leave {name} out, or save model and "

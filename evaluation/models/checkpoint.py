@@ -60,6 +60,8 @@ class Checkpoint:
         random_weights: the seed that all weights are drawn with; None: they are those stored.
         adapter: what changes the weights in ``folder``; its hash is part of ``weights_sha256``.
         base: the checkpoint that an adapter changes, as it is without it.
+        once: of a model in memory whose code is not known: a text that no other model has, so
+            that no scores are taken for its; None elsewhere.
     """
 
     id: str
@@ -75,6 +77,7 @@ class Checkpoint:
     random_weights: int | None = None
     adapter: Adapter | None = None
     base: Checkpoint | None = None
+    once: str | None = None
 
     @property
     def tokenizer_folder(self) -> Path:

@@ -38,8 +38,8 @@ class TooLarge(ValueError):
         super().__init__(
             f"it holds more than {limit:,} bytes, the most that is read; give a part of it"
             if limit == most
-            else f"it unpacks to more than {limit:,} bytes, as text of its size does not; if that is "
-            "as it should be, unpack it, and give what was unpacked"
+            else f"it unpacks to more than {limit:,} bytes, as text of its size does not; if that "
+            "is as it should be, unpack it, and give what was unpacked"
         )
 
 

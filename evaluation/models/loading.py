@@ -141,8 +141,8 @@ def _load(
     arguments = {"dtype": dtype, **checkpoint.loading}
     if "gguf_file" not in checkpoint.loading:
         arguments["config"] = checkpoint.config
-    held = [*checkpoint.folder.glob("*.index.json"), *checkpoint.folder.glob("*model.*")]
-    files = " and ".join([CONFIG, *sorted({path.name for path in held})])
+    names = {path.name for path in checkpoint.folder.glob("*model.*")}  # with the index of shards
+    files = " and ".join([CONFIG, *sorted(names)])
     with reading(f"{checkpoint.id} cannot be loaded as a {head.label}", checkpoint.folder, files):
         try:
             with quiet_transformers():

@@ -139,10 +139,9 @@ def read_suite(
 
 def _refuse_consent(suite: SuiteFile, path: Path) -> None:
     """Refuse a file that says whether code of checkpoints runs: only its user can."""
-    places = {"options": suite.options}
-    for name, entries in (("models", suite.models), ("studies", suite.studies)):
-        places |= {f"{name}.{at}.options": entry.options for at, entry in enumerate(entries)}
-    for place, options in places.items():
+    models = {f"models.{at}.options": one.options for at, one in enumerate(suite.models)}
+    studies = {f"studies.{at}.options": one.options for at, one in enumerate(suite.studies)}
+    for place, options in {"options": suite.options, **models, **studies}.items():
         if CONSENT in options:
             raise UsageError(
                 f"{path}: {place}.{CONSENT}: a file cannot allow the code of a checkpoint to run. "

@@ -7,7 +7,8 @@ from looping for ever or filling memory; neither can be stopped in this process.
 from __future__ import annotations
 
 import json
-import subprocess
+import os
+import subprocess  # nosec B404 # of this interpreter, with a script of ours
 import sys
 import time
 import weakref
@@ -83,8 +84,10 @@ class ChatTemplate:
 
     def _started(self) -> subprocess.Popen[bytes]:
         # -P: modules next to the script are not to be taken for those of packages.
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # nosec B603 # no words of others
             [sys.executable, "-P", str(_RENDERER)],
+            # Threads of numpy would take of the memory that the process may hold.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -103,7 +106,7 @@ class ChatTemplate:
             process.stdin.write(json.dumps(question).encode() + b"\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        except BrokenPipeError:
+        except OSError:  # the pipe is broken
             return None
         return json.loads(line) if line.endswith(b"\n") else None
 

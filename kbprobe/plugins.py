@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from kbprobe.terminal import echo
 
 _told: set[str] = set()
 
@@ -21,4 +21,4 @@ def left_out(what: str, name: str, error: BaseException) -> None:
     )
     if message not in _told:
         _told.add(message)
-        print(message, file=sys.stderr)
+        echo(message, err=True)

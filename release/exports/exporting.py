@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.task_names import TEST
 from kbprobe.parsing import read_record
-from kbprobe.targets import already_there, taking
+from kbprobe.targets import already_there, own_files, taking
 from release.exports.page import write_readme
 from release.exports.source import open_source
 from release.exports.targets import find_target
@@ -84,8 +85,9 @@ def export(
     target = find_target(to)
     if repo_id is not None and not _HUB_ID.fullmatch(repo_id):
         raise UsageError(f"--repo-id {repo_id}: a dataset on the Hub is named USER/NAME.")
-    output = Path(output)
-    source = open_source(Path(folder), split, configs)
+    built = path_argument("export(folder=...)", folder, BUILT)
+    output = path_argument("export(output=...)", output, "the folder to write")
+    source = open_source(built, split, configs)
     request: dict[str, Any] = {
         "to": to,
         "probe": source.probe,
@@ -100,7 +102,7 @@ def export(
             held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
             commands = tuple(held.commands)
         else:
-            with replacing_folder(output) as aside:
+            with replacing_folder(output, own_files(output, RECORD)) as aside:
                 written = target.write(source, aside, repo_id)
                 write_readme(source, aside, written, target)
                 commands = tuple(written.commands)

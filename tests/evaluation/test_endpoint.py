@@ -24,6 +24,8 @@ from evaluation.endpoints import client  # noqa: E402
 from evaluation.endpoints.answers import NoPromptScores  # noqa: E402
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits  # noqa: E402
 from evaluation.endpoints.endpoint import Endpoint  # noqa: E402
+from evaluation.endpoints.spans import Pair, Scored  # noqa: E402
+from evaluation.endpoints.store import AnswerStore  # noqa: E402
 from evaluation.items.types import Item, choice_starts  # noqa: E402
 from evaluation.results.scores import Scores  # noqa: E402
 from evaluation.results.types import RESULTS  # noqa: E402
@@ -237,6 +239,37 @@ def test_a_run_stops_at_its_budget_and_goes_on(
     assert len(own) - len(set(own)) <= stops
 
 
+def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
+    """A flipped bit is neither another score nor the end of all answers."""
+    pair, scored_, tokens = Pair("A dog", " barks"), Scored(-12.375, 2, 5), ["A", " dog"]
+
+    def opened() -> AnswerStore:
+        return AnswerStore("http://localhost:1/v1", "tiny", tmp_path)
+
+    store = opened()
+    store.add_model("0f", tokens, [-0.8125])
+    store.add("0f", pair, scored_)
+    store.add_context("0f", pair.context, tokens)
+    assert (store.find("0f", pair), store.find_context("0f", "A dog")) == (scored_, tokens)
+    assert store.models() == [("0f", tokens, [-0.8125])]
+    assert store.find("0e", pair) is None
+    store.close()
+    (file,) = tmp_path.rglob("answers.sqlite")
+    whole = file.read_bytes()
+    texts = (b"-12.375", b"-12.374"), (b"-0.8125", b"-0.8124"), (b' dog"', b' do\xe7"')
+    for there, flipped in texts:
+        assert whole.count(there) >= 1
+        file.write_bytes(whole.replace(there, flipped))
+        store = opened()
+        found = store.find("0f", pair), store.models(), store.find_context("0f", "A dog")
+        assert [bool(one) for one in found].count(False) == (2 if there == b' dog"' else 1)
+        store.add_model("0f", tokens, [-0.8125])
+        store.add("0f", pair, scored_)
+        store.add_context("0f", pair.context, tokens)
+        assert (store.find("0f", pair), store.models()[0][2]) == (scored_, [-0.8125])
+        store.close()
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -270,9 +303,9 @@ def change(**changes: Any) -> Any:
     return changed
 
 
-def without(position: int) -> Any:
+def with_log_prob(position: int, value: int | None) -> Any:
     def changed(answer: dict[str, Any]) -> dict[str, Any]:
-        answer["choices"][0]["logprobs"]["token_logprobs"][position] = None
+        answer["choices"][0]["logprobs"]["token_logprobs"][position] = value
         return answer
 
     return changed
@@ -287,7 +320,8 @@ def without(position: int) -> Any:
         ({"change": change(logprobs=None)}, "no log-probabilities of prompts"),
         ({"change": change(logprobs={"tokens": ["a"], "token_logprobs": []})}, "as long as"),
         ({"change": change(text=" and so on")}, "it may have cut it"),
-        ({"change": without(-3)}, "leaves out those of some tokens"),
+        ({"change": with_log_prob(-3, None)}, "leaves out those of some tokens"),
+        ({"change": with_log_prob(-3, -(10**400))}, "beyond 64 bits"),
         ({"kind": "llama.cpp"}, "name the .gguf file itself"),
         ({"kind": "openai"}, "'echo' and 'logprobs' at the same time"),
         ({"faults": [Fault(302, {"Location": "http://elsewhere.example/v1"})]}, "not followed"),

@@ -17,8 +17,7 @@ import kbprobe
 from evaluation.result import Result
 from evaluation.results.frames import tables_within
 from kbprobe.errors import UsageError
-from kbprobe.format.reading import as_written
-from kbprobe.tables import FORMATS, Table
+from kbprobe.tables import FORMATS, Table, as_written
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +87,7 @@ def test_no_cell_breaks_out_of_its_table(table: Table) -> None:
 
 
 def test_every_probe_is_listed_with_its_state() -> None:
-    listed = kbprobe.list()
+    listed = kbprobe.list_probes()
     assert {one.name for one in listed} >= {"wordnet_hypernymy", "age_comparison"}
     assert all(one.remedy or one.state == "ready" for one in listed)
     assert len(Cells(listed._repr_html_()).cells) == 6 * (1 + len(listed))

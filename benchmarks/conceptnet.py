@@ -11,8 +11,9 @@ Measured, each in a fresh process, the best of three, on the edges between Engli
 - **arrow** and **duckdb** (where it is installed): only finding the English lines, with their
   readers of CSV; **ours, lines alone** does the same.
 
-By default they read a dump made of the two samples of ConceptNet (``--data``) in the proportion of
-the whole, a tenth English; ``--from`` takes a real dump instead. The time for the whole of 5.7 is
+By default they read a dump made of two samples of ConceptNet in the proportion of the whole, a
+tenth English: those that stand beside the repository, or the smaller ones among its tests.
+``--from`` takes a real dump instead. The time for the whole of 5.7 is
 EXTRAPOLATED from lines per second, the snapshot's writing from edges. Peak memory is what the
 kernel says of the process; it grows with the edges that are kept, not with the lines that are
 read. Nothing is asserted but that both sides keep the same edges.
@@ -34,7 +35,18 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data" / "conceptnet"
+BESIDE = ROOT.parent / "shared" / "data" / "conceptnet"
+TESTS = ROOT / "tests"
+ENGLISH = (
+    BESIDE / "assertions_en.csv.gz",
+    TESTS / "data" / "miniatures" / "conceptnet-miniature.csv.gz",
+)
+"""Where English edges are looked for: beside the repository, then the part of them in the tests."""
+SAMPLE = (
+    BESIDE / "assertions-5.7-format-sample.csv",
+    TESTS / "kb_cache" / "data" / "conceptnet-mini.csv",
+)
+"""Where lines of any language are looked for."""
 #: Of ConceptNet 5.7.0, about 3.4 million between English concepts.
 DUMP_LINES, DUMP_ENGLISH = 34_074_917, 3_400_000
 ENGLISH_SHARE = 0.1
@@ -180,15 +192,16 @@ def run_part(name: str, path: Path) -> Report | None:
     return report
 
 
-def make_dump(path: Path, data: Path, lines: int) -> None:
+def make_dump(path: Path, lines: int) -> None:
     """Write a dump of English edges and, in nine of ten lines, of any language.
 
     Words are altered in some lines, so that there are as many concepts as in earnest.
     """
     draw = random.Random(0)
-    sample = (data / "assertions-5.7-format-sample.csv").read_text("utf-8").splitlines()
+    english_path, sample_path = (next(filter(Path.exists, places)) for places in (ENGLISH, SAMPLE))
+    sample = sample_path.read_text("utf-8").splitlines()
     foreign = [line for line in sample if line.count("/c/en/") < 4]
-    with gzip.open(data / "assertions_en.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(english_path, "rt", encoding="utf-8") as file:
         english = [line.rstrip("\n") for line in file]
     with gzip.open(path, "wt", encoding="utf-8", newline="\n") as file:
         for _ in range(lines):
@@ -249,7 +262,6 @@ def main() -> None:
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="FILE", help="a real dump, gzip"
     )
-    parser.add_argument("--data", type=Path, default=DATA, metavar="DIR", help="holds the samples")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="the best of N counts")
     parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
     parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
@@ -267,7 +279,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kbprobe-benchmark-") as folder:
         path = given.source or Path(folder) / "dump.csv.gz"
         if given.source is None:
-            make_dump(path, given.data, given.lines)
+            make_dump(path, given.lines)
         report = measure(path, given.rounds)
     print(json.dumps(report, indent=2)) if given.json else show(report)
 

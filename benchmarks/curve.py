@@ -1,10 +1,12 @@
 """How long a learning curve takes: ours beside one forward pass, and beside the published way.
 
     python benchmarks/curve.py [--models DIR] [--seeds 5] [--share 0.25] [--steps 20] [--json]
+                               [--layers 12] [--rows N]
 
 The study is [O]'s: age_comparison and its two controls, BERT-base geometry (110 M seeded random
 weights, a real BERT vocabulary), heads ``linear`` and ``mlp`` on the frozen encoder, seven sizes,
-``--seeds`` draws of each.
+``--seeds`` draws of each. ``--layers`` and ``--rows`` make the model and the probe smaller; sizes
+that ``--rows`` does not allow are left out.
 
 - **ours**: ``evaluate-probe curve``, from start to end, with nothing in the cache: loading, one
   pass over the texts, all heads, scores, intervals, files and the page.
@@ -43,20 +45,24 @@ EPOCHS, BATCH = 4, 16
 CONFIGS = (None, "no_language", "perturbed")
 
 
-def write_model(tokenizer_folder: Path, folder: Path) -> None:
-    """Write a masked LM of BERT-base geometry with seeded random weights."""
+def write_model(tokenizer_folder: Path, folder: Path, layers: int) -> None:
+    """Write a masked LM of BERT-base geometry, but for its layers, with seeded random weights."""
     import torch
     import transformers
 
     torch.manual_seed(0)
-    transformers.BertForMaskedLM(transformers.BertConfig()).save_pretrained(folder)
+    config = transformers.BertConfig(num_hidden_layers=layers)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
     transformers.AutoTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
 
 
-def run_ours(probe: Path, model: Path, scratch: Path, seeds: int) -> tuple[float, float]:
+def run_ours(
+    probe: Path, model: Path, scratch: Path, seeds: int, sizes: Sequence[int]
+) -> tuple[float, float]:
     """Run the study as a user does; return seconds and the peak of its memory in MiB."""
     command = [sys.executable, "-m", "evaluation.cli", "curve", str(probe), "-m", str(model)]
     command += ["--learners", "linear,mlp", "--controls", "--seeds", str(seeds)]
+    command += ["--sizes", ",".join(map(str, sizes))]
     command += ["--large-seeds", str(seeds), "-o", str(scratch / "results")]
     environment = {**os.environ, "KBPROBE_CACHE": str(scratch / "cache"), "PYTHONPATH": str(ROOT)}
     began = time.perf_counter()
@@ -133,6 +139,8 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="draws of each size")
     parser.add_argument("--share", type=float, default=0.25, help="of the texts, for the floor")
     parser.add_argument("--steps", type=int, default=20, help="of the published way")
+    parser.add_argument("--layers", type=int, default=12, help="of the model")
+    parser.add_argument("--rows", type=int, help="of the probe [all]")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(args)
     place = Path(options.models or sysconfig.get_path("purelib"))
@@ -144,17 +152,18 @@ def main(args: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         probe, model = scratch / "age_comparison", scratch / "bert-base"
-        builders.build("age_comparison", output=probe)
-        write_model(found[0].parent, model)
+        rows = builders.build("age_comparison", output=probe, limit=options.rows)
+        sizes = [size for size in SIZES if size <= len(rows["train"])]
+        write_model(found[0].parent, model, options.layers)
         steps = run_published(probe, model, options.steps)
         floor, texts = run_floor(probe, model, options.share)
-        ours, memory = run_ours(probe, model, scratch, options.seeds)
+        ours, memory = run_ours(probe, model, scratch, options.seeds, sizes)
     runs = len(CONFIGS) * options.seeds
-    taken = runs * EPOCHS * sum(-(-size // BATCH) for size in SIZES)
+    taken = runs * EPOCHS * sum(-(-size // BATCH) for size in sizes)
     published = taken * sum(steps.values())
     measured: dict[str, Any] = {
         "texts": texts,
-        "heads": 2 * runs * len(SIZES),
+        "heads": 2 * runs * len(sizes),
         "steps_of_each_learner": taken,
         "seconds": {"ours": ours, "floor": floor, "published way": published},
         "seconds_of_a_published_step": steps,

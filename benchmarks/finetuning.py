@@ -10,7 +10,8 @@ Trainer, on the CPU and in processor seconds, which other jobs on the machine ha
 - **full_mlm**: a masked LM, the cross-entropy of the candidates' logits at the mask. The Trainer's
   side computes all logits at all positions, as transformers' masked LMs do.
 
-Both sides get the same batches and the same optimizer, schedule and clipping; texts are tokenized
+Both sides get the same batches (of 16 rows, or fewer where ``--rows`` would give no three of these)
+and the same optimizer, schedule and clipping; texts are tokenized
 beforehand. The losses of all steps are compared as well: without dropout (``--no-dropout``) they
 must agree, since both sides take the same steps.
 """
@@ -34,13 +35,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 BATCH = 16
+WARM_UP = 2
+"""Steps at the beginning that are not counted: they fill caches and make the optimizer's state."""
 
 
-def options_of(epochs: int = 1) -> Any:
+def options_of(batch: int) -> Any:
     """Return how both sides train."""
     from evaluation.learners.finetune import FinetuneOptions
 
-    return FinetuneOptions(train_batch=BATCH, epochs=epochs)
+    return FinetuneOptions(train_batch=batch, epochs=1)
 
 
 def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> tuple[Any, ...]:
@@ -58,13 +61,13 @@ def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) 
     return model, tokenizer, scorer, scorer.encode(items)
 
 
-def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> Any:
+def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool, options: Any) -> Any:
     """Train with our loop; return seconds a step, losses and the batches of rows."""
     from evaluation.learners.finetune.training import ChoiceTraining
 
     model, _, scorer, encoded = prepare(network, checkpoint, items, dropout)
     model.train()
-    training = ChoiceTraining(scorer, encoded, items, options_of(), 0, 2e-5)
+    training = ChoiceTraining(scorer, encoded, items, options, 0, 2e-5)
     batches = [batch.tolist() for batch in training._batches(0)]
     times: list[float] = []
 
@@ -77,7 +80,12 @@ def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> 
 
 
 def theirs(
-    network: Any, checkpoint: str, items: Sequence[Any], dropout: bool, batches: list[list[int]]
+    network: Any,
+    checkpoint: str,
+    items: Sequence[Any],
+    dropout: bool,
+    options: Any,
+    batches: list[list[int]],
 ) -> Any:
     """Train the same batches with transformers' Trainer; return seconds a step and losses."""
     import torch
@@ -127,13 +135,13 @@ def theirs(
 
     from evaluation.learners.options import slanted_triangle
 
-    options, steps = options_of(), len(batches)
+    steps = len(batches)
     model.train()
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
             output_dir=folder,
             num_train_epochs=1,
-            per_device_train_batch_size=BATCH,
+            per_device_train_batch_size=options.train_batch,
             max_grad_norm=options.max_grad_norm,
             save_strategy="no",
             logging_strategy="no",
@@ -176,16 +184,17 @@ def _cloze_features(tokenizer: Any, item: Any) -> dict[str, Any]:
     return {"inputs": [tokenizer(question)], "candidates": candidates, "answer": item.answer}
 
 
-def compare(network: Any, checkpoint: str, items: Any, rounds: int, dropout: bool) -> Any:
+def compare(
+    network: Any, checkpoint: str, items: Any, rounds: int, dropout: bool, options: Any
+) -> Any:
     """Run both sides in turns; return medians of seconds a step, and how far losses are apart."""
     sides: dict[str, list[float]] = {"ours": [], "trainer": []}
     apart = 0.0
     for _ in range(rounds):
-        seconds, losses, batches = ours(network, checkpoint, items, dropout)
-        # The first steps fill caches and make the optimizer's state.
-        sides["ours"] += seconds[2:]
-        seconds, other = theirs(network, checkpoint, items, dropout, batches)
-        sides["trainer"] += seconds[2:]
+        seconds, losses, batches = ours(network, checkpoint, items, dropout, options)
+        sides["ours"] += seconds[WARM_UP:]
+        seconds, other = theirs(network, checkpoint, items, dropout, options, batches)
+        sides["trainer"] += seconds[WARM_UP:]
         apart = max(apart, float(np.abs(np.subtract(losses, other)).max()))
     medians = {side: statistics.median(times) for side, times in sides.items()}
     return {
@@ -219,9 +228,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(asked.threads)
     transformers.logging.set_verbosity_error()
     items = list(open_probe(asked.probe, split="train").items)[: asked.rows]
-    items = items[: len(items) // BATCH * BATCH]
+    batch = min(BATCH, len(items) // (WARM_UP + 1))
+    if not batch:
+        raise SystemExit(
+            f"{len(items)} rows to train on are fewer than {WARM_UP + 1}, a row a step: use a "
+            f"higher --rows, or a probe with more rows in its train split"
+        )
+    items = items[: len(items) // batch * batch]
+    options = options_of(batch)
     found = [
-        compare(network, asked.model, items, asked.rounds, not asked.no_dropout)
+        compare(network, asked.model, items, asked.rounds, not asked.no_dropout, options)
         for network in (CHOICES, CANDIDATES)
     ]
     if asked.as_json:

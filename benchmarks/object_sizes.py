@@ -2,12 +2,13 @@
 
     python benchmarks/object_sizes.py [FOLDER] [--json] [--all]
 
-FOLDER holds ``data/verbphysics/objects/train-5/*.csv`` of https://github.com/uwnlp/verbphysics
-(Forbes & Choi, ACL 2017; MIT); nothing of it is copied. Looked at are the pairs of which both
-things are in our table, by the same word or by one of ``ALSO``, and on which most of the people
-asked agree that one is more. For each dimension it prints how many of these our estimates order
-alike, among all that differ and among those that object_comparison could ask about, and lists the
-others.
+FOLDER, by default ../shared/data/object_sizes next to the repository, is a clone of
+https://github.com/uwnlp/verbphysics (Forbes & Choi, ACL 2017; MIT), of which
+``data/verbphysics/objects/train-5/*.csv`` is read; nothing of it is copied. Looked at are the pairs
+of which both things are in our table, by the same word or by one of ``ALSO``, and on which most of
+the people asked agree that one is more. For each dimension it prints how many of these our
+estimates order alike, among all that differ and among those that object_comparison could ask about,
+and lists the others.
 """
 
 from __future__ import annotations
@@ -52,14 +53,21 @@ ALSO = {
 }
 """VerbPhysics' word -> ours for the same thing, where they differ."""
 
+FILES = "data/verbphysics/objects/train-5/*.csv"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    default = Path("../shared/data/object_sizes")
+    default = Path(__file__).resolve().parents[2] / "shared" / "data" / "object_sizes"
     parser.add_argument("folder", type=Path, nargs="?", default=default)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--all", action="store_true", help="list those within a bucket, too")
     arguments = parser.parse_args()
+    if not list(arguments.folder.glob(FILES)):
+        raise SystemExit(
+            f"{arguments.folder} holds no {FILES}. Clone https://github.com/uwnlp/verbphysics and "
+            f"name its folder: python benchmarks/object_sizes.py FOLDER"
+        )
     report = compare(arguments.folder)
     if arguments.json:
         print(json.dumps(report, indent=1))
@@ -117,7 +125,7 @@ def judged(
     folder: Path, dimension: str, things: dict[str, Thing]
 ) -> Iterator[tuple[Thing, Thing, int]]:
     """Yield the pairs in our table of which most people said that the first is more."""
-    for path in sorted((folder / "data/verbphysics/objects/train-5").glob("*.csv")):
+    for path in sorted(folder.glob(FILES)):
         with path.open(encoding="utf-8", newline="") as file:
             for line in csv.DictReader(file):
                 one, other = (

@@ -44,7 +44,7 @@ def repeat(folder: Path, rows: int) -> Path:
 
     kbprobe.build("age_comparison", output=folder, limit=2_000)
     manifest = read_manifest(folder)
-    entry = manifest.files_of_split("default", "test")
+    (entry,) = manifest.files_of_split("default", "test").files
     table = pq.read_table(folder / entry.path)
     table = pa.concat_tables([table] * -(-rows // len(table))).slice(0, rows)
     own = {

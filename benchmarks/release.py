@@ -48,6 +48,7 @@ def multiplied(folder: Path, rows: int) -> None:
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
+    from kbprobe.format.card import size_category
     from release.cards import join_card, split_card
 
     probe = find_probe(PROBE)
@@ -88,7 +89,7 @@ def multiplied(folder: Path, rows: int) -> None:
     for split in info["splits"]:
         split["num_examples"] *= times
     info["download_size"] = sum(entry["bytes"] for entry in manifest["files"])
-    front["size_categories"] = ["100K<n<1M"]
+    front["size_categories"] = [size_category(counts["rows"])]
     (folder / "README.md").write_text(join_card(front, text), encoding="utf-8")
 
 

@@ -1,15 +1,17 @@
-"""Benchmarks run seldom: what they import from kbprobe exists."""
+"""Benchmarks: what they import from kbprobe exists, and continuous integration runs each."""
 
 from __future__ import annotations
 
 import ast
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = sorted((Path(__file__).resolve().parents[1] / "benchmarks").glob("*.py"))
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
 OURS = ("kbprobe", "kb_cache", "builders", "evaluation", "release")
 
 
@@ -22,3 +24,17 @@ def test_imports_from_kbprobe_exist(script: Path) -> None:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 assert hasattr(module, alias.name) or find_spec(whole), whole
+
+
+def test_each_is_run_once_as_small_as_it_gets() -> None:
+    script = (ROOT / ".ci" / "benchmarks").read_text(encoding="utf-8")
+    commands = {path.stem for path in SCRIPTS if "__main__" in path.read_text(encoding="utf-8")}
+    assert sorted(re.findall(r"^run (\w+)", script, re.MULTILINE)) == sorted(commands)
+    steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "/.ci/benchmarks" in steps
+
+
+def test_the_tests_that_other_kernels_repeat_exist() -> None:
+    paths = re.findall(r"tests/\S+", (ROOT / ".ci" / "kernels").read_text(encoding="utf-8"))
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -41,6 +40,7 @@ from evaluation.runs.sub_questions import open_sub_questions
 from kbprobe.errors import KbprobeError, UsageError
 from tests.builders import test_sub_questions as toy
 from tests.evaluation import tiny_causal, tiny_multiple_choice
+from tests.evaluation.test_evaluate import subprocess_environment
 
 ROWS = 100
 """In the test split of the toy probe: each asks for a number two ahead, its facts for the next."""
@@ -215,12 +215,6 @@ main(sys.argv[1:])
 """
 
 
-def environment(tmp_path, **more):
-    kept = {"PATH", "HOME", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "LANG", "PYTHONPATH"}
-    environment = {name: value for name, value in os.environ.items() if name in kept}
-    return {**environment, "KBPROBE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", **more}
-
-
 def same_files(one: Path, other: Path) -> bool:
     names = (PREDICTIONS, f"{FACTS}/{PREDICTIONS}")
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
@@ -235,8 +229,8 @@ def test_killed_within_the_facts_it_goes_on_and_ends_with_the_same_bytes(tmp_pat
     shutil.rmtree(tmp_path / "cache")
     die_at = 1 + len(list_parts(tmp_path, words))
     command = [sys.executable, "-c", KILLED, *words, "-o", str(tmp_path / "out")]
-    variables = environment(tmp_path, DIE_AT=str(die_at))
-    killed = subprocess.run(command, env=variables, capture_output=True, text=True)
+    environment = subprocess_environment(tmp_path, DIE_AT=str(die_at))
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not (tmp_path / "out").exists()
     run(*words, "-o", tmp_path / "out")
@@ -274,7 +268,7 @@ def test_several_processes_share_the_facts_too(tmp_path):
         *("-m", "evaluation.cli", *words, str(tmp_path / "shared")),
     ]
     done = subprocess.run(
-        command, env=environment(tmp_path), capture_output=True, text=True, timeout=300
+        command, env=subprocess_environment(tmp_path), capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
     run(*words, tmp_path / "alone", "--no-cache")

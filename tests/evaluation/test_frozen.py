@@ -327,7 +327,10 @@ def test_training_that_diverges_says_so():
         train_heads(HEADS["linear"](2), vectors, HeadOptions(), 1e30)
 
 
-STRONG = {"train": 96, "epochs": 60, "learning_rate": 0.1, "weight_decay": 0.0}
+STRONG = {"train": 96, "epochs": 60, "learning_rate": 0.02, "weight_decay": 0.0}
+"""Learns whatever can be learnt: so do rates from 0.01 to 0.05, with any seed. At 0.1, rounding in
+the processor's kernels decides where the MLP ends.
+"""
 
 
 @pytest.mark.parametrize("learner", ["linear", "mlp", "frozen"])

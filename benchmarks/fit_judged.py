@@ -31,7 +31,7 @@ SCORES = {"true": 1.0, "arguable": 0.25, "false": 0.0}
 arguable one is rarely chosen."""
 GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
 """How far a judgement counts as accepting a gold: no reader calls it wrong."""
-ACCEPTED, ARGUABLE = 0.94, 0.05
+ACCEPTED, ARGUABLE = 0.955, 0.07
 """Of the pairs that pass a model's threshold, so many golds are accepted at least, and so many
 distractors are taken for answers at most. Of the pairs that the models are surest of, readers still
 reject about one gold in twenty and accept one distractor in a hundred."""

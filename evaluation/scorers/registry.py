@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluation.models.capabilities import Capability, heads_that_give, is_encoder_decoder
-from evaluation.models.checkpoint import NO_MODEL, Checkpoint
+from evaluation.models.checkpoint import NO_MODEL, Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
 from evaluation.scorers.base import ScorerEntry
 from kbprobe.errors import UsageError
@@ -37,10 +37,13 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
     finds out whether it holds the scorer's. Only scorers of encoder-decoder models read those.
 
     Raises:
-        UsageError: there is no such scorer, or none for such a checkpoint.
+        UsageError: there is no such scorer, or none for such a checkpoint; or it reads no model,
+            and there is one.
     """
     if name is not None:
         entry = SCORERS.get(name)
+        if not entry.needs:
+            refuse_idle_model(checkpoint.id, f"--scorer {name}")
         _refuse_other_place(entry, checkpoint)
         if checkpoint.config is not None and not heads_that_give(entry.needs, checkpoint.config):
             is_or_not = "an" if is_encoder_decoder(checkpoint.config) else "not an"

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import evaluation
+from evaluation.cli import main
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.majority import MajorityScorer
 from evaluation.learners.registry import choose_learner
@@ -17,7 +19,7 @@ from evaluation.vectors.options import VectorsOptions, word_vectors
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
-from tests.evaluation import jsonl_probe, labelled_probe
+from tests.evaluation import jsonl_probe, labelled_probe, tiny_masked
 
 SAMPLE = Path(__file__).parents[1] / "data" / "glove.sample.50d.txt"
 LABELS = ("unacceptable", "acceptable")
@@ -163,6 +165,38 @@ def test_labels_are_guessed_and_counted(setup, classes, tmp_path):
     assert set(guessed.predictions["prediction"].to_pylist()) == set(range(classes))
     with pytest.raises(UsageError, match="vec_similarity takes only mc_mlm, mc_qa"):
         run(probe, scorer="vec_similarity")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scorer": "random"},
+        {"scorer": "vec_similarity"},
+        *({"learner": name, "train": 20} for name in ("majority", "esim", "mlm_baseline")),
+    ],
+)
+def test_a_model_that_would_take_no_part_is_refused(options, tmp_path, capsys):
+    """Results must not be recorded as those of a model that nothing reads."""
+    rows = {"train": questions(30), "test": questions(30)}
+    probe = jsonl_probe.write(tmp_path / "probe", rows)
+    model = tmp_path / "bert"
+    tiny_masked.write("bert-uncased", model)
+    kind = "learner" if "learner" in options else "scorer"
+    needed = f"--model none --{kind} {options[kind]}" + " --train N" * (kind == "learner")
+    with pytest.raises(UsageError, match=needed):
+        evaluation.evaluate(probe, model, **options)
+    with pytest.raises(UsageError, match=needed):
+        evaluation.study("zero_shot", probe, model, **options)
+    suite = {"probes": [probe], "models": [str(model), "none"], "options": options}
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    for words in (
+        [probe, "--model", model, *(f"--{name}={value}" for name, value in options.items())],
+        ["suite", tmp_path / "suite.yaml", "-o", tmp_path / "out"],
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main([str(word) for word in words])
+        assert needed in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_taken_that_was_not_named():

@@ -82,9 +82,9 @@ class Estimate(Model):
     high: float = Field(description="Upper end of its 95% interval.")
     n: int = Field(description="Rows, or clusters, that it was computed from.")
     method: str = Field(
-        description="How the interval was made: wilson; cluster bootstrap; "
-        "wilson, effective n; wilson over clusters; combined wilson; combined; t over clusters; "
-        "two-way bootstrap, basic or not."
+        description="How the interval was made: wilson; cluster bootstrap; wilson, effective n; "
+        "wilson over clusters; paired cluster bootstrap; combined wilson; combined; t over "
+        "clusters; two-way bootstrap, basic or not."
     )
 
 

@@ -25,6 +25,7 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",
         "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
+        "evaluation.scorers.vec_similarity:VEC_SIMILARITY_PUBLISHED",
     ],
 )
 """All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""

@@ -12,9 +12,10 @@ from evaluation.items.types import Item, choice_starts
 from evaluation.learners.majority import MajorityScorer
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import no_checkpoint
+from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.guessing import GuessingScorer
 from evaluation.scorers.registry import choose_scorer
-from evaluation.scorers.vec_similarity import VecSimilarityScorer
+from evaluation.scorers.vec_similarity import VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
@@ -73,28 +74,53 @@ def test_guesses_depend_on_seed_id_and_choice_alone():
 # VecSimilarity
 
 
-def test_similarity_is_the_mean_cosine_of_all_pairs_of_words(vectors):
-    def unit(word):
-        found = vectors.matrix[vectors.rows([word])[0]].astype(float)
-        return found / np.linalg.norm(found)
+def similarity(entry=VEC_SIMILARITY):
+    return entry.make(ScorerInputs(None, None, VectorsOptions()))
+
+
+def unit(found):
+    return found / np.linalg.norm(found)
+
+
+def test_similarity_is_the_cosine_of_the_means_of_content_words(vectors):
+    def mean(words):
+        return vectors.matrix[vectors.rows(words.split())].astype(float).mean(axis=0)
+
+    item = Item("a", "mc_qa", "What is the dog's house?", ("a red car", "cat"), 1)
+    [found] = scores(similarity(), [item, item])[:1]
+    for choice, score in zip(("red car", "cat"), found, strict=True):
+        assert score == pytest.approx(unit(mean("dog house")) @ unit(mean(choice)), abs=1e-6)
+    assert VEC_SIMILARITY.version == 2, "the scores of version 1 were the published ones"
+
+
+def test_function_words_are_all_that_some_texts_have(vectors):
+    item = Item("a", "mc_qa", "the dog", ("the", "of which"), 0)
+    [found] = scores(similarity(), [item, item])[:1]
+    assert (found != 0).all()
+
+
+def test_published_similarity_is_the_mean_cosine_of_all_pairs_of_words(vectors):
+    def unit_of(word):
+        return unit(vectors.matrix[vectors.rows([word])[0]].astype(float))
 
     item = Item("a", "mc_qa", "the dog", ("a red car", "cat"), 1)
-    [found] = scores(VecSimilarityScorer(vectors), [item, item])[:1]
+    [found] = scores(similarity(VEC_SIMILARITY_PUBLISHED), [item, item])[:1]
     for choice, score in zip(item.choices, found, strict=True):
-        pairs = [unit(one) @ unit(two) for one in ("the", "dog") for two in choice.split()]
+        pairs = [unit_of(one) @ unit_of(two) for one in ("the", "dog") for two in choice.split()]
         assert score == pytest.approx(np.mean(pairs), abs=1e-6)
     assert found.argmax() == 1
 
 
-def test_words_without_a_vector_are_similar_to_themselves(vectors):
+def test_words_without_a_vector_are_similar_to_themselves():
     item = Item("a", "mc_qa", "a blicket", ("the blicket", "the toma"), 0)
-    encoded = VecSimilarityScorer(vectors).encode([item])
+    encoded = similarity().encode([item])
     assert encoded.notes == {"unknown_words": 2}
     assert encoded.scores[0] > encoded.scores[1] + 0.1
 
 
-def test_a_mask_is_no_word_and_an_empty_question_is_similar_to_nothing(vectors):
-    scorer = VecSimilarityScorer(vectors)
+@pytest.mark.parametrize("entry", [VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED])
+def test_a_mask_is_no_word_and_an_empty_question_is_similar_to_nothing(entry):
+    scorer = similarity(entry)
     cloze = Item("a", "mc_mlm", "[MASK] dog", ("cat", "car"), 0)
     plain = Item("b", "mc_qa", "dog", ("cat", "car"), 0)
     empty = Item("c", "mc_qa", "", ("cat", "car"), 0)

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluation.models.files import is_checkpoint
+from evaluation.registry import IN_FILE
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import UsageError
@@ -121,6 +122,7 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
             seeded = {} if seed is None else {"seed": seed}
             for options, names in _alike(models):
                 values = {**suite.options, **seeded, **options, **entry.options}
+                _refuse_files(values, owner)
                 place = _place(folder, study, at, suite, seed, options)
                 requests.append(
                     StudyRequest.parse(
@@ -128,6 +130,18 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
                     )
                 )
     return requests, folder
+
+
+def _refuse_files(values: Mapping[str, Any], owner: str) -> None:
+    """Refuse scorers and learners that are Python files: a suite file runs no code."""
+    for option in ("scorer", "learner", "learners"):
+        given = values.get(option)
+        for name in given if isinstance(given, list | tuple) else [given]:
+            if IN_FILE.fullmatch(str(name)):
+                raise UsageError(
+                    f"{owner}: {option}: {name} is a Python file, and a suite file runs no code. "
+                    "Name it on the command line, or install it as a package with an entry point"
+                )
 
 
 def _matching(

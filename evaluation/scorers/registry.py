@@ -57,10 +57,7 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
     for entry in SCORERS:
         if entry.needs and entry.needs in checkpoint.capabilities:
             return entry
-    raise UsageError(
-        f"{checkpoint.id} is a {checkpoint.architecture}, which none of the scorers reads "
-        f"({', '.join(entry.label for entry in SCORERS)}). {_remedy(checkpoint)}"
-    )
+    raise UsageError(_without_scorer(checkpoint))
 
 
 def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
@@ -79,15 +76,17 @@ def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
         )
 
 
-def _remedy(checkpoint: Checkpoint) -> str:
+def _without_scorer(checkpoint: Checkpoint) -> str:
+    """Say why no scorer reads a checkpoint, and what to do about it."""
     if checkpoint.id == NO_MODEL:
-        return "Without a model, name with --scorer one that needs none."
+        return "There is no model. Without a model, name with --scorer one that needs none."
+    model = f"{checkpoint.id} ({checkpoint.architecture})"
     if not checkpoint.capabilities & Capability.HIDDEN_STATES:
         return (
-            "Encoder-decoder models are scored if they have a language-model head (T5, BART): if "
-            "this one has it after all, say so with --scorer seq2seq_lm."
+            f"{model} is an encoder-decoder model without a language-model head. Name its head "
+            "with --scorer seq2seq_lm if it has one."
         )
     return (
-        "If it is an encoder, fine-tune it first with --train N; if it has one of these heads "
-        "after all, say which with --scorer."
+        f"{model} has no trained head that scores choices. Fine-tune it with --train N, or name "
+        "its head with --scorer if it has one."
     )

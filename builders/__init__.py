@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,25 +56,34 @@ def build(
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
     from builders.engine.sources import with_snapshots
+    from kbprobe.arguments import optional_path, wrong_argument
     from kbprobe.format.dataset import dataset_info, load
     from kbprobe.format.items import plain
     from kbprobe.format.manifest import plain_json
     from kbprobe.targets import taking
 
+    if not isinstance(name, str):
+        accepted = "the name of a probe, or FILE.py:function. Several are built one after another"
+        raise wrong_argument("build(name=...)", name, accepted)
     probe = find_probe(name)
-    file = None if template is None else Path(template)
+    file = optional_path("build(template=...)", template, "a YAML file of wordings, or None")
+    folder = optional_path("build(output=...)", output)
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise wrong_argument("build(seed=...)", seed, "a whole number")
+    if not isinstance(config, str):
+        raise wrong_argument("build(config=...)", config, "the name of a config, such as default")
     chosen = with_snapshots(probe.options.parse(options, name), name)
-    request = Request(probe, chosen, seed, file, audit=audit)
+    request = Request(probe, chosen, int(seed), file, audit=audit)
     request.check_config(config)
     with ExitStack() as held:
-        if output is not None:
+        if folder is not None:
             asked = plain_json(request.description())
-            taken = taking(Path(output), f"building {name}", asked, overwrite)
-            if request.is_in(Path(output), held.enter_context(taken)):
-                return load(Path(output), config)
+            taken = taking(folder, f"building {name}", asked, overwrite)
+            if request.is_in(folder, held.enter_context(taken)):
+                return load(folder, config)
         built = pipeline.build(request)
-        if output is not None:
-            pipeline.write(built, Path(output))
+        if folder is not None:
+            pipeline.write(built, folder)
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
     return DatasetDict({split: Dataset(plain(items.table()), info) for split, items in splits})
@@ -90,7 +100,7 @@ def list_probes() -> ProbeList:
     """Return all probes: what each asks and needs, its rows, and whether it can be built here.
 
     >>> import kbprobe
-    >>> [one.name for one in kbprobe.list() if one.state == "ready"][:2]
+    >>> [one.name for one in kbprobe.list_probes() if one.state == "ready"][:2]
     ['age_comparison', 'antonym_negation']
     """
     from builders.engine.listing import ProbeList, listed_probes

@@ -14,12 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from evaluation.callback import ProbeCallback
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
     from evaluation.result import Result
+    from evaluation.studies.compare.types import Comparison
 
 __all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "study"]
+
+
+_STUDIED = (
+    "a checkpoint's folder, a .gguf file or a Hub id, or a list of these. A study loads its models "
+    "itself: save a loaded one with model.save_pretrained(DIR) and tokenizer.save_pretrained(DIR)"
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -30,7 +39,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def compare(*results: Result | str | Path, **options: Any) -> Any:
+def compare(
+    *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
+) -> Comparison:
     """Compare results on the same rows; see :func:`evaluation.result.compare`."""
     from evaluation.result import compare as compare_results
 
@@ -39,8 +50,9 @@ def compare(*results: Result | str | Path, **options: Any) -> Any:
 
 def evaluate(
     probe: ProbeSource,
-    model: str | Path,
+    model: str | Path | PreTrainedModel | None,
     *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
     **options: Any,
@@ -50,7 +62,10 @@ def evaluate(
     Args:
         probe: a folder that ``build-probe`` wrote, a Hub id, a file of published items, or a
             dataset in memory, such as :func:`builders.build` returns.
-        model: a checkpoint's folder, a ``.gguf`` file, or a Hub id.
+        model: a checkpoint's folder, a ``.gguf`` file, or a Hub id; or a loaded model of
+            transformers, which is scored as it is, on its device and in its dtype, and left as it
+            was; None for a scorer that needs no model.
+        tokenizer: of a loaded model.
         output: where to write results, predictions and report as well; None: memory only.
             Results of the same request that are there already are read, not made again.
         overwrite: replace other results in ``output``.
@@ -68,15 +83,20 @@ def evaluate(
         KbprobeError: the probe or the model cannot be read or run.
         MissingDependencyError: torch or transformers is not installed.
     """
+    from evaluation.items.sources import source_argument
     from evaluation.result import Result
     from evaluation.runs.executor import execute
+    from evaluation.runs.in_memory import taking_model
     from evaluation.runs.spec import RunSpec
-    from evaluation.workers import find_workers
+    from evaluation.workers import ALONE, find_workers
+    from kbprobe.arguments import optional_path
 
-    source = str(probe) if isinstance(probe, Path) else probe
-    folder = None if output is None else Path(output)
-    spec = RunSpec.parse(source, str(model), options, folder)
-    (outcome,) = execute([spec], overwrite, find_workers(spec.run.device))
+    source = source_argument("evaluate(probe=...)", probe)
+    folder = optional_path("evaluate(output=...)", output)
+    asked = RunSpec.parse(source, "", options, folder)
+    with taking_model(asked, model, tokenizer) as spec:
+        workers = ALONE if spec.loaded else find_workers(spec.run.device)
+        (outcome,) = execute([spec], overwrite, workers)
     return Result.of(outcome.or_raise())
 
 
@@ -111,25 +131,26 @@ def study(
         UsageError: no such study or option, or a run that is refused.
         KbprobeError: a probe or model cannot be read or run.
     """
+    from evaluation.items.sources import source_argument
     from evaluation.studies.base import StudyRequest, summarise_folders
     from evaluation.studies.registry import STUDIES
     from evaluation.studies.run import run_study
     from evaluation.tracking import take_tracking
     from evaluation.workers import find_workers
+    from kbprobe.arguments import RESULTS, optional_path, path_argument
 
     declared = STUDIES.get(name)
     tracking = None if declared.track is None else take_tracking(options, "study")
-    one = isinstance(probes, str | Path) or not isinstance(probes, Sequence)
-    sources = [probes] if one else list(probes)  # type: ignore[arg-type]
-    request = StudyRequest.parse(
-        declared,
-        sources,
-        [models] if isinstance(models, str | Path) else list(models),
-        options,
-        None if output is None else Path(output),
-    )
-    if request.study.expand is None:
-        return summarise_folders(request, [Path(str(folder)) for folder in sources])
+    given = probes if isinstance(probes, list | tuple) else [probes]
+    several = models if isinstance(models, list | tuple) else [models]
+    checked = [path_argument("study(models=...)", model, _STUDIED) for model in several]
+    folder, place = optional_path("study(output=...)", output), "study(probes=...)"
+    if declared.expand is None:
+        folders = [path_argument(place, one, RESULTS) for one in given]
+        request = StudyRequest.parse(declared, (), checked, options, folder)
+        return summarise_folders(request, folders)
+    sources = [source_argument(place, probe) for probe in given]
+    request = StudyRequest.parse(declared, sources, checked, options, folder)
     workers = find_workers(request.defaults.run.device)
     return run_study(request, overwrite=overwrite, workers=workers, tracking=tracking)
 
@@ -142,8 +163,9 @@ def load(folder: str | Path) -> Result:
     """
     from evaluation.result import Result
     from evaluation.runs.folders import load as load_folder
+    from kbprobe.arguments import RESULTS, path_argument
 
-    return Result.of(load_folder(Path(folder)))
+    return Result.of(load_folder(path_argument("load(folder=...)", folder, RESULTS)))
 
 
 def report_suite(
@@ -166,6 +188,8 @@ def report_suite(
         KbprobeError: the page cannot be written.
     """
     from evaluation.report.suite import DEFAULT_ROWS, make_suite_page
+    from kbprobe.arguments import optional_path, path_argument
 
-    file = None if output is None else Path(output)
-    return make_suite_page(Path(folder), file, DEFAULT_ROWS if rows is None else rows)
+    file = optional_path("report_suite(output=...)", output, "the file to write, or None")
+    place = path_argument("report_suite(folder=...)", folder, "a folder of results")
+    return make_suite_page(place, file, DEFAULT_ROWS if rows is None else rows)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from evaluation.items.sources import source_argument
 from evaluation.models.memory import ModelInMemory
 from evaluation.runs.repeated import RepeatedEvaluation
 from evaluation.runs.spec import RunSpec
@@ -206,19 +206,19 @@ def _specs(
     import datasets
 
     named: list[tuple[str | None, Any]]
-    if isinstance(probes, str | Path | datasets.DatasetDict | datasets.Dataset):
-        named = [(None, probes)]
-    elif isinstance(probes, Mapping):
+    if isinstance(probes, Mapping) and not isinstance(probes, datasets.DatasetDict):
         named = list(probes.items())
+    elif isinstance(probes, list | tuple):
+        named = [(None, probe) for probe in probes]
     else:
-        named = [(None, probe) for probe in cast("Sequence[ProbeSource]", probes)]
+        named = [(None, probes)]
     if not named:
         raise UsageError("ProbeCallback needs a probe: give a folder that build-probe wrote")
     return [
         (
             name,
             RunSpec.parse(
-                str(probe) if isinstance(probe, Path) else probe,
+                source_argument("ProbeCallback(probes=...)", probe),
                 "the model in training",
                 options,
                 owner="ProbeCallback",

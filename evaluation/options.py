@@ -204,6 +204,8 @@ _HAVE_OPTIONS = {
     "gguf_file": "name the file itself with --model",
     "subfolder": "name the folder itself with --model",
     "variant": "name a folder that holds these weights alone",
+    "weights_only": "weights are read as tensors alone, which runs no code in them",
+    "allow_all_kernels": "kernels of others are code that --trust-remote-code does not cover",
 }
 
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from evaluation.runs.evaluation import Evaluation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evaluation.studies.compare.types import Comparison
     from kbprobe.tables import Table
 
 
@@ -83,10 +86,11 @@ class Result(Evaluation):
             OSError: it cannot be written.
         """
         from evaluation.runs.folders import earlier_results, save
+        from kbprobe.arguments import path_argument
         from kbprobe.errors import UsageError
         from kbprobe.targets import taking
 
-        place = Path(folder)
+        place = path_argument("save(folder=...)", folder, "the folder to write")
         doing = f"saving results of {self.results.model.id} on {self.results.probe.name}"
         with taking(place, doing, [self.results.scoring.key], overwrite) as overwrite:
             earlier = earlier_results(place, overwrite)
@@ -124,25 +128,34 @@ class Result(Evaluation):
         )
 
 
-def compare(*results: Result | str | Path, **options: Any) -> Any:
+_COMPARED = "results that kbprobe.evaluate returned, folders of results, or one list of these"
+
+
+def compare(
+    *results: Result | str | Path | Sequence[Result | str | Path], **options: Any
+) -> Comparison:
     """Compare results on the same rows: those of models, or a model's before and after.
 
     Args:
-        results: two or more, in memory or in folders; the first is the one compared with.
+        results: two or more, in memory or in folders, or a list of them; the first is the one
+            compared with.
         **options: those of the study ``compare``, as ``evaluate-probe compare --help`` lists them.
 
     Returns:
         The comparison's summary, a pydantic model.
 
     Raises:
-        UsageError: the results are not of the same rows, or fewer than two.
+        UsageError: the results are not of the same rows, or fewer than two, or no results.
     """
     from evaluation.runs.folders import save
     from evaluation.studies.base import StudyRequest, summarise_folders
     from evaluation.studies.registry import STUDIES
+    from kbprobe.arguments import path_argument
     from kbprobe.files import scratch_folder
 
     request = StudyRequest.parse(STUDIES.get("compare"), (), (), options, None, "compare")
+    if len(results) == 1 and isinstance(results[0], list | tuple):
+        results = tuple(results[0])
     with scratch_folder() as scratch:
         places = []
         for number, one in enumerate(results, 1):
@@ -152,8 +165,8 @@ def compare(*results: Result | str | Path, **options: Any) -> Any:
                 save(one, place, report=False)
                 places.append(place)
             else:
-                places.append(Path(one))
-        summary = summarise_folders(request, places)
+                places.append(path_argument("compare(results=...)", one, _COMPARED))
+        summary: Comparison = summarise_folders(request, places)
         # Folders that are gone afterwards name nothing.
         text = summary.model_dump_json().replace(f"{json.dumps(f'{scratch}/')[1:-1]}", "")
         return type(summary).model_validate_json(text)

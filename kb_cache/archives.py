@@ -9,11 +9,20 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
 
-from kb_cache.unpack import ALWAYS, DAMAGE, TooLarge, most_unpacked
+from kb_cache.unpack import (
+    ALWAYS,
+    DAMAGE,
+    Allowance,
+    TooLarge,
+    most_unpacked,
+    packed_as,
+    unpacking,
+)
 from kbprobe.errors import SourceError
 
 #: Members of a tar; those of WordNet and GCIDE have some dozens.
@@ -55,14 +64,75 @@ def read_files(
 
 
 _MOST_IN_ALL = 4 << 30
-"""Bytes of all members of a tar: WordNet and GCIDE have a hundredth of that."""
+"""Bytes of all files that are read of an archive: WordNet and GCIDE have a hundredth of that."""
 
 
 def check_member(member: zipfile.ZipInfo) -> None:
-    """Refuse, with `TooLarge`, a member of a zip that unpacks to far more than texts do."""
+    """Refuse a member of a zip that cannot be unpacked within limits.
+
+    Raises:
+        TooLarge: it unpacks to far more than texts do.
+        zipfile.BadZipFile: it is packed with bzip2 or LZMA, which `zipfile` unpacks without limit.
+    """
     limit = most_unpacked(member.compress_size)
     if member.file_size > limit:
         raise TooLarge(limit)
+    if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        raise zipfile.BadZipFile(
+            f"{member.filename} is packed with bzip2 or LZMA, which is not read in a zip; unpack "
+            "it, and give the folder"
+        )
+
+
+class _Bounded:
+    """What `tarfile` needs of a file, up to a limit.
+
+    A tar's headers say how much is to be read; nothing beyond the limit is unpacked to obey them.
+    """
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file, self._limit, self.tell = file, limit, file.tell
+
+    def read(self, size: int) -> bytes:
+        self._check(self.tell() + size)
+        return self._file.read(size)
+
+    def seek(self, position: int) -> int:
+        self._check(position)
+        return self._file.seek(position)
+
+    def _check(self, position: int) -> None:
+        if position > self._limit:
+            raise TooLarge(self._limit)
+
+
+@contextmanager
+def opened_tar(path: Path) -> Iterator[tarfile.TarFile | None]:
+    """Open a tar, plain or compressed with gzip, bzip2 or xz; None where the file is none.
+
+    Raises:
+        TooLarge: it unpacks to more than `most_unpacked`; also while it is read.
+    """
+    with path.open("rb") as file:
+        stream = _Bounded(unpacking(file, packed_as(file)), most_unpacked(path.stat().st_size))
+        try:
+            tar = tarfile.open(fileobj=cast("Any", stream), mode="r:")  # noqa: SIM115
+        except TooLarge:
+            raise
+        except (OSError, tarfile.TarError, *DAMAGE):
+            yield None
+            return
+        with tar:
+            yield tar
+
+
+def is_tar(path: Path) -> bool:
+    """Return whether a file is a tar, plain or compressed; see `opened_tar`."""
+    try:
+        with opened_tar(path) as tar:
+            return tar is not None
+    except TooLarge:  # of no other file is that much read to see what it is
+        return True
 
 
 def _sizes(tar: tarfile.TarFile, largest: int) -> dict[str, int]:
@@ -99,6 +169,7 @@ def _read_folder(
 def _read_archive(
     path: Path, wanted: Names, marker: Names, largest: int, title: str
 ) -> dict[str, bytes]:
+    allowance = Allowance(path.stat().st_size, _MOST_IN_ALL)
     with ExitStack() as stack:
         if zipfile.is_zipfile(path):
             archive = stack.enter_context(zipfile.ZipFile(path))
@@ -107,14 +178,14 @@ def _read_archive(
 
             def read(name: str) -> bytes:
                 check_member(members[name])
-                return archive.read(name)
-        elif tarfile.is_tarfile(path):
-            tar = stack.enter_context(tarfile.open(path))
+                with archive.open(name) as member:
+                    return allowance.read(member)
+        elif (tar := stack.enter_context(opened_tar(path))) is not None:
             sizes = _sizes(tar, largest)
 
             def read(name: str) -> bytes:
                 member = tar.extractfile(name)
-                return member.read() if member else b""
+                return allowance.read(member) if member else b""
         else:
             raise SourceError(f"{path} is neither a folder nor an archive nor a file of {title}")
         places = {name: PurePosixPath(name) for name in sizes}

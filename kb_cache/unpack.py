@@ -5,36 +5,46 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
-from kb_cache.base import Progress
+from kb_cache.base import Progress, readable
+from kbprobe.errors import SourceError
 
 if TYPE_CHECKING:
     import hashlib
+    from zipfile import ZipInfo
 
 #: What is unpacked may be so many times as large as the file, or have so many bytes, whichever is
 #: more. Text becomes five to fifty times as large; files made to fill a disk, a thousand times.
 MOST_TIMES, ALWAYS = 200, 1 << 28
+#: Bytes that are unpacked at a time.
+_BLOCK = 1 << 20
+#: The first bytes of compressed files, and how the names of such files end.
+_KINDS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz"}
 #: Malformed lines that a note names.
 _NAMED = 5
 
 
 class TooLarge(ValueError):
-    """A file unpacks to more than any text does: it was made to fill memory or disk."""
+    """A file holds more than any text of its size does: it was made to fill memory or disk."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most: int | None = None) -> None:
+        """Say which limit was passed: ``most``, whatever the file's size, or one by its size."""
         super().__init__(
-            f"it unpacks to more than {limit:,} bytes, {MOST_TIMES} times its size; if that is as "
-            "it should be, unpack it, and give the unpacked file"
+            f"it holds more than {limit:,} bytes, the most that is read; give a part of it"
+            if limit == most
+            else f"it unpacks to more than {limit:,} bytes, as text of its size does not; if that "
+            "is as it should be, unpack it, and give what was unpacked"
         )
 
 
 #: What reading a damaged archive raises.
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, TooLarge)
+DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, TooLarge)
 
 
 def most_unpacked(size: int) -> int:
@@ -42,20 +52,64 @@ def most_unpacked(size: int) -> int:
     return max(ALWAYS, MOST_TIMES * size)
 
 
-def unpacked(content: bytes, ending: str) -> bytes:
-    """Return what a file holds that is compressed as its name's ending says, .gz or .bz2.
+class Readable(Protocol):
+    """A stream of bytes, such as `UnpackedFile` or a member of an archive."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, ``size`` at most."""
+
+
+class Allowance:
+    """The bytes that one source may hold, whatever number of files it is divided into."""
+
+    def __init__(self, packed: int, most: int | None = None) -> None:
+        """Allow what a source of ``packed`` bytes may unpack to, and ``most`` bytes at most."""
+        self._most = most
+        self._limit = min(most_unpacked(packed), most or most_unpacked(packed))
+        self._spent = 0
+
+    def read(self, stream: Readable) -> bytes:
+        """Return the rest of a stream; what is beyond the limit is never in memory.
+
+        Raises:
+            TooLarge: it holds more than was left of the allowance.
+        """
+        content = io.BytesIO()
+        while block := stream.read(_BLOCK):
+            self._spent += len(block)
+            if self._spent > self._limit:
+                raise TooLarge(self._limit, self._most)
+            content.write(block)
+        return content.getvalue()
+
+
+def packed_as(file: IO[bytes]) -> str:
+    """Return how a file that is open at its beginning is compressed: ".gz", ".bz2", ".xz" or ""."""
+    head = file.read(max(map(len, _KINDS)))
+    file.seek(0)
+    return next((ending for magic, ending in _KINDS.items() if head.startswith(magic)), "")
+
+
+def unpacking(file: IO[bytes], ending: str) -> IO[bytes]:
+    """Return a stream of what a file holds that is compressed as names of this ending are."""
+    if ending == ".gz":
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if ending == ".bz2":
+        return bz2.BZ2File(file)
+    return lzma.LZMAFile(file) if ending == ".xz" else file
+
+
+def read_unpacked(path: Path, most: int) -> bytes:
+    """Return what a file of ``most`` bytes holds, unpacked if it is compressed.
 
     Raises:
-        TooLarge: it unpacks to more than `most_unpacked`.
-        OSError, EOFError, zlib.error: it is damaged.
+        SourceError: it cannot be read, is damaged, or holds more.
     """
-    packed = io.BytesIO(content)
-    limit = most_unpacked(len(content))
-    with gzip.open(packed) if ending == ".gz" else bz2.open(packed) as file:
-        found = file.read(limit + 1)
-    if len(found) > limit:
-        raise TooLarge(limit)
-    return found
+    with readable(path), path.open("rb") as file:
+        try:
+            return Allowance(path.stat().st_size, most).read(UnpackedFile(file))
+        except DAMAGE as error:
+            raise SourceError(f"cannot read {path}: {error}") from error
 
 
 class LineTooLong(ValueError):
@@ -87,7 +141,7 @@ class MalformedLines:
 
 
 class UnpackedFile:
-    """The content of a file, unpacked if it is compressed with gzip or bzip2.
+    """The content of a file, unpacked if it is compressed with gzip, bzip2 or xz.
 
     Its first bytes tell how it is compressed, not its name: servers unpack files and keep the name.
     """
@@ -97,27 +151,23 @@ class UnpackedFile:
         file: IO[bytes],
         progress: Progress | None = None,
         digest: hashlib._Hash | None = None,
-        size: int | None = None,
+        member: ZipInfo | None = None,
     ) -> None:
         """Take a file that is open at its beginning.
 
         ``progress`` is called with how many bytes of the file have been read, and its size;
-        ``digest`` is updated with the content that is read. ``size`` is the file's, where it is
-        known: to seek the end of an archive's member would unpack all of it.
+        ``digest`` is updated with the content that is read. ``member`` says which member of a zip
+        the file is: to seek its end would unpack all of it.
         """
-        head = file.read(3)
-        self._size = file.seek(0, 2) if size is None else size
+        self._size = member.file_size if member else file.seek(0, 2)
         file.seek(0)
         self._file, self._progress, self._digest = file, progress, digest
-        self._content: IO[bytes] | gzip.GzipFile | bz2.BZ2File = file
+        self._content = unpacking(file, packed_as(file))
+        self._packed = member.compress_size if member else None
         self._read = 0
-        if head.startswith(b"\x1f\x8b"):
-            self._content = gzip.GzipFile(fileobj=file)
-        elif head.startswith(b"BZh"):
-            self._content = bz2.BZ2File(file)
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes.
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, ``size`` at most.
 
         Raises:
             TooLarge: the file unpacks to more than `most_unpacked`.
@@ -125,7 +175,7 @@ class UnpackedFile:
         block = self._content.read(size)
         self._read += len(block)
         if self._content is not self._file and self._read > ALWAYS:
-            limit = most_unpacked(self._file.tell())
+            limit = most_unpacked(self._file.tell() if self._packed is None else self._packed)
             if self._read > limit:
                 raise TooLarge(limit)
         if self._digest:

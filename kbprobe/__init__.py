@@ -4,36 +4,21 @@
 >>> probe = kbprobe.build("wordnet_hypernymy", max_hops=2)  # doctest: +SKIP
 >>> results = kbprobe.evaluate(probe, "roberta-large")  # doctest: +SKIP
 
-``list``, ``build``, ``load``, ``evaluate``, ``compare``, ``publish`` and ``ProbeCallback`` are
-imported when they are first used, so that ``import kbprobe`` takes no time and needs no optional
-package.
+``list_probes``, ``build``, ``load``, ``evaluate``, ``compare``, ``publish`` and ``ProbeCallback``
+are imported when they are first used, so that ``import kbprobe`` takes no time and needs no
+optional package. Their options are in ``__init__.pyi``, which `tests/signatures.py` generates for
+editors and type checkers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from builders import build
-    from builders import list_probes as list
-    from evaluation import ProbeCallback, compare, evaluate
-    from kbprobe.format.dataset import load
-    from release import publish
-
-    __version__: str
-
-__all__ = [
-    "ProbeCallback",
-    "__version__",
-    "build",
-    "compare",
-    "evaluate",
-    "list",
-    "load",
-    "publish",
-]
+# What ``from kbprobe import *`` gives: nothing that needs an optional package (ProbeCallback), and
+# no built-in name (``list``, which is ``list_probes``).
+__all__ = ["build", "compare", "evaluate", "list_probes", "load", "publish"]
 
 _PLACES = {
     "ProbeCallback": ("evaluation", "ProbeCallback"),
@@ -41,6 +26,7 @@ _PLACES = {
     "compare": ("evaluation", "compare"),
     "evaluate": ("evaluation", "evaluate"),
     "list": ("builders", "list_probes"),
+    "list_probes": ("builders", "list_probes"),
     "load": ("kbprobe.format.dataset", "load"),
     "publish": ("release", "publish"),
 }
@@ -58,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> Sequence[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_PLACES, "__version__"})

@@ -101,6 +101,7 @@ def explain(problem: Any, spell: Callable[[str], str] = str) -> str:
 _IN_WORDS: Mapping[str, str] = {
     "missing": "is missing",
     "extra_forbidden": "is unknown",
+    "unexpected_keyword_argument": "is unknown",
     "int_parsing": "must be a whole number",
     "int_parsing_size": "must be a whole number of fewer digits",
     "int_type": "must be a whole number",

@@ -155,6 +155,8 @@ def yaml_value(content: str | bytes, source: str, remedy: str = "") -> Any:
 
     refuse = _refusing(source, remedy)
     try:
+        if len(content) > MAX_YAML_BYTES:
+            refuse(f"has more than {MAX_YAML_BYTES:,} bytes, the most that is read")
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
         loader = _loader()(text)
         try:

@@ -20,7 +20,7 @@ from kbprobe.targets import taking
 
 Name = Literal["reading", "adversaries"]
 
-TITLES: Mapping[Name, str] = {"reading": "Read by people", "adversaries": "Adversaries"}
+TITLES: Mapping[Name, str] = {"reading": "Soundness", "adversaries": "Adversaries"}
 """Record -> its section in the card."""
 
 

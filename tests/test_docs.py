@@ -117,3 +117,11 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_pages_are_found() -> None:
     assert len(PAGES) > 10
     assert sum(len(list(our_commands(page))) for page in PAGES) > 50
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paragraphs_and_items_do_not_run_together(name: str) -> None:
+    """Where lines were wrapped anew, two spaces are left of a break, or an item runs on."""
+    text = FENCE.sub("", (ROOT / name).read_text(encoding="utf-8"))
+    assert re.findall(r"^(?![|> ]).*[.:;!?]  +\S.*", text, re.M) == []
+    assert re.findall(r"^ *(?:[-*]|\d+\.) .*(?:\n +\S.*)*\n(?!\d+\. )[\w*`(\[].*", text, re.M) == []

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import subprocess
 import sys
 from collections import Counter
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
+from kbprobe.format.manifest import read_manifest
 from tests.evaluation.real_models import smollm2
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -139,15 +143,68 @@ def _script(name: str) -> dict[str, Any]:
     return runpy.run_path(str(ROOT / ".ci" / "site" / name))
 
 
-def _sections() -> dict[str, str]:
-    """Return the sections of the gallery, by probe."""
-    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
-    _, *sections = re.split(r"^(?=## )", text, flags=re.M)
-    return {section[3:].partition("\n")[0]: section.strip() for section in sections}
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The command that measures what pages state."""
+    monkeypatch.syspath_prepend(ROOT / ".ci" / "site")
+    return import_module("figures")
 
 
-def test_the_gallery_shows_every_probe_and_config() -> None:
-    sections = _sections()
+def test_pages_state_the_figures_of_their_files(figures: ModuleType) -> None:
+    """Otherwise run ``python .ci/site/figures.py``."""
+    measured = figures.load()
+    for page in figures.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert figures.filled(text, measured) == text, page
+        assert not re.search(r"^<!--=", text, re.M), f"{page}: a block of HTML, not text"
+        assert text.count("<!--= ") == len(figures.INLINE.findall(text)), page
+        assert text.count("<!-- figures: ") == len(figures.TABLE.findall(text)), page
+
+
+def test_a_stale_figure_is_replaced_and_an_unknown_one_refused(figures: ModuleType) -> None:
+    measured = {"a": {"rows": 1234, "audit": {"best model": 0.2057}}}
+    stale = "of <!--= a.audit.best model -->9%<!--/-->.\n\n<!-- figures: 3=rows -->\n\n"
+    table = "| probe | | rows |\n|---|---|---|\n| `a` | x \\| y | 9 |\n| other | | 9 |\n"
+    new = figures.filled(stale + table, measured)
+    assert "-->20.6%<!--/-->." in new
+    assert "| `a` | x \\| y | 1,234 |\n| other | | 9 |" in new
+    with pytest.raises(KeyError):
+        figures.filled("<!--= a.clusters --><!--/-->", measured)
+
+
+def test_figures_are_those_of_the_kept_manifests(figures: ModuleType) -> None:
+    """Otherwise run ``python .ci/site/figures.py NAME``."""
+    measured = figures.load()
+    for name in PROBES:
+        manifest = read_manifest(ROOT / "tests" / "data" / "manifests" / f"{name}.json")
+        assert measured[name]["rows_digest"] == manifest.rows_digest, name
+        assert measured[name]["rows"] == manifest.content["counts"]["rows"], name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/pitfalls.md", "docs/soundness.md"])
+def test_counts_and_shares_of_builds_are_marked(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for marked in (r"^```.*?^```", r"<!--= .*?<!--/-->", r"^<!-- figures: .*?\n\n.*?\n\n"):
+        text = re.sub(marked, "", text, flags=re.M | re.S)
+    found = re.findall(r"\d,\d{3}(?! rows\n)|[\d.]+%|\d+ of \d+", text)
+    assert set(found) <= {"4,000", "20%", "100%"}, "mark it (.ci/site/figures.py), or leave it out"
+
+
+def test_the_tutorial_shows_the_builds_of_today(figures: ModuleType) -> None:
+    """Otherwise follow the tutorial again."""
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    measured = figures.load()
+    splits = measured["wordnet_hypernymy"]["splits"]
+    parts = ", ".join(f"{name} {splits[name]:,}" for name in ("train", "validation", "test"))
+    assert f"wordnet_hypernymy: {measured['wordnet_hypernymy']['rows']:,} rows ({parts})" in text
+    shown = re.findall(r"^  (\w+) \(test\) +\d+ of ([\d,]+)", text, re.M)
+    assert len(shown) == 3
+    for name, rows in shown:
+        assert rows == f"{measured[name]['splits']['test']:,}", name
+
+
+def test_the_gallery_shows_every_probe_and_config(figures: ModuleType) -> None:
+    sections = figures.gallery.sections()
     assert list(sections) == list(PROBES)
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     for name, section in sections.items():
@@ -161,19 +218,28 @@ def test_the_gallery_shows_every_probe_and_config() -> None:
         assert shown == ("--conceptnet" in section or "--dump" in section), name
 
 
-def test_a_section_of_the_gallery_is_what_its_script_makes() -> None:
-    _, section = _script("gallery.py")["shown"]("age_comparison", {})
-    assert section == _sections()["age_comparison"]
+def check_measured(figures: ModuleType, name: str, scratch: Path) -> None:
+    new = figures.measured(name, {}, scratch)
+    assert new.section == figures.gallery.sections()[name]
+    stated = json.loads(figures.BUILDS.read_text("utf-8"))[name]
+    languages = set(figures.LANGUAGES) - new.figures.keys()
+    assert new.figures == {key: stated[key] for key in stated.keys() - languages}
+
+
+def test_the_figures_of_a_probe_are_what_its_builds_give(
+    figures: ModuleType, tmp_path: Path
+) -> None:
+    check_measured(figures, "age_comparison", tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(PROBES))
-def test_the_gallery_is_up_to_date(name: str) -> None:
+def test_all_figures_are_up_to_date(name: str, figures: ModuleType, tmp_path: Path) -> None:
     """All probes whose knowledge bases come with kbprobe."""
-    section = _sections()[name]
+    section = figures.gallery.sections()[name]
     if "A sample, not all of" in section or "gcide" in section:
         pytest.skip("needs a knowledge base that is not part of kbprobe")
-    assert _script("gallery.py")["shown"](name, {})[1] == section
+    check_measured(figures, name, tmp_path)
 
 
 def test_costs_are_those_of_the_pages_that_they_name() -> None:

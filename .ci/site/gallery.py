@@ -1,23 +1,18 @@
-"""Make docs/gallery.md: a row of every probe and config, with figures of its card, of real builds.
+"""The page docs/gallery.md: a row of every probe and config, with figures of its card.
 
-    python .ci/site/gallery.py --conceptnet english-sample --dump sample
-
-builds every probe with its default options and all configs, in a temporary folder. ConceptNet and
-Wikidata are named by their snapshots (``kb-cache list``); the page says what these hold.
+``figures.py`` builds the probes and writes the page. The page says what the snapshots of ConceptNet
+and Wikidata hold.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-import builders
 from builders.engine.card import cell, command_of
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
@@ -30,6 +25,7 @@ from kbprobe.format.rows import rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "gallery.md"
 SPLIT = "test"
 LONG = 200
 """Characters of choices that are shown only once."""
@@ -47,43 +43,57 @@ config that asks the same rows (a control, a variant) is shown with the same row
 without reading the whole question. A build's card has all baselines with their intervals. Probes
 that people are to label have no answers yet, and so no audit of them.
 
-This page is made by `.ci/site/gallery.py`, which builds every probe.
+This page is made by `.ci/site/figures.py`, which builds every probe.
 
 | probe | rows | chance | highest baseline | off chance |
 |---|---:|---:|---:|---:|
 """
 
 
-def shown(name: str, samples: Mapping[str, str]) -> tuple[str, str]:
-    """Build a probe and return its row of the table and its section of the page.
+def sources(name: str, samples: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that name the snapshots of a probe's default build.
 
     Args:
         name: the probe.
         samples: option of a probe that names a snapshot -> the snapshot.
     """
     fields = find_probe(name).options.model_fields
-    options: dict[str, Any] = {
-        key: value
-        for key, value in samples.items()
-        # Some probes can do without ConceptNet, and do by default.
-        if key in fields and (fields[key].default or key == "dump")
-    }
-    if find_probe(name).controls and not fields["controls"].default:
-        options["controls"] = True
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / name
-        builders.build(name, output=folder, audit=True, **options)
-        manifest = read_manifest(folder).model_dump()
-        return _line(name, manifest), "\n".join(_lines(name, folder, manifest, options))
+    # Some probes can do without ConceptNet, and do by default.
+    chosen = (key for key in samples if key in fields and (fields[key].default or key == "dump"))
+    return {key: samples[key] for key in chosen}
 
 
-def _line(name: str, manifest: Mapping[str, Any]) -> str:
-    start = f"| [`{name}`](#{name}) | {manifest['counts']['rows']:,} |"
-    if (found := _highest(manifest["audit"])) is None:
+def controls(name: str) -> dict[str, Any]:
+    """Return the option that adds the controls of a probe; empty where they need none."""
+    probe = find_probe(name)
+    wanted = probe.controls and not probe.options.model_fields["controls"].default
+    return {"controls": True} if wanted else {}
+
+
+def section(name: str, folder: Path, options: Mapping[str, Any]) -> str:
+    """Return the section of a probe that was built with some options."""
+    return "\n".join(_lines(name, folder, read_manifest(folder).model_dump(), options))
+
+
+def sections() -> dict[str, str]:
+    """Return the sections of the page as it is, by probe."""
+    _, *parts = re.split(r"^(?=## )", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    return {part[3:].partition("\n")[0]: part.strip() for part in parts}
+
+
+def write(builds: Mapping[str, Mapping[str, Any]], sections: Mapping[str, str]) -> None:
+    """Write the page: a table of the builds' figures, and the sections of the probes."""
+    table = "\n".join(_line(name, build) for name, build in builds.items())
+    parts = [HEAD + table, *(sections[name] for name in builds)]
+    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _line(name: str, build: Mapping[str, Any]) -> str:
+    start = f"| [`{name}`](#{name}) | {build['rows']:,} |"
+    if "baselines" not in build:
         return f"{start} | | |"
-    _, best, chance = found
-    off = 100 * (best["accuracy"] - chance)
-    return f"{start} {chance:.1%} | {best['accuracy']:.1%} | {off:+.1f} |"
+    best, chance = max(build["baselines"].values()), build["chance"]
+    return f"{start} {chance:.1%} | {best:.1%} | {100 * (best - chance):+.1f} |"
 
 
 def _lines(
@@ -193,28 +203,6 @@ def _sources(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> str:
 
 def _page(name: str) -> str:
     """Return the page that says most of a probe."""
-    pages = [page for page in sorted((DOCS / "probes").glob("*.md")) if "reading" not in page.stem]
+    pages = sorted((DOCS / "probes").glob("*.md"))
     best = max(pages, key=lambda page: (page.stem == name, page.read_text("utf-8").count(name)))
     return best.relative_to(DOCS).as_posix()
-
-
-def main() -> None:
-    """Write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for option, kind in CHOSEN.items():
-        parser.add_argument(f"--{option}", required=True, help=f"snapshot of {kind}")
-    parser.add_argument("--output", type=Path, default=DOCS / "gallery.md")
-    given = vars(parser.parse_args())
-    output: Path = given.pop("output")
-    table, sections = [], []
-    for name in PROBES:
-        print(name, file=sys.stderr)
-        line, section = shown(name, given)
-        table.append(line)
-        sections.append(section)
-    text = HEAD + "\n".join(table) + "\n\n" + "\n\n".join(sections) + "\n"
-    output.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -7,12 +7,14 @@ completions those stay that are words of the slot's kind.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from builders.always_never.pairs import Pool
 from kbprobe.arrays import Ints
+from kbprobe.checkpoints import FILES, reading
 from kbprobe.errors import UsageError, require
 from kbprobe.format.setups import MASK
 
@@ -65,12 +67,9 @@ def _load(model: str) -> tuple[Any, Any]:
         require(package, "eval", "asking a masked LM for objects (--proposer)")
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    try:
+    with reading(f"--proposer {model}: no masked LM can be loaded", Path(model), FILES, UsageError):
         tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=False)
         network = AutoModelForMaskedLM.from_pretrained(model, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"--proposer {model}: no masked LM can be loaded ({reason})") from None
     if tokenizer.mask_token_id is None:
         raise UsageError(f"--proposer {model}: its tokenizer has no mask token; name a masked LM")
     return tokenizer, network.eval()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from builders.engine.options import ProbeOptions
 from builders.engine.probe import third_party_probes
-from builders.engine.registry import PROBES, ROWS_COUNTED_ON
+from builders.engine.registry import PROBES
 from builders.engine.sources import SnapshotOption, snapshot_options
 from kb_cache.base import find_kind
 from kb_cache.catalogue import snapshot_names
 from kbprobe.options import option_name
 from kbprobe.tables import Table
+
+ROWS = Path(__file__).with_name("data") / "rows.csv"
+"""The rows of each probe's default build; ``.ci/site/figures.py`` writes the file."""
+ROWS_COUNTED_ON = "the English part of ConceptNet 4 and a sample of Wikidata"
+"""The samples of the knowledge bases that can grow, on which rows were counted."""
 
 READY, CHOOSE, FETCH = "ready", "choose", "fetch first"
 _HEAD = ("PROBE", "ROWS", "NEEDS", "STATE", "ASKS")
@@ -57,9 +64,11 @@ class ProbeList(list[Listed]):
 
 def listed_probes() -> list[Listed]:
     """All probes, by name. None of our own is imported, nor what builds."""
-    found = [_listed(name, one.summary, one.rows, one.options) for name, one in PROBES.items()] + [
-        _listed(one.name, one.summary, None, one.options) for one in third_party_probes()
-    ]
+    rows = dict(csv.reader(ROWS.read_text(encoding="utf-8").splitlines()))
+    found = [
+        _listed(name, one.summary, int(rows[name]) if name in rows else None, one.options)
+        for name, one in PROBES.items()
+    ] + [_listed(one.name, one.summary, None, one.options) for one in third_party_probes()]
     return sorted(found, key=lambda one: one.name)
 
 

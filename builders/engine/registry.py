@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from builders.engine.options import ProbeOptions
 
 
-ROWS_COUNTED_ON = (
-    "the English part of ConceptNet 4 (486,744 edges) and a sample of 368,514 triples of Wikidata"
-)
-"""The samples of the knowledge bases that can grow, on which rows were counted."""
-
-
 class Entry(NamedTuple):
     """A probe that is not loaded yet.
 
@@ -26,14 +20,11 @@ class Entry(NamedTuple):
         place: the module of ``builders`` that registers it when imported.
         model: the model of its options, in the module ``options`` beside that one.
         summary: what it asks, in one line: the first of the planner's docstring.
-        rows: of a build with the default options; with ConceptNet or Wikidata, counted on the
-            samples that `ROWS_COUNTED_ON` names.
     """
 
     place: str
     model: str
     summary: str
-    rows: int
 
     @property
     def module(self) -> str:
@@ -53,151 +44,126 @@ PROBES: dict[str, Entry] = {
         "comparisons.probes",
         "AgeOptions",
         "Is a person of one age younger or older than a person of another?",
-        4584,
     ),
     "always_never": Entry(
         "always_never.probes",
         "AlwaysNeverOptions",
         "Do cats never, rarely, sometimes, often or always drink coffee?",
-        1380,
     ),
     "antonym_negation": Entry(
         "antonyms.probes",
         "AntonymOptions",
         'Is it "not" or "really" hot, if it is cold?',
-        716,
     ),
     "dictionary_wordsense": Entry(
         "dictionary.probes",
         "WordSenseOptions",
         "Which definition of a dictionary fits a word in its usage or quotation?",
-        12335,
     ),
     "encyclopedic_composition": Entry(
         "compositions.probes",
         "CompositionOptions",
         "What lies at the end of a path of two or three facts?",
-        1107,
     ),
     "fw_comparatives": Entry(
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a comparative is its opposite, or is denied: more, less, larger?",
-        188,
     ),
     "fw_coordination": Entry(
         "function_words.probes",
         "CoordinationOptions",
         "Is a sentence acceptable, or was its and, or or but exchanged?",
-        328,
     ),
     "fw_definiteness": Entry(
         "function_words.probes",
         "DefinitenessOptions",
         'Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?',
-        342,
     ),
     "fw_eos": Entry(
         "function_words.probes",
         "SentenceEndOptions",
         "Do two sentences, without punctuation and capitals, end where they are parted?",
-        612,
     ),
     "fw_negation": Entry(
         "function_words.nli.probes",
         "NliOptions",
         'Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?',
-        278,
     ),
     "fw_prepositions": Entry(
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a preposition is another: in, behind, before, without?",
-        394,
     ),
     "fw_quantification": Entry(
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a quantity is another, or is denied: all, some, half, three?",
-        575,
     ),
     "fw_spatial": Entry(
         "function_words.nli.probes",
         "NliOptions",
         "Does it follow if a place is the opposite, or is denied: left, right, above, behind?",
-        175,
     ),
     "fw_wh_words": Entry(
         "function_words.probes",
         "WhWordOptions",
         "Is a sentence acceptable, or was its who, what, where, when, why or how exchanged?",
-        544,
     ),
     "multihop_comparison": Entry(
         "comparisons.probes",
         "MultihopOptions",
         "Which of several people, given by their ages, is the oldest or the youngest?",
-        5997,
     ),
     "object_comparison": Entry(
         "comparisons.probes",
         "ObjectOptions",
         "Is one thing typically larger or smaller than another?",
-        5956,
     ),
     "property_conjunction": Entry(
         "properties.probes",
         "PropertyOptions",
         "Which of three things has both of two properties?",
-        343,
     ),
     "property_conjunction_but_not": Entry(
         "properties.probes",
         "PropertyOptions",
         "Which of three things has one property but not another?",
-        2490,
     ),
     "taxonomy_conjunction": Entry(
         "taxonomy.probes",
         "TaxonomyOptions",
         "What are two things both a type of?",
-        4023,
     ),
     "wordnet_antonymy": Entry(
         "wordnet.probes",
         "AntonymyOptions",
         "Which of five words means the opposite of another, in a given sense?",
-        1196,
     ),
     "wordnet_definitions": Entry(
         "wordnet.probes",
         "DefinitionsOptions",
         "Which of five definitions fits the word, as used in a sentence?",
-        26825,
     ),
     "wordnet_hypernymy": Entry(
         "wordnet.probes",
         "HypernymyOptions",
         "Which of five concepts is the word, as used in a sentence, a kind of?",
-        8207,
     ),
     "wordnet_hyponymy": Entry(
         "wordnet.probes",
         "HyponymyOptions",
         "Which of five concepts is a specific kind of the word, as used in a sentence?",
-        3710,
     ),
     "wordnet_meronymy": Entry(
         "wordnet.probes",
         "MeronymyOptions",
         "Which of five concepts is a part, a member or a substance of another?",
-        1805,
     ),
     "wordnet_synonymy": Entry(
         "wordnet.probes",
         "SynonymyOptions",
         "Which of five sets of words fits a definition?",
-        19696,
     ),
 }
 """Our probes by name, in alphabetical order."""

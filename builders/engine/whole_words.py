@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from kbprobe.arrays import Bools
+from kbprobe.checkpoints import FILES, reading
 from kbprobe.errors import UsageError, require
 
 
@@ -24,11 +26,8 @@ def whole_words(words: Sequence[str], tokenizer: str) -> Bools:
     require("transformers", "eval", "--tokenizer")
     from transformers import AutoTokenizer
 
-    try:
+    with reading(f"--tokenizer: cannot load {tokenizer!r}", Path(tokenizer), FILES, UsageError):
         loaded = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise UsageError(f"--tokenizer: cannot load {tokenizer!r}: {reason}") from error
     if not words:
         return np.zeros(0, dtype=np.bool_)
     pieces = loaded([f" {word}" for word in words], add_special_tokens=False)["input_ids"]

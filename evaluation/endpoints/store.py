@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from evaluation.endpoints.spans import Pair, Scored
 from kb_cache.store import unusable
@@ -19,13 +20,13 @@ ENDPOINTS = "endpoints"
 
 _FILE = "answers.sqlite"
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS models (digest TEXT PRIMARY KEY, tokens TEXT, log_probs TEXT);
-CREATE TABLE IF NOT EXISTS answers (
-    key BLOB PRIMARY KEY, log_likelihood REAL, tokens INTEGER, prompt_tokens INTEGER, obstacle TEXT,
-    straddles INTEGER
+CREATE TABLE IF NOT EXISTS sealed (
+    kind TEXT, key BLOB, content BLOB, seal BLOB, PRIMARY KEY (kind, key)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS contexts (key BLOB PRIMARY KEY, tokens TEXT) WITHOUT ROWID;
 """
+"""Each row carries a checksum of its content and key: a damaged one is asked again."""
+_MODELS = "SELECT key, content, seal FROM sealed WHERE kind = 'model'"
+_ENTRY = "SELECT key, content, seal FROM sealed WHERE kind = ? AND key = ?"
 _BUSY = 60.0
 """Seconds that another process may write."""
 
@@ -53,6 +54,8 @@ class AnswerStore:
             self._connection = sqlite3.connect(
                 self._folder / _FILE, timeout=_BUSY, isolation_level=None
             )
+            # A damaged text is one that no seal fits, and not an error of the whole file.
+            self._connection.text_factory = bytes
             # Commits wait for no disk, and neither a kill nor a power cut damages the file.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
@@ -65,50 +68,42 @@ class AnswerStore:
     def models(self) -> list[tuple[str, list[str], list[float]]]:
         """Return what answered so far: its digest, and tokens and log-probabilities of a text."""
         with self._usable():
-            rows = self._connection.execute("SELECT digest, tokens, log_probs FROM models")
-            return [(digest, json.loads(one), json.loads(two)) for digest, one, two in rows]
+            rows = self._connection.execute(_MODELS).fetchall()
+            return [tuple(found) for row in rows if (found := _opened("model", *row)) is not None]
 
     def add_model(self, digest: str, tokens: Sequence[str], log_probs: Sequence[float]) -> None:
         """Keep what answered; see :meth:`models`."""
-        row = (digest, json.dumps(list(tokens)), json.dumps(list(log_probs)))
-        with self._usable():
-            self._connection.execute("INSERT OR IGNORE INTO models VALUES (?, ?, ?)", row)
+        self._add("model", digest.encode(), (digest, list(tokens), list(log_probs)))
 
     def find(self, digest: str, pair: Pair) -> Scored | None:
         """Return what a model of this digest answered; None: it has not been asked."""
-        with self._usable():
-            found = self._connection.execute(
-                "SELECT log_likelihood, tokens, prompt_tokens, obstacle, straddles FROM answers "
-                "WHERE key = ?",
-                (_key(digest, *pair),),
-            ).fetchone()
-        if found is None:
-            return None
-        log_likelihood, tokens, prompt_tokens, obstacle, straddles = found
-        return Scored(log_likelihood, tokens, prompt_tokens, obstacle, bool(straddles))
+        found = self._find("answer", _key(digest, *pair))
+        return None if found is None else Scored(*found)
 
     def add(self, digest: str, pair: Pair, scored: Scored) -> None:
         """Keep an answer."""
-        with self._usable():
-            self._connection.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
-                (_key(digest, *pair), *scored),
-            )
+        self._add("answer", _key(digest, *pair), scored)
 
     def find_context(self, digest: str, context: str) -> list[str] | None:
         """Return the tokens of a context that was sent alone; None: it was not."""
-        with self._usable():
-            found = self._connection.execute(
-                "SELECT tokens FROM contexts WHERE key = ?", (_key(digest, context),)
-            ).fetchone()
-            return None if found is None else list(json.loads(found[0]))
+        tokens: list[str] | None = self._find("context", _key(digest, context))
+        return tokens
 
     def add_context(self, digest: str, context: str, tokens: Sequence[str]) -> None:
         """Keep the tokens of a context that was sent alone."""
+        self._add("context", _key(digest, context), list(tokens))
+
+    def _find(self, kind: str, key: bytes) -> Any:
+        with self._usable():
+            row = self._connection.execute(_ENTRY, (kind, key)).fetchone()
+            return None if row is None else _opened(kind, *row)
+
+    def _add(self, kind: str, key: bytes, content: Any) -> None:
+        told = json.dumps(content).encode()
         with self._usable():
             self._connection.execute(
-                "INSERT OR REPLACE INTO contexts VALUES (?, ?)",
-                (_key(digest, context), json.dumps(list(tokens))),
+                "INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?)",
+                (kind, key, told, _seal(kind, key, told)),
             )
 
     @contextmanager
@@ -122,6 +117,16 @@ class AnswerStore:
                 f"{self._folder / _FILE}, which holds the answers of an endpoint, cannot be used "
                 f"({error}). If it is damaged, remove it: what it holds is asked again."
             ) from error
+
+
+def _seal(kind: str, key: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((kind.encode(), key.hex().encode(), content))).digest()
+
+
+def _opened(kind: str, key: Any, content: Any, seal: Any) -> Any:
+    """Return the content of a row; None where it is not what was written."""
+    whole = isinstance(key, bytes) and isinstance(content, bytes)
+    return json.loads(content) if whole and _seal(kind, key, content) == seal else None
 
 
 def _key(digest: str, *texts: str) -> bytes:

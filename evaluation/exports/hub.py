@@ -14,9 +14,11 @@ from typing import Any
 from evaluation.exports.reading import Exported
 from evaluation.results.types import METRIC_OF, Results
 from kbprobe.errors import UsageError
+from kbprobe.parsing import MAX_YAML_BYTES, read_bytes, yaml_value
 
 FOLDER = ".eval_results"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_REMEDY = "Correct it by hand, or remove it."
 _ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -92,7 +94,7 @@ def notes(results: Results) -> str:
     return "; ".join(parts)
 
 
-def merged(held: str, new: Sequence[dict[str, Any]], place: str) -> str:
+def merged(held: str | bytes, new: Sequence[dict[str, Any]], place: str) -> str:
     """Return the text of the file: entries of other tasks that it holds are kept.
 
     Raises:
@@ -100,11 +102,11 @@ def merged(held: str, new: Sequence[dict[str, Any]], place: str) -> str:
     """
     import yaml
 
+    there = yaml_value(held, place, _REMEDY) or []
     try:
-        there = yaml.safe_load(held) or []
         known = {_key(one): one for one in there}
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{place} does not hold a list of results. Correct it by hand.") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{place} does not hold a list of results. {_REMEDY}") from error
     known |= {_key(one): one for one in new}
     return str(yaml.safe_dump([*known.values()], sort_keys=False, allow_unicode=True, width=1000))
 
@@ -118,7 +120,7 @@ def write_entries(folder: Path, dataset: str, new: Sequence[dict[str, Any]]) -> 
     from kbprobe.files import write_file
 
     path = folder / path_in_repo(dataset)
-    held = path.read_text(encoding="utf-8") if path.is_file() else ""
+    held = read_bytes(path, MAX_YAML_BYTES, _REMEDY) if path.exists() else b""
     text = merged(held, new, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text)

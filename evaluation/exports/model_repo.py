@@ -91,7 +91,7 @@ def open_pull_request(
     with _said(f"opening a pull request at {model}"):
         head = str(api.model_info(model).sha)
         held = _file(api, model, path, head, "model") or b""
-        text = merged(held.decode("utf-8", errors="replace"), new, f"{path} of {model}").encode()
+        text = merged(held, new, f"{path} of {model}").encode()
         if text == held:
             return PullRequest("", False)
         for one in api.get_repo_discussions(

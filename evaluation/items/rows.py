@@ -27,7 +27,7 @@ from evaluation.items.types import (
     Links,
     arguments_type,
 )
-from kb_cache.unpack import DAMAGE, unpacked
+from kb_cache.unpack import DAMAGE, Allowance, unpacking
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
 
@@ -111,9 +111,11 @@ def read_json(path: Path) -> Records:
             it is a :class:`RowError` among the rows.
     """
     try:
-        data = path.read_bytes()
         if path.suffix == ".gz":
-            data = unpacked(data, path.suffix)
+            with path.open("rb") as file:
+                data = Allowance(path.stat().st_size).read(unpacking(file, path.suffix))
+        else:
+            data = path.read_bytes()
     except (OSError, *DAMAGE) as error:
         raise KbprobeError(f"{path} cannot be read: {error}") from None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

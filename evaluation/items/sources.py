@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from evaluation.items.rows import Questions, read_json, row_questions
 from evaluation.items.tables import read_parquet, table_questions
 from evaluation.items.types import ProbeSplit
+from kbprobe.arguments import path_argument, wrong_argument
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.dataset import CARD, DATA, damaged_files
 from kbprobe.format.manifest import MANIFEST, DataFile, Manifest, read_manifest
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 ProbeSource: TypeAlias = "str | Path | datasets.DatasetDict | datasets.Dataset"
 """What a probe is read from: a folder, a file, a Hub id, or what ``kbprobe.build`` returned."""
+
+_ACCEPTED = (
+    "a folder that build-probe wrote, a file of items, a dataset's Hub id, or a datasets.Dataset "
+    "or DatasetDict. datasets.Dataset.from_pandas and Dataset.from_list make a Dataset of a data "
+    "frame or of a list of rows; several probes are evaluated one after another"
+)
 
 DEFAULT_SPLIT = "test"
 WHOLE = "all"
@@ -43,6 +50,26 @@ _OF_SPLITS = {"", "rand", "random", "split"}
 _SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+
+
+def source_argument(place: str, probe: object) -> ProbeSource:
+    """Return a probe that a caller gave, paths as text.
+
+    Args:
+        place: the function and its argument, for the message.
+        probe: whatever was given.
+
+    Raises:
+        UsageError: it is nothing that a probe is read from.
+    """
+    if isinstance(probe, str | os.PathLike):
+        return str(path_argument(place, probe, _ACCEPTED))
+    from datasets import Dataset, DatasetDict
+
+    splits = probe.values() if isinstance(probe, Mapping) else [probe]
+    if splits and all(isinstance(split, Dataset) for split in splits):
+        return cast("DatasetDict | Dataset", probe)
+    raise wrong_argument(place, probe, _ACCEPTED)
 
 
 class UnknownSplit(UsageError):

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.models.files import ADAPTER, digest_of_files, first_line, is_adapter
+from evaluation.models.files import ADAPTER, digest_of_files, is_adapter
+from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
 from kbprobe.parsing import read_json
 
@@ -97,13 +98,9 @@ def apply(adapter: Adapter, model: PreTrainedModel) -> tuple[PreTrainedModel, se
     from peft import PeftModel
 
     fixed = {name for name, _ in model.named_parameters()}
-    try:
+    what = f"the adapter {adapter.model} cannot be put into its base model {adapter.base}"
+    with reading(what, adapter.folder, ADAPTER):
         wrapped: Any = PeftModel.from_pretrained(model, str(adapter.folder))
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
-        raise KbprobeError(
-            f"the adapter {adapter.model} cannot be put into its base model {adapter.base}: "
-            f"{first_line(error)}"
-        ) from error
     held = {name.removeprefix("base_model.model.") for name in wrapped.state_dict()}
     replaced = {
         name.replace(".modules_to_save.default", "") for name in held if "modules_to_save" in name

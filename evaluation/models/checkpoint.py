@@ -28,12 +28,12 @@ from evaluation.models.files import (
     CONFIG,
     digest_of_files,
     find_checkpoint,
-    first_line,
     is_adapter,
     not_of_weights,
     tokenizer_files,
     weight_files,
 )
+from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, require
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class Checkpoint:
         random_weights: the seed that all weights are drawn with; None: they are those stored.
         adapter: what changes the weights in ``folder``; its hash is part of ``weights_sha256``.
         base: the checkpoint that an adapter changes, as it is without it.
+        once: of a model in memory whose code is not known: a text that no other model has, so
+            that no scores are taken for its; None elsewhere.
     """
 
     id: str
@@ -75,6 +77,7 @@ class Checkpoint:
     random_weights: int | None = None
     adapter: Adapter | None = None
     base: Checkpoint | None = None
+    once: str | None = None
 
     @property
     def tokenizer_folder(self) -> Path:
@@ -234,16 +237,20 @@ def _config(model: str, folder: Path, loading: Mapping[str, Any]) -> PretrainedC
         require("gguf", "gguf", f"reading {model}")
     elif not (folder / CONFIG).is_file():
         raise UsageError(f"{model} holds no checkpoint (no {CONFIG}): name another one")
-    try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        message = first_line(error)
-        if "trust_remote_code" in str(error):
-            message = (
-                "it brings code of its own, which runs with your rights. Read it, then allow it "
-                "with --trust-remote-code"
-            )
-        raise KbprobeError(f"the configuration of {model} cannot be read: {message}") from error
+    what = f"the configuration of {model} cannot be read"
+    with reading(what, folder, CONFIG):
+        try:
+            config: PretrainedConfig = AutoConfig.from_pretrained(folder, **not_of_weights(loading))
+        except ValueError as error:
+            if "trust_remote_code" not in str(error):
+                raise
+            raise KbprobeError(
+                f"{what}: it brings code of its own, which runs with your rights. Read it, then "
+                "allow it with --trust-remote-code"
+            ) from error
+        named = config.architectures or []
+        if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+            raise ValueError(f"architectures is {named!r:.60}, not a list of names")
     return config
 
 

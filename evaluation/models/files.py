@@ -192,15 +192,21 @@ def file_digest(path: Path) -> str:
     note = cache_dir() / "hashes" / hashlib.sha256(str(real).encode()).hexdigest()
     try:
         known = read_json(note)
-        if known["state"] == state and _SHA256.fullmatch(known["sha256"]):
+        if known == _sealed(real, state, known["sha256"]):
             return str(known["sha256"])
     except (OSError, UsageError, KeyError, TypeError):
         pass  # Not known, or not readable: then it is computed, and noted again.
     sha256 = file_sha256(real)
     # A cache that cannot be written only costs time.
     with suppress(OSError):
-        write_file(note, json.dumps({"path": str(real), "state": state, "sha256": sha256}))
+        write_file(note, json.dumps(_sealed(real, state, sha256)))
     return sha256
+
+
+def _sealed(path: Path, state: list[int], sha256: str) -> dict[str, Any]:
+    """Return what is noted of a file, with a checksum: a damaged note is no digest of weights."""
+    told = {"path": str(path), "state": state, "sha256": sha256}
+    return {**told, "seal": hashlib.sha256(json.dumps(told).encode()).hexdigest()}
 
 
 def digest_of_files(paths: Iterable[Path]) -> str:

@@ -13,7 +13,8 @@ from evaluation.content import installed_version
 from evaluation.models.adapters import apply
 from evaluation.models.capabilities import ENCODER, Head
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.models.files import first_line, not_of_weights
+from evaluation.models.files import CONFIG, first_line, not_of_weights
+from kbprobe.checkpoints import reading
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """
     from transformers import AutoTokenizer
 
-    try:
+    what, folder = f"the tokenizer of {checkpoint.id} cannot be loaded", checkpoint.tokenizer_folder
+    with reading(what, folder, "tokenizer.json and tokenizer_config.json"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            checkpoint.tokenizer_folder, **not_of_weights(checkpoint.loading)
+            folder, **not_of_weights(checkpoint.loading)
         )
-    except (OSError, ValueError, ImportError) as error:
-        raise KbprobeError(
-            f"the tokenizer of {checkpoint.id} cannot be loaded: {first_line(error)}"
-        ) from error
+        longest = tokenizer.model_max_length
+        if not isinstance(longest, int | float):
+            raise ValueError(f"model_max_length is {longest!r:.60}, not a number")
     return tokenizer
 
 
@@ -135,32 +136,31 @@ def _load(
     checkpoint: Checkpoint, dtype: torch.dtype, head: Head
 ) -> tuple[PreTrainedModel, list[str]]:
     import transformers
-    from safetensors import SafetensorError
 
     auto_class = getattr(transformers, head.auto_class)
     arguments = {"dtype": dtype, **checkpoint.loading}
     if "gguf_file" not in checkpoint.loading:
         arguments["config"] = checkpoint.config
-    try:
-        with quiet_transformers():
-            if checkpoint.random_weights is not None:
-                return _draw_weights(auto_class, checkpoint, checkpoint.random_weights, dtype), []
-            model, info = auto_class.from_pretrained(
-                checkpoint.folder, output_loading_info=True, **arguments
-            )
-    except TypeError as error:
-        given = ", ".join(sorted(set(checkpoint.loading) - {"trust_remote_code", "gguf_file"}))
-        if not given:
-            raise
-        raise UsageError(
-            f"--model-args: {checkpoint.id} does not take all of {given}: {first_line(error)}"
-        ) from error
-    except (ImportError, NotImplementedError) as error:
-        raise KbprobeError(_cannot_run(checkpoint, error)) from error
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise KbprobeError(
-            f"{checkpoint.id} cannot be loaded as a {head.label}: {first_line(error)}"
-        ) from error
+    names = {path.name for path in checkpoint.folder.glob("*model.*")}  # with the index of shards
+    files = " and ".join([CONFIG, *sorted(names)])
+    with reading(f"{checkpoint.id} cannot be loaded as a {head.label}", checkpoint.folder, files):
+        try:
+            with quiet_transformers():
+                if checkpoint.random_weights is not None:
+                    drawn = _draw_weights(auto_class, checkpoint, checkpoint.random_weights, dtype)
+                    return drawn, []
+                model, info = auto_class.from_pretrained(
+                    checkpoint.folder, output_loading_info=True, **arguments
+                )
+        except TypeError as error:
+            given = ", ".join(sorted(set(checkpoint.loading) - {"trust_remote_code", "gguf_file"}))
+            if not given:
+                raise
+            raise UsageError(
+                f"--model-args: {checkpoint.id} does not take all of {given}: {first_line(error)}"
+            ) from error
+        except (ImportError, NotImplementedError) as error:
+            raise KbprobeError(_cannot_run(checkpoint, error)) from error
     fresh = fresh_parameters(info)
     if checkpoint.adapter is not None:
         model, held = apply(checkpoint.adapter, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ class ModelInMemory(ModelHandle):
         default = BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])
         self.batch_tokens = batch_tokens or default
         self.seconds = self.training_seconds = 0.0
-        self._both: Loaded = model, tokenizer
+        # Scorers reset a tokenizer's truncation and padding: the caller's keeps its own.
+        self._both: Loaded = model, copy.deepcopy(tokenizer)
 
     def load(self, head: Head) -> Loaded:
         """Return model and tokenizer.
@@ -90,9 +92,11 @@ class ModelInMemory(ModelHandle):
 def _architecture(model: PreTrainedModel) -> tuple[str, Head]:
     """Return the first class that the model's derives from whose head is known, and that head."""
     for derived in type(model).__mro__:
+        name = derived.__name__
         for head in HEADS:
-            if head.fits(derived.__name__, model.config):
-                return derived.__name__, head
+            # In memory, a class for pre-training gives its scores under other names.
+            if head.fits(name, model.config) and not name.endswith("ForPreTraining"):
+                return name, head
     return type(model).__name__, ENCODER
 
 

@@ -221,7 +221,10 @@ class AdapterInfo(Model):
 class ModelInfo(Model):
     """What was evaluated."""
 
-    id: str = Field(description="Folder, file, Hub id or name at an endpoint, as given.")
+    id: str = Field(
+        description="Folder, file, Hub id or name at an endpoint, as given; of a loaded model, "
+        "where it was loaded from, and that it was in memory."
+    )
     revision: str | None = Field(description="Resolved commit of a Hub checkpoint.")
     architecture: str = Field(description="The class that wrote the weights.")
     parameters: int = Field(description="How many parameters it has; 0: not known.")

@@ -97,7 +97,7 @@ def opened_model(
         KbprobeError: the model cannot be opened.
     """
     with _entries(cache, workers) as entries, ReadyScorers(workers, progress) as scorers:
-        model = open_handle(*model_of(spec), entries)
+        model = spec.loaded or open_handle(*model_of(spec), entries)
         shared = (workers, progress, reports)
         yield _Executor(model, scorers, reader, entries, overwrite, *shared).outcomes
 

@@ -16,12 +16,6 @@ from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.batching import BackOff
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.options import option_name
-
-_OTHERS = {"cache", "device", "dtype", "facts", "revision", "random_weights", "model_args"}
-_OTHERS |= {"trust_remote_code", "learner", "train", "train_seed", "train_on", "mix_in", "mix_rows"}
-_OTHERS |= {"labels"}
-"""Options of how a checkpoint is loaded and fine-tuned: here the model is in memory."""
 
 
 class RepeatedEvaluation:
@@ -44,11 +38,7 @@ class RepeatedEvaluation:
                 is one of loading or fine-tuning a checkpoint.
             KbprobeError: the probe cannot be read, or the model gives no finite numbers.
         """
-        for name in sorted(_OTHERS & spec.run.model_fields_set):
-            raise UsageError(
-                f"{option_name(name)} says how a checkpoint is loaded or fine-tuned, and the model "
-                f"to evaluate is in memory: leave {name} out"
-            )
+        spec.refuse_for_loaded("cache", "facts")
         run = open_run(spec, model)
         if not run.scorer.needs or run.scorer.needs not in model.checkpoint.capabilities:
             raise UsageError(

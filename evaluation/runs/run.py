@@ -186,6 +186,7 @@ class Run:
                 "dtype": self.model.dtype_name,
                 "device": self.model.device_name,
                 "batch_tokens": self.model.batch_tokens,
+                **({"once": checkpoint.once} if checkpoint.once else {}),
             },
             "rows": self.rows.fingerprint if self.items is items else fingerprint(self.items),
             "scorer": named(self.scorer, self.scorer_options),

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
-from evaluation.options import RunOptions, parse_options
+from evaluation.options import ModelOptions, RunOptions, parse_options
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
-from kbprobe.options import Options
+from kbprobe.errors import UsageError
+from kbprobe.options import Options, option_name
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
+    from evaluation.models.handle import ModelHandle
 
 
 _UNNAMED = {
@@ -23,6 +25,13 @@ _UNNAMED = {
     *("concurrency", "request_timeout", "max_requests", "max_prompt_tokens"),
 }
 """Options that say how a run is done, and not what its results are."""
+
+
+NOT_OF_LOADED = {
+    *set(ModelOptions.model_fields) - {"batch_tokens"},
+    *("learner", "train", "train_seed", "train_on", "mix_in", "mix_rows", "labels"),
+}
+"""Options that do not apply to a model that the caller has loaded."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class RunSpec:
         folder: where its results go; None: nowhere.
         former: where they went when folders were named by fewer options; looked at where
             ``folder`` is not there.
+        loaded: the model, where the caller has loaded it; ``model`` then only names it.
     """
 
     probe: ProbeSource
@@ -45,6 +55,7 @@ class RunSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     former: Path | None = None
+    loaded: ModelHandle | None = None
 
     @classmethod
     def parse(
@@ -71,7 +82,25 @@ class RunSpec:
             UsageError: an option is unknown or its value impossible.
         """
         values = {**self.run.model_dump(exclude_unset=True), **self.options, **changes}
-        return replace(self.parse(self.probe, self.model, values), folder=folder or self.folder)
+        varied = self.parse(self.probe, self.model, values)
+        return replace(varied, folder=folder or self.folder, loaded=self.loaded)
+
+    def refuse_for_loaded(self, *further: str) -> None:
+        """Refuse options that say how a model is found, loaded or fine-tuned.
+
+        Args:
+            further: names of other options that do not apply.
+
+        Raises:
+            UsageError: one is given.
+        """
+        for name in self.run.model_dump(exclude_defaults=True):
+            if name in NOT_OF_LOADED or name in further:
+                raise UsageError(
+                    f"{option_name(name)} says how a checkpoint is found, loaded or fine-tuned, "
+                    f"and the model to evaluate is in memory: leave {name} out, or save model and "
+                    "tokenizer with save_pretrained(DIR) and evaluate DIR"
+                )
 
     def named_options(self) -> dict[str, Any]:
         """Return the options that differ from their defaults and that results depend on."""

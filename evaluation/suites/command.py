@@ -43,6 +43,10 @@ UNITS = {"tokenizing": "rows", "scoring": "rows", "fine-tuning": "steps", "timin
     help="With --dry-run: rows of each probe and model to time; 0: none. [default: 16]",
 )  # fmt: skip
 @click.option(
+    "--trust-remote-code", is_flag=True,
+    help="Run code that comes with the file's checkpoints. Read it first.",
+)  # fmt: skip
+@click.option(
     "--retries", type=click.IntRange(min=0), default=0, metavar="N",
     help="How many more times to try a run that failed, unless its options, its probe or its model "
     "are at fault.",
@@ -70,6 +74,7 @@ def suite_command(
     output: Path | None,
     dry_run: bool,
     sample: int | None,
+    trust_remote_code: bool,
     as_json: bool,
     retries: int,
     **executing: Any,
@@ -83,7 +88,7 @@ def suite_command(
         os.environ.setdefault("TQDM_DISABLE", "1")
     with shown_progress(True, UNITS) as progress:
         executor = _executor(progress, **executing)
-        plan = Plan.of(*read_suite(file, output))
+        plan = Plan.of(*read_suite(file, output, trust_remote_code=trust_remote_code))
         if dry_run:
             return _dry_run(plan, sample, as_json, progress)
         done = run_suite(plan, executor, retries, _report)

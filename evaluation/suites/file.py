@@ -38,6 +38,7 @@ from kbprobe.parsing import read_yaml, validated
 DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000
 """Most probes, models, studies or seeds of a file."""
+CONSENT = "trust_remote_code"
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -90,7 +91,9 @@ def _entries(value: Any, key: str) -> Any:
     return [{key: one} if isinstance(one, str) else one for one in value]
 
 
-def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyRequest], Path]:
+def read_suite(
+    path: Path, output: Path | None = None, *, trust_remote_code: bool = False
+) -> tuple[list[StudyRequest], Path]:
     """Read a suite file; return a request for each study, seed and set of options, and the folder.
 
     Paths are relative to the current folder, as on the command line. Models that are given the
@@ -99,6 +102,7 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
     Args:
         path: the YAML file.
         output: the folder of all results, if not the file's.
+        trust_remote_code: run code that comes with checkpoints. A file cannot say so.
 
     Raises:
         UsageError: the file cannot be read or is no suite; the message names file and key.
@@ -107,6 +111,7 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
         suite = validated(read_yaml(path), SuiteFile, str(path))
     except FileNotFoundError:
         raise UsageError(f"{path}: No such file or directory. Name a suite file.") from None
+    _refuse_consent(suite, path)
     folder = output or suite.output or Path("results") / path.stem
     probes = _matching(suite.probes, f"{path}: probes", "probe", _is_probe)
     models = [
@@ -122,6 +127,8 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
             seeded = {} if seed is None else {"seed": seed}
             for options, names in _alike(models):
                 values = {**suite.options, **seeded, **options, **entry.options}
+                if trust_remote_code and "endpoint" not in values:
+                    values[CONSENT] = True
                 _refuse_files(values, owner)
                 place = _place(folder, study, at, suite, seed, options)
                 requests.append(
@@ -130,6 +137,18 @@ def read_suite(path: Path, output: Path | None = None) -> tuple[list[StudyReques
                     )
                 )
     return requests, folder
+
+
+def _refuse_consent(suite: SuiteFile, path: Path) -> None:
+    """Refuse a file that says whether code of checkpoints runs: only its user can."""
+    models = {f"models.{at}.options": one.options for at, one in enumerate(suite.models)}
+    studies = {f"studies.{at}.options": one.options for at, one in enumerate(suite.studies)}
+    for place, options in {"options": suite.options, **models, **studies}.items():
+        if CONSENT in options:
+            raise UsageError(
+                f"{path}: {place}.{CONSENT}: a file cannot allow the code of a checkpoint to run. "
+                "Remove it; read the code, then allow it with --trust-remote-code."
+            )
 
 
 def _refuse_files(values: Mapping[str, Any], owner: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tarfile
 import zipfile
 from collections import Counter
@@ -9,17 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
-from kb_cache.archives import check_member
+from kb_cache.archives import check_member, opened_tar
 from kb_cache.base import readable
-from kb_cache.unpack import DAMAGE, unpacked
+from kb_cache.unpack import DAMAGE, Allowance, TooLarge, unpacking
 from kbprobe.errors import SourceError
 
 #: What a file's name ends in, apart from .gz and .bz2, for it to be read at all.
 ENDINGS = (".txt", ".text", ".jsonl", ".ndjson", ".json", ".conllu", ".tsv", ".xml")
 #: Bytes of a file, unpacked, and of all files: a corpus is compiled in memory.
 LARGEST, LARGEST_IN_ALL = 1 << 30, 4 << 30
-#: Files of a corpus.
+#: Files of a corpus, or members of its archive.
 MOST_FILES = 1_000_000
 #: Characters of a sentence or a passage; longer ones are tables, or text without line ends.
 LONGEST = 10_000
@@ -61,20 +63,19 @@ def read_all(path: Path) -> dict[str, bytes]:
     if not path.exists():
         raise SourceError(f"no such file or folder: {path}")
     found: dict[str, bytes] = {}
-    total = 0
     try:
         with readable(path), ExitStack() as stack:
-            for name, size, read in _members(path, stack):
+            allowance = Allowance(_size(path), LARGEST_IN_ALL)
+            for name, size, opened in _members(path, stack):
                 if size > LARGEST:
                     raise SourceError(f"{path}: {name} has {size:,} bytes; divide it first")
-                plain, content = _unpacked(name, read())
-                found[plain] = content
-                total += len(content)
-                if total > LARGEST_IN_ALL or len(found) > MOST_FILES:
-                    raise SourceError(
-                        f"{path} holds more than {LARGEST_IN_ALL:,} bytes or {MOST_FILES:,} files "
-                        "of text; fetch a part of it"
-                    )
+                ending = next((end for end in _COMPRESSED if name.lower().endswith(end)), "")
+                with opened() as file:
+                    found[name[: len(name) - len(ending)]] = allowance.read(unpacking(file, ending))
+                if len(found) > MOST_FILES:
+                    raise _too_many(path)
+    except TooLarge as error:
+        raise SourceError(f"cannot read {path}: {error}") from error
     except (*_DAMAGE, RuntimeError) as error:
         raise SourceError(f"{path} is damaged or truncated: {error}. Get it again") from error
     if not found:
@@ -85,11 +86,21 @@ def read_all(path: Path) -> dict[str, bytes]:
     return dict(sorted(found.items()))
 
 
-_Member = tuple[str, int, Callable[[], bytes]]
+_Member = tuple[str, int, Callable[[], IO[bytes]]]
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of all files of a folder."""
+    files = (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else (path,)
+    return sum(file.stat().st_size for file in files)
+
+
+def _too_many(path: Path) -> SourceError:
+    return SourceError(f"{path} holds more than {MOST_FILES:,} files; fetch a part of it")
 
 
 def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
-    """Yield name, size and reader of each file of a source that is to be read."""
+    """Yield the name and size of each file of a source that is to be read, and what opens it."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             name = file.relative_to(path).as_posix()
@@ -99,27 +110,23 @@ def _members(path: Path, stack: ExitStack) -> Iterator[_Member]:
                         f"{file} is a link to {file.resolve()}, outside of the folder; copy the "
                         "file into the folder, or remove the link"
                     )
-                yield name, file.stat().st_size, file.read_bytes
+                yield name, file.stat().st_size, lambda f=file: f.open("rb")  # type: ignore[misc]
     elif zipfile.is_zipfile(path):
         archive = stack.enter_context(zipfile.ZipFile(path))
         for member in archive.infolist():
             if not member.is_dir() and _wanted(member.filename):
                 check_member(member)
-                yield member.filename, member.file_size, lambda m=member: archive.read(m)  # type: ignore[misc]
-    elif tarfile.is_tarfile(path):
-        tar = stack.enter_context(tarfile.open(path))  # noqa: SIM115  # the stack closes it
-        for entry in tar:
+                yield member.filename, member.file_size, lambda m=member: archive.open(m)  # type: ignore[misc]
+    elif (tar := stack.enter_context(opened_tar(path))) is not None:
+        for number, entry in enumerate(tar):
+            if number >= MOST_FILES:
+                raise _too_many(path)
             if entry.isfile() and _wanted(entry.name):
-                yield entry.name, entry.size, lambda e=entry: _extracted(tar, e)  # type: ignore[misc]
+                yield entry.name, entry.size, lambda e=entry: tar.extractfile(e) or io.BytesIO()  # type: ignore[misc]
     elif path.suffix.lower() in (".zip", ".tar", ".tgz"):
         raise SourceError(f"{path} is damaged or truncated: it is not an archive. Get it again")
     else:
-        yield path.name, path.stat().st_size, path.read_bytes
-
-
-def _extracted(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
-    member = tar.extractfile(entry)
-    return member.read() if member else b""
+        yield path.name, path.stat().st_size, lambda: path.open("rb")
 
 
 def _wanted(name: str) -> bool:
@@ -128,13 +135,6 @@ def _wanted(name: str) -> bool:
     for ending in _COMPRESSED:
         plain = plain.removesuffix(ending)
     return not hidden and plain.endswith(ENDINGS)
-
-
-def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
-    for ending in _COMPRESSED:
-        if name.lower().endswith(ending):
-            return name[: -len(ending)], unpacked(content, ending)
-    return name, content
 
 
 def decoded(content: bytes, name: str, skipped: Skipped) -> str:

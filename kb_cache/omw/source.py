@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kb_cache.base import Source, readable
+from kb_cache.base import Source
 from kb_cache.omw.words import is_damaged
-from kb_cache.unpack import DAMAGE, UnpackedFile
-from kb_cache.wordnet.lmf import is_lmf, read_lmf
+from kb_cache.unpack import read_unpacked
+from kb_cache.wordnet.lmf import LARGEST, is_lmf, read_lmf
 from kbprobe.errors import SourceError
 from kbprobe.files import file_sha256
 
@@ -170,13 +170,8 @@ def _read_lmf(path: Path) -> LexiconSource:
 
 
 def _read_tab(path: Path) -> LexiconSource:
-    with readable(path), path.open("rb") as file:
-        try:
-            content = UnpackedFile(file).read()
-        except DAMAGE as error:
-            raise SourceError(f"cannot read {path}: {error}") from error
     try:
-        lines = content.decode("utf-8-sig").splitlines()
+        lines = read_unpacked(path, LARGEST).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not in UTF-8: {error}") from error
     header = _HEADER.match(lines[0]) if lines else None

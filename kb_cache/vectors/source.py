@@ -142,7 +142,7 @@ def _opened(source: VectorsSource, progress: Progress | None = None) -> Iterator
                     member = stack.enter_context(archive.open(source.member))
                 except RuntimeError as error:  # encrypted, or packed in a way of its own
                     raise SourceError(f"cannot read {source.shown}: {error}") from error
-                yield UnpackedFile(member, progress, size=info.file_size)
+                yield UnpackedFile(member, progress, member=info)
             else:
                 yield UnpackedFile(stack.enter_context(source.path.open("rb")), progress)
         except (*DAMAGE, zipfile.BadZipFile) as error:

@@ -8,24 +8,23 @@ Princeton WordNet (the lexicons of the Open Multilingual Wordnet).
 from __future__ import annotations
 
 import re
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kb_cache.archives import read_files
+from kb_cache.archives import is_tar, read_files
 from kb_cache.base import Source, readable
-from kb_cache.unpack import DAMAGE, UnpackedFile
+from kb_cache.unpack import DAMAGE, UnpackedFile, read_unpacked
 from kbprobe.errors import SourceError, require
 from kbprobe.files import file_sha256
 
 if TYPE_CHECKING:
     from wn.lmf import LexicalResource
 
-_LARGEST = 1 << 30
-"""Bytes of a file: ten times those of Open English WordNet."""
+LARGEST = 1 << 30
+"""Most bytes of a lexicon, unpacked: ten times those of Open English WordNet."""
 
 _DECLARATIONS = (b"<?xml", b"\xef\xbb\xbf<?xml")
 
@@ -91,7 +90,7 @@ def is_lmf(path: Path) -> bool:
             head = UnpackedFile(file).read(16)
         except DAMAGE:
             return False
-    return head.startswith(_DECLARATIONS) or (tarfile.is_tarfile(path) and bool(_of_archive(path)))
+    return head.startswith(_DECLARATIONS) or (is_tar(path) and bool(_of_archive(path)))
 
 
 def read_lmf(path: Path) -> LmfSource:
@@ -105,15 +104,11 @@ def read_lmf(path: Path) -> LmfSource:
     import wn.lmf
 
     texts: dict[str, bytes] = {}
-    if tarfile.is_tarfile(path):
+    if is_tar(path):
         texts = _of_archive(path)
         content = texts.pop(next(name for name in texts if name.endswith(".xml")))
     else:
-        with readable(path), path.open("rb") as file:
-            try:
-                content = UnpackedFile(file).read()
-            except DAMAGE as error:
-                raise SourceError(f"cannot read {path}: {error}") from error
+        content = read_unpacked(path, LARGEST)
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / "lexicon.xml"
         plain.write_bytes(content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n"))
@@ -152,6 +147,6 @@ def _of_archive(path: Path) -> dict[str, bytes]:
         return is_xml(name) or name in ("LICENSE", "citation.bib")
 
     found = read_files(
-        path, wanted, is_xml, layouts=("",), largest=_LARGEST, title="a WN-LMF lexicon"
+        path, wanted, is_xml, layouts=("",), largest=LARGEST, title="a WN-LMF lexicon"
     )
     return found if sum(map(is_xml, found)) == 1 else {}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.errors import KbprobeError
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, DataFile, plain_json, read_manifest
@@ -106,7 +107,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
 
     from kbprobe.format.items import features
 
-    folder = Path(path)
+    folder = path_argument("load(path=...)", path, BUILT)
     manifest = read_manifest(folder)
     entries = manifest.files_of(config)
     if damage := damaged_files(folder, entries):

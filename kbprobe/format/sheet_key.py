@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, with_config
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import Scheme
@@ -23,8 +23,10 @@ KEY = "key.json"
 KEY_FORMAT = 1
 
 Kind = Literal["item", "repeat", "check"]
+_KNOWN_FIELDS = ConfigDict(extra="forbid")
 
 
+@with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class Shown:
     """One item of a sheet.
@@ -49,13 +51,18 @@ class Shown:
     answer: int = -1
 
     def __post_init__(self) -> None:
-        """Check that ``order`` names each choice once, and ``answer`` one of them or none."""
+        """Check that ``order`` names each choice once, and ``answer`` a check's right one."""
         if sorted(self.order) != list(range(len(self.order))):
             raise ValueError(f"'order' must name each choice once, from 0; got {self.order}")
         if not -1 <= self.answer < len(self.order):
             raise ValueError(f"'answer' must be a choice, or -1; got {self.answer}")
+        if (self.kind == "check") != (self.answer >= 0):
+            raise ValueError(
+                f"'answer' is that of a check, and -1 for others; got {self.answer} for {self.kind}"
+            )
 
 
+@with_config(_KNOWN_FIELDS)
 @dataclass(frozen=True)
 class Key:
     """All items of an export, in the order shown, and the build that they come from.
@@ -125,7 +132,7 @@ def read_key(path: Path) -> Key:
         raise UsageError(
             f"There is no key {path}. It is the {KEY} that annotate export wrote beside the sheets."
         ) from None
-    if not isinstance(about, dict) or about.get("format") != KEY_FORMAT:
+    if not isinstance(about, dict) or about.pop("format", None) != KEY_FORMAT:
         raise UsageError(
             f"{path} is not a key: annotate export did not write it, or another version did. "
             f"{remedy}"

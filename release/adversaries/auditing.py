@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.errors import require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -149,7 +150,7 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
     require("sklearn", "release", "the deep audit")
     from release.adversaries.reading import read
 
-    path = Path(folder)
+    path = path_argument("audit(folder=...)", folder, BUILT)
     manifest = read_manifest(path)
     outcomes: list[Outcome] = []
     unscored, untrained = [], []

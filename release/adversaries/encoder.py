@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Ints
+from kbprobe.checkpoints import FILES, reading
 from kbprobe.errors import UsageError, require
 from release.adversaries.models import SEED
 from release.adversaries.types import Guesses, Rows
@@ -101,12 +103,9 @@ def _loaded(name: str) -> tuple[Any, Any]:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    try:
+    with reading(f"--encoder {name} cannot be loaded", Path(name), FILES, UsageError):
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
         model = AutoModel.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise UsageError(f"--encoder {name} cannot be loaded: {reason}") from None
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.padding_side = "right"
     return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")

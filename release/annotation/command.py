@@ -84,7 +84,7 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
 @annotate.command(
     "score",
     help="Score filled-in reading sheets (build-probe --sample N --blind): the share of rows that "
-    "people find sound, by family.",
+    "readers find sound, by family.",
 )
 @click.argument("folder", metavar="DIR", type=_PATH)
 @click.argument("more", nargs=-1, metavar="[FILE]...", type=_PATH)

@@ -1,4 +1,4 @@
-"""Soundness: how many of a probe's rows people find right, from filled-in reading sheets."""
+"""Soundness: how many of a probe's rows readers find right, from filled-in reading sheets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Soundness(BaseModel):
 
     Attributes:
         probe, config, split: what was read.
-        readers: how many people.
+        readers: how many readers.
         rows: how many rows.
         sound: share of all judgements.
         by_family: distractor family -> share of its judgements.
@@ -222,7 +222,8 @@ def soundness_card(found: Soundness) -> str:
         "A reader finds a row sound who gives the answer that it was built with, and does not say "
         "that none fits (none), that two do (two), or that it makes no sense (nonsense). The rows "
         f"are a random sample of {found.split}. {found.sound_to_all:,} of {found.rows:,} are sound "
-        "to every reader. Intervals of 95%, clusters as units.",
+        "to every reader. Whether readers were people or language models is not recorded. "
+        "Intervals of 95%, clusters as units.",
         "",
         "| distractors | judgements | sound | from | to |",
         "|---|---:|---:|---:|---:|",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, ManifestError, read_manifest
 from release.checks.findings import Finding, Report, failure, once
@@ -29,7 +30,7 @@ def check(folder: str | Path) -> Report:
     Raises:
         UsageError: the folder holds no probe, or its manifest is not one of kbprobe.
     """
-    path = Path(folder)
+    path = path_argument("check(folder=...)", folder, BUILT)
     return Report(tuple(_findings(path)), path)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
@@ -84,8 +85,9 @@ def export(
     target = find_target(to)
     if repo_id is not None and not _HUB_ID.fullmatch(repo_id):
         raise UsageError(f"--repo-id {repo_id}: a dataset on the Hub is named USER/NAME.")
-    output = Path(output)
-    source = open_source(Path(folder), split, configs)
+    built = path_argument("export(folder=...)", folder, BUILT)
+    output = path_argument("export(output=...)", output, "the folder to write")
+    source = open_source(built, split, configs)
     request: dict[str, Any] = {
         "to": to,
         "probe": source.probe,

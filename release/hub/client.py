@@ -85,7 +85,7 @@ class Hub:
         """
         from huggingface_hub import HfApi, constants, get_token
 
-        if not _REPO_ID.fullmatch(repo_id):
+        if not isinstance(repo_id, str) or not _REPO_ID.fullmatch(repo_id):
             raise UsageError(f"{repo_id!r} is not the name of a dataset on the Hub: USER/NAME")
         self.repo_id = repo_id
         self.endpoint = (endpoint or constants.ENDPOINT).rstrip("/")

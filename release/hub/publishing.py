@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from kbprobe.arguments import BUILT, path_argument
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder
 from kbprobe.format.manifest import MANIFEST, read_manifest
@@ -147,12 +148,7 @@ def publish(
     """
     chosen = PublishOptions.parse(options, "publish")
     chosen.check()
-    if not isinstance(folder, str | Path):
-        raise UsageError(
-            f"publish takes the folder of a built probe, not a {type(folder).__name__}. Write one "
-            "with kbprobe.build(NAME, output=DIR), and publish DIR."
-        )
-    folder = Path(folder)
+    folder = path_argument("publish(folder=...)", folder, BUILT)
     read_manifest(folder)  # what is wrong with the folder is said before a token is asked for
     hub = Hub(repo_id, endpoint, token)
     if not chosen.dry_run:

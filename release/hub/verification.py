@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kbprobe.arguments import BUILT, optional_path
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import (
@@ -66,9 +67,9 @@ def verify(
         KbprobeError: the dataset cannot be read, or holds no manifest of kbprobe.
     """
     local = None
-    if against is not None:
-        read_manifest(Path(against))
-        local = (Path(against) / MANIFEST).read_bytes()
+    if (folder := optional_path("verify(against=...)", against, BUILT)) is not None:
+        read_manifest(folder)
+        local = (folder / MANIFEST).read_bytes()
     remote = Hub(repo_id, endpoint, token).read(revision)
     findings = tuple(_Verifier(remote, download).run(local))
     return Verification(findings, repo_id, remote.commit)

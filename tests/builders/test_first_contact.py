@@ -117,13 +117,6 @@ def test_the_list_tells_rows_needs_and_state(build_probe: Run, cache: Path, edge
     assert "always_never, property_conjunction, property_conjunction_but_not: choose: " in shown
 
 
-def test_rows_in_the_readme_are_those_of_the_list() -> None:
-    text = (MANIFESTS.parents[2] / "README.md").read_text(encoding="utf-8")
-    for name, entry in PROBES.items():
-        (line,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` |")]
-        assert line.split("|")[3].strip() == f"{entry.rows:,}"
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

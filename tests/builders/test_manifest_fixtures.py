@@ -1,7 +1,7 @@
 """Builds give the rows that they gave before: manifests are kept, and rebuilt.
 
 ``tests/data/manifests`` holds the manifest of each probe's default build. Where rows are meant to
-change, build the probe and copy its ``manifest.json`` there; the change log says what changed.
+change, ``.ci/site/figures.py`` writes the new ones; the change log says what changed.
 """
 
 from __future__ import annotations

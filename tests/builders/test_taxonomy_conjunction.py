@@ -355,6 +355,9 @@ def test_a_tokenizer_must_keep_words_whole(tmp_path: Path) -> None:
     assert kept.tolist() == [True, False, True]
     with pytest.raises(UsageError, match="--tokenizer: cannot load"):
         whole_words(["dog"], str(tmp_path / "none"))
+    (tmp_path / "tokenizer.json").write_text("[" * 100_000)
+    with pytest.raises(UsageError, match=r"cannot load .*tokenizer.json is nested too deeply"):
+        whole_words(["dog"], str(tmp_path))
 
 
 # ConceptNet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,15 +16,20 @@ import pytest
 torch = pytest.importorskip("torch", reason="scoring models needs torch")
 transformers = pytest.importorskip("transformers", reason="scoring models needs transformers")
 
+from transformers.utils.chat_template_utils import render_jinja_template  # noqa: E402
+
 from evaluation.items.types import Item, choice_starts  # noqa: E402
 from evaluation.scorers.base import Encoded, Floats  # noqa: E402
 from evaluation.scorers.batching import cut_batches  # noqa: E402
+from evaluation.scorers.causal import chat  # noqa: E402
+from evaluation.scorers.causal.chat import ChatTemplate  # noqa: E402
+from evaluation.scorers.causal.chat_renderer import answered  # noqa: E402
 from evaluation.scorers.causal.layout import cut_out  # noqa: E402
 from evaluation.scorers.causal.packing import grow_trees  # noqa: E402
 from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
 from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
 from kbprobe.arrays import Ints, ragged_ranges  # noqa: E402
-from kbprobe.errors import UsageError  # noqa: E402
+from kbprobe.errors import KbprobeError, UsageError  # noqa: E402
 from tests.evaluation import tiny_causal  # noqa: E402
 
 
@@ -288,6 +294,66 @@ def test_chat_without_a_template_is_refused(loaded, monkeypatch):
     monkeypatch.setattr(tokenizer, "chat_template", None)
     with pytest.raises(UsageError, match="no chat template"):
         CausalScorer(model, tokenizer, prompt=Prompt(chat=True))
+
+
+def test_a_chat_is_what_transformers_writes(loaded, monkeypatch):
+    """In a process of its own, with the texts of special tokens and without others' errors."""
+    _, tokenizer = loaded("gpt2")
+    monkeypatch.setattr(
+        tokenizer, "chat_template", "{{ bos_token }}{{ eos_token }}" + tiny_causal.CHAT_TEMPLATE
+    )
+    written = ChatTemplate(tokenizer)
+    for text in ("Fly?", "Ça \u2028 va \ud83d\n<|endoftext|>", "x" * 200_000):
+        messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "no"}]
+        assert written.render(messages) == tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+    monkeypatch.setattr(
+        type(tokenizer), "apply_chat_template", lambda *_, **__: "by code of its own"
+    )
+    assert ChatTemplate(tokenizer).render(messages) == "by code of its own"
+
+
+LOOP = "{% for i in range(99999) %}" * 2 + "{% endfor %}" * 2
+GROWING = (
+    "{% set a = namespace(a='a') %}{% for i in range(50) %}{% set a.a = a.a * 2 %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (LOOP, "writing a chat took longer than 1 seconds"),
+        pytest.param(
+            GROWING,
+            "writing a chat took more than 1,073,741,824 bytes of memory",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory"),
+        ),
+    ],
+)
+def test_a_chat_template_is_bounded(loaded, monkeypatch, template, problem):
+    _, tokenizer = loaded("gpt2")
+    monkeypatch.setattr(tokenizer, "chat_template", template)
+    monkeypatch.setattr(chat, "SECONDS", 1.0 if template is LOOP else 60.0)
+    with pytest.raises(KbprobeError, match=rf"{problem}.* Correct it.*leave --chat out") as raised:
+        ChatTemplate(tokenizer).render([{"role": "user", "content": "Fly?"}])
+    assert tokenizer.name_or_path in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("\n{% for x in %}", "line 2: TemplateSyntaxError: Expected an expression"),
+        ("{{ raise_exception('No user may\nspeak') }}", "TemplateError: No user may"),
+        ("{{ messages.x.y }}", "UndefinedError: 'list object' has no attribute 'x'"),
+        ("{{ messages[0].content + 1 }}", "TypeError: "),
+        ("{{ 'a' * 140000 }}", "a chat became 140,000 characters long, and at most 131,076 fit"),
+    ],
+)
+def test_what_is_wrong_with_a_chat_template_is_said(template, problem):
+    messages = [{"role": "user", "content": "Fly?"}]
+    answer = answered(render_jinja_template, {"chat_template": template}, messages)
+    assert answer["error"].startswith(problem)
 
 
 def test_a_model_that_is_not_causal_is_refused(loaded):

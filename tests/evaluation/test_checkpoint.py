@@ -1,6 +1,8 @@
 """Checkpoints: what they are is read off their files, and what cannot be scored is refused."""
 
+import io
 import json
+import os
 import re
 import shutil
 from importlib.util import find_spec
@@ -182,6 +184,74 @@ def test_damaged_weights_are_named(bert, tmp_path):
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(KbprobeError, match="cannot be loaded as a masked LM"):
         load_model(open_checkpoint(str(folder)), CPU, torch.float32)
+
+
+class Pickled:
+    """Runs code when it is unpickled by whoever lets it."""
+
+    def __reduce__(self):
+        return os.system, ("exit 1",)
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+SAVED = io.BytesIO()
+torch.save({"a": Pickled()}, SAVED)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("pytorch_model.bin", SAVED.getvalue(), ": a pickle that holds .*system, .* safetensors"),
+        ("pytorch_model.bin", SAVED.getvalue()[:-30], "is cut off. Get it again"),
+        ("pytorch_model.bin", b"weights", ": damaged, or no weights of PyTorch. Get them again"),
+        ("pytorch_model.bin", b"", "is empty"),
+        ("model.safetensors", b"weights" * 9, "is damaged or cut off: it has no header"),
+        ("config.json", DEEP, "is nested too deeply. Get it again, or correct it"),
+        ("config.json", b'{"model_type": "bert"', "is not JSON: Expecting ',' delimiter: line 1"),
+        ("config.json", b"null", "is not a JSON object"),
+        ("tokenizer.json", DEEP, "is nested too deeply"),
+        ("tokenizer.json", b'{"version"', "is not JSON: Expecting ':'"),
+        ("tokenizer_config.json", b"[]", "is not a JSON object"),
+        ("special_tokens_map.json", b"[1]", "is not a JSON object"),
+        ("chat_template.jinja", b"\xff", "is not UTF-8 text: .* at byte 0"),
+    ],
+)
+def test_a_damaged_file_is_named(bert, tmp_path, name, content, problem):
+    folder = copy_with(bert, tmp_path / "damaged")
+    if name.endswith(".bin"):
+        (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    with pytest.raises(KbprobeError, match=rf"{folder / name} ?{problem}"):
+        opened(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "problem"),
+    [
+        ("config.json", {"hidden_size": "many"}, "Field 'hidden_size' expected int, got str"),
+        ("config.json", {"architectures": [5]}, r"architectures is \[5\], not a list of names"),
+        ("config.json", {"auto_map": 5}, "TypeError: argument of type 'int'"),
+        ("config.json", {"num_attention_heads": 0}, "ZeroDivisionError"),
+        ("config.json", {"vocab_size": 51}, "other shapes than its configuration says"),
+        ("tokenizer.json", {}, "KeyError: 'added_tokens'"),
+        ("tokenizer.json", {"added_tokens": [], "model": {"type": "Nope"}}, "did not match any"),
+        ("tokenizer_config.json", {"model_max_length": "x"}, "model_max_length is 'x', not a"),
+        ("tokenizer_config.json", {"tokenizer_class": 5}, "AttributeError: 'int'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_the_files_fault(bert, tmp_path, name, values, problem):
+    folder = copy_with(bert, tmp_path / "odd", **(values if name == "config.json" else {}))
+    if name != "config.json":
+        (folder / name).write_text(json.dumps(values))
+    with pytest.raises(KbprobeError, match=rf"{problem}.*Check .*{name}.* in {folder}, or get"):
+        opened(folder)
+
+
+def opened(folder):
+    """Load all of a checkpoint."""
+    checkpoint = open_checkpoint(str(folder))
+    load_tokenizer(checkpoint)
+    return load_model(checkpoint, CPU, torch.float32)
 
 
 def test_weights_that_lack_part_of_the_encoder_are_refused(bert, tmp_path):

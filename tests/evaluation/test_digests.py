@@ -50,6 +50,10 @@ def test_a_damaged_note_and_a_cache_that_cannot_be_written_cost_nothing(tmp_path
     for note in (tmp_path / "cache" / "hashes").iterdir():
         note.write_text("{")
     assert file_digest(file) == wanted
+    for note in (tmp_path / "cache" / "hashes").iterdir():
+        assert wanted[:2] == "ba"
+        note.write_text(note.read_text().replace(wanted, f"bb{wanted[2:]}"))
+    assert file_digest(file) == wanted, "a flipped bit is no other hash of the weights"
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     monkeypatch.setenv("KBPROBE_CACHE", str(blocked))

@@ -24,6 +24,8 @@ from evaluation.endpoints import client  # noqa: E402
 from evaluation.endpoints.answers import NoPromptScores  # noqa: E402
 from evaluation.endpoints.client import API_KEY, BudgetSpent, EndpointError, Limits  # noqa: E402
 from evaluation.endpoints.endpoint import Endpoint  # noqa: E402
+from evaluation.endpoints.spans import Pair, Scored  # noqa: E402
+from evaluation.endpoints.store import AnswerStore  # noqa: E402
 from evaluation.items.types import Item, choice_starts  # noqa: E402
 from evaluation.results.scores import Scores  # noqa: E402
 from evaluation.results.types import RESULTS  # noqa: E402
@@ -235,6 +237,37 @@ def test_a_run_stops_at_its_budget_and_goes_on(
     own = [prompt for prompt in server.prompts if "word number" in prompt]
     # A context that was counted and whose pair was not yet answered may be sent again.
     assert len(own) - len(set(own)) <= stops
+
+
+def test_a_damaged_answer_is_asked_again(tmp_path: Path) -> None:
+    """A flipped bit is neither another score nor the end of all answers."""
+    pair, scored_, tokens = Pair("A dog", " barks"), Scored(-12.375, 2, 5), ["A", " dog"]
+
+    def opened() -> AnswerStore:
+        return AnswerStore("http://localhost:1/v1", "tiny", tmp_path)
+
+    store = opened()
+    store.add_model("0f", tokens, [-0.8125])
+    store.add("0f", pair, scored_)
+    store.add_context("0f", pair.context, tokens)
+    assert (store.find("0f", pair), store.find_context("0f", "A dog")) == (scored_, tokens)
+    assert store.models() == [("0f", tokens, [-0.8125])]
+    assert store.find("0e", pair) is None
+    store.close()
+    (file,) = tmp_path.rglob("answers.sqlite")
+    whole = file.read_bytes()
+    texts = (b"-12.375", b"-12.374"), (b"-0.8125", b"-0.8124"), (b' dog"', b' do\xe7"')
+    for there, flipped in texts:
+        assert whole.count(there) >= 1
+        file.write_bytes(whole.replace(there, flipped))
+        store = opened()
+        found = store.find("0f", pair), store.models(), store.find_context("0f", "A dog")
+        assert [bool(one) for one in found].count(False) == (2 if there == b' dog"' else 1)
+        store.add_model("0f", tokens, [-0.8125])
+        store.add("0f", pair, scored_)
+        store.add_context("0f", pair.context, tokens)
+        assert (store.find("0f", pair), store.models()[0][2]) == (scored_, [-0.8125])
+        store.close()
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,33 @@ def test_what_would_mislead_is_refused(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
+BOMB = "- &a0 {dataset: {id: x, task_id: y}}\n" + "".join(
+    f"- &a{n} {{<<: [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (BOMB, "more than 100,000 values"),
+        ("[" * 70 + "]" * 70, "nested more than 64 levels"),
+        ("# " + "x" * (1 << 20), "more than 1,048,576 bytes"),
+        ("- !!python/name:os.system x", "not a kind of value"),
+        ("a: b", "does not hold a list of results"),
+        ("[", "is not YAML: line 1"),
+    ],
+)
+def test_a_file_of_others_is_read_within_limits(
+    run: Path, tmp_path: Path, content: str, problem: str
+) -> None:
+    path = tmp_path / PATH
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(UsageError, match=rf"{path.name}.* {problem}.*Correct it by hand"):
+        export(run, "--to", "hub", "--dataset", DATASET, "--revision", COMMIT, "-o", tmp_path)
+    assert path.read_text() == content
+
+
 def sampled(run: Path, rows: int) -> Path:
     """Let results be those of a sample of a split."""
     held = read_results(run)

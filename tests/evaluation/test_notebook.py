@@ -88,7 +88,7 @@ def test_no_cell_breaks_out_of_its_table(table: Table) -> None:
 
 
 def test_every_probe_is_listed_with_its_state() -> None:
-    listed = kbprobe.list()
+    listed = kbprobe.list_probes()
     assert {one.name for one in listed} >= {"wordnet_hypernymy", "age_comparison"}
     assert all(one.remedy or one.state == "ready" for one in listed)
     assert len(Cells(listed._repr_html_()).cells) == 6 * (1 + len(listed))

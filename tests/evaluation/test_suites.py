@@ -188,6 +188,68 @@ def test_what_is_wrong_with_a_file_is_named(
         plan_of(declare(tmp_path, **parts), tmp_path / "out")
 
 
+@pytest.mark.parametrize("executor", [(), ("--executor", "ray"), ("--dry-run",)])
+@pytest.mark.parametrize("place", ["options", "models", "studies"])
+def test_a_file_cannot_allow_code_of_checkpoints(
+    world: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    place: str,
+    executor: tuple[str, ...],
+) -> None:
+    folder = with_code(world, tmp_path)
+    consent = {"trust_remote_code": True}
+    parts: dict[str, object] = {
+        "options": consent,
+        "models": [{"model": str(folder), "options": consent}],
+        "studies": [{"study": "zero_shot", "options": consent}],
+    }
+    path = declare(tmp_path, **{"models": [str(folder)], place: parts[place]})
+    run(path, *executor, code=2)
+    said = capsys.readouterr().err
+    assert f"{path}: {place}" in said
+    assert "trust_remote_code: a file cannot allow" in said
+    assert "--trust-remote-code" in said
+    assert not (tmp_path / "code-ran").exists()
+
+
+@pytest.mark.parametrize("name", ["weights_only", "allow_all_kernels", "trust_remote_code"])
+def test_neither_can_arguments_of_a_model(tmp_path: Path, name: str) -> None:
+    for value in ({name: True}, f"{name}=true"):
+        path = declare(tmp_path, models=[{"model": "gpt2", "options": {"model_args": value}}])
+        with pytest.raises(UsageError, match=f"{name} does not go into --model-args"):
+            read_suite(path)
+
+
+def test_the_command_line_allows_code_of_checkpoints(world: Path, tmp_path: Path) -> None:
+    served = {"model": "served", "options": {"endpoint": "http://localhost:1/v1"}}
+    path = declare(tmp_path, models=[str(with_code(world, tmp_path)), served])
+    allowed = [
+        request.defaults.run.trust_remote_code
+        for request in read_suite(path, trust_remote_code=True)[0]
+    ]
+    assert allowed == [True, False], "a model behind an endpoint brings no code"
+    path = declare(tmp_path, models=[str(tmp_path / "coded")])
+    run(path, "--dry-run", "--sample", 0)
+    assert not (tmp_path / "code-ran").exists()
+    run(path, "--dry-run", "--sample", 0, "--trust-remote-code")
+    assert (tmp_path / "code-ran").exists()
+
+
+def with_code(world: Path, folder: Path) -> Path:
+    """Write a checkpoint whose code leaves the file ``code-ran`` in a folder."""
+    shutil.copytree(world / "gpt2", folder / "coded")
+    config = json.loads((folder / "coded/config.json").read_text())
+    config |= {"model_type": "custom", "auto_map": {"AutoConfig": "code.Config"}}
+    (folder / "coded/config.json").write_text(json.dumps(config))
+    (folder / "coded/code.py").write_text(
+        f"open({str(folder / 'code-ran')!r}, 'w').close()\n"
+        "from transformers import PretrainedConfig\n"
+        "class Config(PretrainedConfig):\n    model_type = 'custom'\n"
+    )
+    return folder / "coded"
+
+
 def test_options_of_ray_need_ray(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(declare(tmp_path), "--workers", 2, code=2)
     assert "--workers is for --executor ray" in capsys.readouterr().err

@@ -6,7 +6,10 @@ import bz2
 import gzip
 import io
 import tarfile
+import tracemalloc
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from kb_cache.conceptnet.source import read_edges
 from kb_cache.conceptnet.types import Malformed, Selection
 from kb_cache.corpora.reading import read_all
 from kb_cache.gcide.source import read_source
+from kb_cache.omw.source import read_source as read_lexicon
 from kb_cache.vectors.source import read_batches
 from kb_cache.vectors.source import read_source as find_vectors
 from kb_cache.wikidata.source import RdfFile
@@ -56,6 +60,92 @@ def test_a_bomb_is_no_source(tmp_path: Path, ending: str) -> None:
         list(read_batches(find_vectors(vectors), lambda *_: None))
     with pytest.raises(SourceError, match=r"text.txt.*unpacks to more than"):
         read_all(bomb(tmp_path / f"text.txt{ending}", "A sentence.\n"))
+
+
+@contextmanager
+def in_memory(most: int) -> Iterator[None]:
+    """Assert that no more than ``most`` bytes are allocated at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most, f"{peak:,} bytes"
+
+
+LEXICONS = ("<?xml version='1.0'?>", "# Name\tita\thttp://x\twordnet\n")
+
+
+@pytest.mark.parametrize("head", LEXICONS, ids=["lmf", "tab"])
+def test_a_lexicon_is_unpacked_as_far_as_the_limit(tmp_path: Path, head: str) -> None:
+    pytest.importorskip("wn.lmf", reason="wn (extra lmf) is not installed")
+    path = tmp_path / "lexicon.gz"
+    path.write_bytes(gzip.compress(head.encode() + b"\n" * (64 << 20), 9))
+    with (
+        in_memory(40 << 20),
+        pytest.raises(SourceError, match=r"lexicon.gz: it unpacks to more than"),
+    ):
+        read_lexicon(path)
+
+
+@pytest.mark.parametrize("head", LEXICONS, ids=["lmf", "tab"])
+def test_a_lexicon_has_a_limit_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
+) -> None:
+    pytest.importorskip("wn.lmf", reason="wn (extra lmf) is not installed")
+    for module in ("wordnet.lmf", "omw.source"):
+        monkeypatch.setattr(f"kb_cache.{module}.LARGEST", 1 << 20)
+    path = tmp_path / "lexicon"
+    path.write_bytes(head.encode() + b"\n" * (2 << 20))
+    with pytest.raises(SourceError, match="holds more than 1,048,576 bytes, the most that is read"):
+        read_lexicon(path)
+
+
+@pytest.mark.parametrize("packed", ["x.zip", "x", "x.tgz"])
+def test_many_members_are_as_limited_as_one(tmp_path: Path, packed: str) -> None:
+    """Each has less than the limit; the source, a zip, a folder or a tar, has more."""
+    path, text = tmp_path / packed, b"A text. " * (15 << 14)
+    if packed == "x.zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(8):
+                archive.writestr(f"{number}.txt", text)
+    elif packed == "x.tgz":
+        tar_of(path, *(tarfile.TarInfo(f"{number}.txt") for number in range(8)), content=text)
+    else:
+        path.mkdir()
+        for number in range(8):
+            (path / f"{number}.txt.gz").write_bytes(gzip.compress(text))
+    with in_memory(16 << 20), pytest.raises(SourceError, match=r"unpacks to more than.*unpack it"):
+        read_all(path)
+
+
+@pytest.mark.parametrize("read", [read_all, read_source])
+def test_a_header_of_a_tar_is_no_text_to_unpack(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    """The name of a member may have any length, and is unpacked to see whether a file is a tar."""
+    name = tarfile.TarInfo("././@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 64 << 20
+    path = tmp_path / "x.tgz"
+    path.write_bytes(gzip.compress(name.tobuf(tarfile.GNU_FORMAT) + b"a" * (64 << 20)))
+    with in_memory(16 << 20), pytest.raises(SourceError, match=r"x.tgz: it unpacks to more than"):
+        read(path)
+
+
+def test_a_zip_whose_directory_lies(tmp_path: Path) -> None:
+    """Deflate is unpacked in parts; bzip2 and LZMA, which zipfile unpacks at once, are refused."""
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", bytes(64 << 20))
+    said = path.read_bytes()
+    path.write_bytes(said.replace((64 << 20).to_bytes(4, "little"), (9).to_bytes(4, "little")))
+    with in_memory(16 << 20), pytest.raises(SourceError, match=r"x.zip is damaged.*CRC"):
+        read_all(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("a.txt", "A text.")
+    with pytest.raises(SourceError, match=r"a.txt is packed with bzip2 or LZMA.*unpack it"):
+        read_all(path)
 
 
 def test_a_bomb_is_no_probe(tmp_path: Path) -> None:

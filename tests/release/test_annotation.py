@@ -423,6 +423,31 @@ class TestImport:
         with pytest.raises(UsageError, match="annotate export did not write it"):
             import_votes(probe, [path], key=tmp_path / "key.json")
 
+    @pytest.mark.parametrize(
+        ("name", "value", "problem"),
+        [
+            ("anrwer", 0, r"items\.\d+\.anrwer: is unknown"),
+            ("kind", "item", r"items\.\d+: .*'answer' is that of a check.* for item"),
+            ("answer", -1, r"items\.\d+: .*'answer' is that of a check.* got -1 for check"),
+        ],
+    )
+    def test_a_key_is_read_strictly(
+        self, probe: Path, sheets: Path, tmp_path: Path, name: str, value: object, problem: str
+    ) -> None:
+        """A check without its answer would fail every annotator."""
+        held = json.loads((sheets / "key.json").read_text())
+        check = next(item for item in held["items"] if item["kind"] == "check")
+        if name == "anrwer":
+            del check["answer"]
+        check[name] = value
+        path = tmp_path / "key.json"
+        path.write_text(json.dumps(held))
+        with pytest.raises(UsageError, match=rf"{path}: {problem}.*Export the sheets again"):
+            import_votes(probe, [vote(tmp_path, sheets)], key=path)
+        path.write_text(json.dumps({**json.loads((sheets / "key.json").read_text()), "sede": 1}))
+        with pytest.raises(UsageError, match="sede: is unknown"):
+            read_key(path)
+
 
 class TestGold:
     def test_the_gold_standard_is_a_probe(self, probe: Path, sheets: Path, tmp_path: Path) -> None:

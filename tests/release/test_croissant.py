@@ -11,12 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from kbprobe.format.items import COLUMNS
+from kbprobe.format.manifest import read_manifest
 from release.checks.checking import check
 from release.croissant import croissant, croissant_text
+from release.responsible_ai import responsible_ai
 
 Probe = Callable[[str], Path]
 HYPERNYMY, ANTONYM = "wordnet_hypernymy", "antonym_negation"
 CROISSANT = "croissant.json"
+MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
 
 
 def plain(value: Any, prefix: str) -> Any:
@@ -114,6 +117,19 @@ def test_responsible_ai_fields_say_what_manifest_and_card_record(probe_copy: Pro
     # Without a card, what it lists is left out.
     (folder / "README.md").unlink()
     assert "rai:dataLimitations" not in croissant(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("wordnet_hypernymy", "what wordnet-3.0 states; no person labelled it"),
+        ("fw_eos", "Intended labels"),
+        ("fw_negation", "Nobody has labelled these rows yet"),
+    ],
+)
+def test_answers_that_no_annotator_gave_are_not_said_to_be_votes(name: str, says: str) -> None:
+    manifest = read_manifest(MANIFESTS / f"{name}.json")
+    assert says in responsible_ai(manifest, "")["rai:dataAnnotationProtocol"]
 
 
 def test_mlcroissant_reads_the_responsible_ai_fields(built_probe: Probe) -> None:

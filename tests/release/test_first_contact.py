@@ -29,7 +29,7 @@ def no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_what_is_no_folder_is_refused() -> None:
     probe: Any = {"test": []}
-    with pytest.raises(UsageError, match=r"not a dict.*kbprobe\.build\(NAME, output=DIR\)"):
+    with pytest.raises(UsageError, match=r"not take a dict.*kbprobe\.build\(NAME, output=DIR\)"):
         release.publish(probe, "me/probe")
 
 

@@ -316,7 +316,7 @@ class TestIntoCard:
 
     def test_card_and_manifest_say_what_was_found(self, probe: Path, read: Path) -> None:
         card = (read / CARD).read_text(encoding="utf-8")
-        assert "## Read by people\n\nRead by two readers, 40 rows, 92% sound (" in card
+        assert "## Soundness\n\nRead by two readers, 40 rows, 92% sound (" in card
         assert "| all | 80 | 92.5% |" in card
         assert "ann" not in re.sub(r"[a-z]*ann[a-z]+", "", card)
         old, new = read_manifest(probe).content, read_manifest(read).content
@@ -325,7 +325,7 @@ class TestIntoCard:
         assert reading["summary"].startswith("read by two readers, 40 rows")
         assert reading["by_family"].keys() == {"random", "sister"}
         assert not {"unsound", "annotators"} & reading.keys()
-        rest = card.replace(card[card.index("## Read") : card.index("## Licence")], "")
+        rest = card.replace(card[card.index("## Soundness") : card.index("## Licence")], "")
         assert rest == (probe / CARD).read_text(encoding="utf-8")
 
     def test_the_check_shows_it(self, read: Path, reading: Path, sheets: list[Path]) -> None:
@@ -360,7 +360,7 @@ class TestIntoCard:
     ) -> None:
         write_soundness(read, score(read, sheets[:1], reading / KEY))
         card = (read / CARD).read_text(encoding="utf-8")
-        assert card.count("## Read by people") == 1
+        assert card.count("## Soundness") == 1
         assert "Read by one reader" in card
         assert "two readers" not in card
 
@@ -438,7 +438,7 @@ def test_the_commands_of_the_docs(tmp_path: Path) -> None:
     done = run(*words_of(again), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert read_manifest(probe).reading is None
-    assert "Read by people" not in (probe / CARD).read_text(encoding="utf-8")
+    assert "## Soundness" not in (probe / CARD).read_text(encoding="utf-8")
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert "another build" in done.stderr

@@ -10,10 +10,10 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from evaluation.items.types import Item
 from evaluation.scorers.base import Scorer, ScorerInputs
+from evaluation.scorers.causal.chat import ChatTemplate
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.causal.prompts import Message, Prompt, Rendered
 from evaluation.scorers.readable import SpecialTexts, unknown_token
-from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,7 @@ class PromptedScorer(Scorer):
         self._tokenizer = tokenizer
         self.prompt = prompt or Prompt()
         """How items are put to the model."""
-        if self.prompt.chat and not tokenizer.chat_template:
-            raise UsageError(
-                f"--chat: the tokenizer of {tokenizer.name_or_path!r} has no chat template. Leave "
-                "it out, or name an instruction-tuned checkpoint."
-            )
+        self._chat = ChatTemplate(tokenizer) if self.prompt.chat else None
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
     def score_name(self, items: Sequence[Item]) -> str:
@@ -77,12 +73,9 @@ class PromptedScorer(Scorer):
         return [(one, 1 / len(rendered)) for one in rendered]
 
     def to_chat(self, messages: list[Message]) -> str:
-        """Write a chat as the tokenizer's template has it, up to where the answer begins."""
-        return str(
-            self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
-            )
-        )
+        """Write a chat as the tokenizer's template has it; see :class:`ChatTemplate`."""
+        self._chat = self._chat or ChatTemplate(self._tokenizer)
+        return self._chat.render(messages)
 
     def _contexts(self, items: Iterable[tuple[int, Item, int]]) -> list[ContextChoices]:
         """Return the distinct contexts of items: (number, item, number of its first choice)."""

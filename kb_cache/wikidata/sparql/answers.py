@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from kb_cache import store
 from kb_cache.base import Holding
 from kb_cache.listing import age, date, row
+from kb_cache.unpack import Allowance, unpacking
 from kb_cache.wikidata.sparql.types import Answer, Term, answer, answer_digest, answer_json
 from kbprobe import files
 
@@ -70,7 +71,9 @@ def read(path: Path) -> CachedAnswer:
         DamagedAnswer: it is not as it was written.
     """
     try:
-        said = json.loads(gzip.decompress(path.read_bytes()))
+        with path.open("rb") as file:
+            packed = unpacking(file, ".gz")
+            said = json.loads(Allowance(path.stat().st_size).read(packed))
         if said["format"] != _FORMAT:
             raise ValueError("another format")
         endpoint, query, date, version = map(said.get, ("endpoint", "query", "date", "version"))

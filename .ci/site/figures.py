@@ -1,0 +1,224 @@
+"""Measure the figures that the documentation states, and write them where it states them.
+
+    python .ci/site/figures.py all --conceptnet english-sample --dump sample
+    python .ci/site/figures.py wordnet_hypernymy taxonomy_conjunction
+    python .ci/site/figures.py
+
+With names of probes, or ``all``, it builds them in a temporary folder and writes what they give to
+``docs/figures/builds.json``, to the gallery, to the rows that ``build-probe list`` shows, and, if
+rows changed, to the manifests that the tests keep. ConceptNet and Wikidata are named by their
+snapshots (``kb-cache list``). Languages whose lexicon was not fetched keep their figures.
+``docs/figures/readings.json`` is written by hand: who read how many rows of a probe, how many of
+them were sound, and the ``rows_digest`` of the build, where it is known.
+
+In any case it then fills in the marked places of all pages. In text, a figure stands between
+``<!--= wordnet_hypernymy.rows -->`` and ``<!--/-->``, not at the start of a line, where Markdown
+would take it for a block of HTML. ``<!-- figures: 3=rows, 4=full -->`` before a table is for its
+third and fourth columns, in the rows whose first cell names a probe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gallery
+
+import builders
+import templates
+from builders.engine.listing import ROWS
+from builders.engine.registry import PROBES
+from kb_cache.catalogue import snapshot_names
+from kbprobe.errors import UsageError
+from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILDS = ROOT / "docs" / "figures" / "builds.json"
+READINGS = BUILDS.with_name("readings.json")
+KEPT = ROOT / "tests" / "data" / "manifests"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+LANGUAGES = ("it", "pt", "sq")
+WORDNETQA = ("wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy")
+PUBLISHED = {"tier": "full", "every_family": True, "families": ("paper",), "sampling": "uniform"}
+"""Distractors as in the WordNetQA paper, which `WORDNETQA` are measured with as well."""
+
+INLINE = re.compile(r"(<!--= (.+?) -->).*?(?=<!--/-->)", re.S)
+TABLE = re.compile(r"^(<!-- figures: )(.+)( -->\n\n)((?:\|.*\n)+)", re.M)
+PROBE = re.compile(r"\| \[?`(\w+)`")
+
+Figures = dict[str, dict[str, Any]]
+
+
+class Measured(NamedTuple):
+    """What the builds of a probe give: figures, a section of the gallery, the default manifest."""
+
+    figures: dict[str, Any]
+    section: str
+    manifest: Manifest
+
+
+def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
+    """Build a probe in all ways that pages have figures of.
+
+    Args:
+        name: the probe.
+        samples: option of a probe that names a snapshot -> the snapshot.
+        scratch: folder to build in.
+    """
+    given = gallery.sources(name, samples)
+
+    def built(variant: str, audit: bool = False, **options: Any) -> Manifest:
+        builders.build(name, output=scratch / variant, audit=audit, **given, **options)
+        return read_manifest(scratch / variant)
+
+    manifest = built("default", audit=True)
+    counts = manifest.content["counts"]
+    figures = {
+        "rows": counts["rows"],
+        "unlabelled": "unlabelled" in counts,
+        "clusters": counts["clusters"],
+        "splits": counts["splits"],
+        "rows_digest": manifest.rows_digest,
+        **_audit(manifest),
+        "full": built("full", tier="full").content["counts"]["rows"],
+    }
+    folder = Path(templates.__file__).parent
+    for language in LANGUAGES:
+        if (folder / f"{name}.{language}.yaml").exists() and language in snapshot_names("omw"):
+            try:
+                found = built(language, language=language)
+            except UsageError as error:
+                print(f"  {language}: {error}", file=sys.stderr)
+            else:
+                figures[language] = found.content["counts"]["rows"]
+    if name in WORDNETQA:
+        figures["published"] = _audit(built("published", audit=True, **PUBLISHED))
+    controls = gallery.controls(name)
+    shown = scratch / "gallery" if controls else scratch / "default"
+    if controls:
+        built("gallery", audit=True, **controls)
+    section = gallery.section(name, shown, {**given, **controls})
+    return Measured(figures, section, manifest)
+
+
+def _audit(manifest: Manifest) -> dict[str, Any]:
+    """Return chance and the accuracy of each baseline, of all families; empty without an audit."""
+    if manifest.audit is None:
+        return {}
+    baselines = manifest.audit.baselines.items()
+    return {
+        "chance": round(manifest.audit.chance, 6),
+        "baselines": {name: round(cells["all"].accuracy, 6) for name, cells in baselines},
+    }
+
+
+def load() -> Figures:
+    """Return the figures of each probe, and under ``all`` those of several together."""
+    figures: Figures = json.loads(BUILDS.read_text("utf-8"))
+    by_hand = json.loads(READINGS.read_text("utf-8"))
+    read = by_hand["readings"]
+    for name, probe in figures.items():
+        probe["listed"] = f"{probe['rows']:,}{' ¹' * probe['unlabelled']}"
+        own = [one for one in read if one["probe"] == name]
+        probe["sound"] = ", ".join(f"{one['sound']} of {one['rows']}" for one in own)
+        current = sum(one.get("rows_digest") == probe["rows_digest"] for one in own)
+        probe["current"] = f"{current} of {len(own)}"
+    for one in by_hand["natural"]:
+        figures[one["probe"]] |= {"premises": one["premises"], "hypotheses": one["hypotheses"]}
+    for one in by_hand["languages"]:
+        key = f"sound in {one['language']}"
+        figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
+    five = [probe for probe in figures.values() if probe.get("chance") == 0.2]
+    only_choices = [probe["baselines"]["choice-only model"] for probe in five]
+    shares = [one["sound"] / one["rows"] for one in read]
+    rows = sum(one["rows"] for one in read)
+    figures["all"] = {
+        "least choice-only": min(only_choices),
+        "most choice-only": max(only_choices),
+        "least sound": min(shares),
+        "most sound": max(shares),
+        "sound": sum(one["sound"] for one in read) / rows,
+        "read": rows,
+    }
+    return figures
+
+
+def filled(text: str, figures: Figures) -> str:
+    """Return a page with the figures in its marked places.
+
+    Raises:
+        KeyError: there is no such figure.
+    """
+
+    def table(match: re.Match[str]) -> str:
+        columns = [column.split("=") for column in match[2].split(", ")]
+        lines = []
+        for line in match[4].splitlines(keepends=True):
+            cells = re.split(r"(?<!\\)\|", line)
+            probe = PROBE.match(line)
+            for number, figure in columns if probe else ():
+                # A cell without a figure says why: it is written by hand.
+                with suppress(KeyError):
+                    cells[int(number)] = f" {_figure(figures, f'{probe[1]}.{figure}')} "
+            lines.append("|".join(cells))
+        return match[1] + match[2] + match[3] + "".join(lines)
+
+    return INLINE.sub(lambda match: match[1] + _figure(figures, match[2]), TABLE.sub(table, text))
+
+
+def _figure(figures: Figures, place: str) -> str:
+    """Return a figure as it is written: a count, or a share of 1 in per cent."""
+    found: Any = figures
+    for key in place.split("."):
+        found = found[key]
+    if isinstance(found, float):
+        return f"{100 * found:.1f}".removesuffix(".0") + "%"
+    return f"{found:,}" if isinstance(found, int) else str(found)
+
+
+def main() -> None:
+    """Measure probes, and fill in pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("probes", nargs="*", choices=[*PROBES, "all", []], metavar="PROBE")
+    parser.add_argument("--conceptnet", default="english-sample", help="snapshot of ConceptNet")
+    parser.add_argument("--dump", default="sample", help="snapshot of Wikidata")
+    given = vars(parser.parse_args())
+    probes = given.pop("probes")
+    builds = json.loads(BUILDS.read_text("utf-8"))
+    sections = gallery.sections()
+    for name in PROBES if "all" in probes else probes:
+        print(name, file=sys.stderr)
+        with tempfile.TemporaryDirectory() as scratch:
+            new = measured(name, given, Path(scratch))
+        old = builds.get(name, {})
+        builds[name] = {key: old[key] for key in LANGUAGES if key in old} | new.figures
+        sections[name] = new.section
+        kept = KEPT / f"{name}.json"
+        if read_manifest(kept).rows_digest != new.manifest.rows_digest:
+            kept.write_text(manifest_text(new.manifest.content), "utf-8")
+    if probes:
+        builds = {name: builds[name] for name in PROBES}
+        BUILDS.write_text(json.dumps(builds, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        with ROWS.open("w", encoding="utf-8", newline="") as file:
+            rows = ((name, build["rows"]) for name, build in builds.items())
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        gallery.write(builds, sections)
+    figures = load()
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if (new_text := filled(text, figures)) != text:
+            page.write_text(new_text, "utf-8")
+            print(page.relative_to(ROOT), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

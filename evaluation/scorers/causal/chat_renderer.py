@@ -1,0 +1,54 @@
+"""Renders chats, a line of JSON each, in the process that `evaluation.scorers.causal.chat` starts.
+
+The first line holds the template and what it refers to, each other line a chat. The answer to each
+is a line: ``{"text": ...}`` or ``{"error": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+MEMORY = 1 << 30
+"""Most bytes that this process may hold, where the system heeds such a limit."""
+CHARACTERS = 1 << 17
+"""Most characters of a rendered chat, beyond those of its messages."""
+
+
+def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> dict[str, str]:
+    """Return the answer to one line."""
+    try:
+        (text,), _ = render(conversations=[chat], add_generation_prompt=True, **setting)
+    except MemoryError:
+        return {"error": f"writing a chat took more than {MEMORY:,} bytes of memory"}
+    except Exception as error:  # whatever a stranger's program does wrong
+        line = getattr(error, "lineno", None)
+        place = f"line {line}: " if line else ""
+        said = str(error).splitlines() or [""]
+        return {"error": f"{place}{type(error).__name__}: {said[0]:.300}"}
+    most = CHARACTERS + sum(len(message["content"]) for message in chat)
+    if len(text) > most:
+        return {"error": f"a chat became {len(text):,} characters long, and at most {most:,} fit"}
+    return {"text": text}
+
+
+def main() -> None:
+    """Answer line by line, until there are no more."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    except (ImportError, OSError, ValueError):  # not on this system
+        pass
+    setting = json.loads(sys.stdin.buffer.readline())
+    print("{}", flush=True)
+    for line in sys.stdin.buffer:
+        print(json.dumps(answered(render_jinja_template, setting, json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

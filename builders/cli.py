@@ -19,6 +19,7 @@ from builders.engine.registry import PROBES
 from kbprobe.cli import Dispatch, debug_option, run
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.options import MAX_SEED
+from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from builders.engine.probe import Probe
@@ -298,10 +299,10 @@ def list_command(as_json: bool) -> None:
 
     probes = listed_probes()
     if as_json:
-        click.echo(json.dumps(records(probes)))
+        echo(json.dumps(records(probes)))
         return
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    click.echo("\n".join(table(probes, width)))
+    echo("\n".join(table(probes, width)))
 
 
 @click.command("show", help="Show a probe: what it asks, its wordings, its options.")

@@ -14,6 +14,7 @@ from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.files import remove_tree
 from kbprobe.parsing import read_json
+from kbprobe.terminal import echo, visible
 
 KINDS = {
     "scores": "scores of finished and interrupted runs",
@@ -101,25 +102,25 @@ def cache_command(
         return
     total = sum(one.bytes for one in shown)
     if not shown:
-        click.echo("There is nothing to remove.", err=True)
+        echo("There is nothing to remove.", err=True)
         return
     kinds = sorted({one.kind for one in shown})
     if not yes:
         what = ", ".join(kinds)
-        click.confirm(f"Remove {what} ({_spelled(total)}) from {cache_dir()}?", abort=True)
+        click.confirm(visible(f"Remove {what} ({_spelled(total)}) from {cache_dir()}?"), abort=True)
     for name in kinds:
         with usable(cache_dir() / name):
             remove_tree(cache_dir() / name)
-    click.echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
+    echo(f"Removed {_spelled(total)} from {cache_dir()}.", err=True)
 
 
 def _list(shown: list[Held], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in shown], indent=2))
+        echo(json.dumps([asdict(one) for one in shown], indent=2))
         return
     for one in shown:
-        click.echo(f"{one.kind:10} {one.entries:6,}  {_spelled(one.bytes):>10}  {one.what}")
-    click.echo(f"In {cache_dir()}. Remove with: evaluate-probe cache KIND --clear", err=True)
+        echo(f"{one.kind:10} {one.entries:6,}  {_spelled(one.bytes):>10}  {one.what}")
+    echo(f"In {cache_dir()}. Remove with: evaluate-probe cache KIND --clear", err=True)
 
 
 def _spelled(size: int) -> str:

@@ -37,6 +37,7 @@ from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.options import Options, command_option, parsed
 from kbprobe.progress import shown_progress
+from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -282,13 +283,13 @@ def _run_study(
             report=report,
         )
     if workers.leads and tracking is not None and tracking.log_to:
-        click.echo(f"Logged to {', '.join(tracking.log_to)} in {tracking.log_dir}", err=True)
+        echo(f"Logged to {', '.join(tracking.log_to)} in {tracking.log_dir}", err=True)
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:
         study.show(summary)
     elif workers.leads and not study.independent:
-        click.echo(summary.model_dump_json())
+        echo(summary.model_dump_json())
     return FAILED if failures else 0
 
 
@@ -296,7 +297,7 @@ def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
     if request.output is not None and request.study.page is not None:
         files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
-        click.echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
+        echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
 
 
 def _summarise(
@@ -311,7 +312,7 @@ def _summarise(
     summary = summarise_folders(request, folders)
     _report_summary(request)
     if as_json:
-        click.echo(summary.model_dump_json())
+        echo(summary.model_dump_json())
     else:
         study.show(summary)
 
@@ -325,17 +326,17 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     """Report how a run ended: on stdout as JSON, else on stderr."""
     spec, result = outcome.spec, outcome.result
     if isinstance(result, KbprobeError):
-        click.echo(f"{PROGRAM}: {spec.probe_name} with {spec.model_name}: {result}", err=True)
+        echo(f"{PROGRAM}: {spec.probe_name} with {spec.model_name}: {result}", err=True)
     elif as_json:
-        click.echo(result.results.model_dump_json())
+        echo(result.results.model_dump_json())
     elif outcome.found:
-        click.echo(f"{spec.folder} already holds exactly this.", err=True)
+        echo(f"{spec.folder} already holds exactly this.", err=True)
     else:
         files = "report.html, results.json, predictions.parquet"
-        click.echo(f"Wrote {spec.folder} ({files})", err=True)
+        echo(f"Wrote {spec.folder} ({files})", err=True)
         if result.facts is not None:
             asked = result.facts.results.metrics.items
-            click.echo(
+            echo(
                 f"Its questions combine {asked:,} single facts, which were evaluated as well: "
                 f"{spec.folder}/facts (--no-facts skips them)",
                 err=True,
@@ -378,12 +379,12 @@ def report_command(folders: tuple[Path, ...], output: Path | None, rows: int | N
         )
     for folder in folders:
         if (folder / RESULTS).is_file() and output is None and rows is None:
-            click.echo(make_report(folder))
+            echo(make_report(folder))
             continue
         made = make_suite_page(folder, output, DEFAULT_ROWS if rows is None else rows)
         for line in made.left_out:
-            click.echo(f"{PROGRAM}: left out: {line}", err=True)
-        click.echo(made.path)
+            echo(f"{PROGRAM}: left out: {line}", err=True)
+        echo(made.path)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError
 from kbprobe.format.labels import check_suffix, write_labels
 from kbprobe.options import command_option, parsed
+from kbprobe.terminal import echo
 
 RULE = "silver:"
 
@@ -87,7 +88,7 @@ def silver_command(probe: Path, model: str, output: Path, overwrite: bool, **val
     }
     lines = silver_labels(probe, model, **given)
     write_labels(output, lines)
-    click.echo(f"Wrote {output}: {len(lines):,} silver labels by {model}", err=True)
+    echo(f"Wrote {output}: {len(lines):,} silver labels by {model}", err=True)
 
 
 silver_command.params += [command_option(name, field) for name, field in _FIELDS.items()]

@@ -9,6 +9,7 @@ import click
 from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.tables import FORMATS, Format, Table
+from kbprobe.terminal import echo
 
 
 @click.command(
@@ -39,10 +40,10 @@ def table_command(
 
     text = open_table(places, name).text(form)
     if output is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_file(output, text)
-    click.echo(output)
+    echo(output)
 
 
 def open_table(places: tuple[Path, ...], name: str | None = None) -> Table:

@@ -13,6 +13,7 @@ import click
 from kbprobe.cli import FAILED, HELP, debug_option, run
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.progress import BYTES, PERCENT, Progress, shown_progress
+from kbprobe.terminal import echo, visible
 
 
 @click.group(context_settings=HELP)
@@ -32,7 +33,7 @@ def list_(as_json: bool) -> None:
     from kb_cache.listing import holdings, table
 
     rows = [holding.row() for holding in holdings().values()]
-    click.echo(json.dumps(rows, indent=2) if as_json else "\n".join(table(rows)))
+    echo(json.dumps(rows, indent=2) if as_json else "\n".join(table(rows)))
 
 
 class _Fetch(click.Group):
@@ -97,8 +98,8 @@ def _fetch(kind: str, output: Path | None, entry: str | None, **given: Any) -> N
         made = fetch(kind, output=output, progress=partial(_told, show), **options)
     info = read_info(made.folder)
     for note in info.source.notes:
-        click.echo(f"kb-cache: note: {note}", err=True)
-    click.echo(
+        echo(f"kb-cache: note: {note}", err=True)
+    echo(
         f"{info.name}: {declared.contents.format(**info.rows)}, {info.bytes / 1e6:.1f} MB, "
         f"digest {info.digest[:12]}, in {made.folder}"
     )
@@ -138,18 +139,18 @@ def verify(context: click.Context, names: tuple[str, ...], repair: bool) -> None
     for holding in [known[name] for name in names] or known.values():
         damage = holding.damage()
         if not damage:
-            click.echo(f"{holding.name}: sound")
+            echo(f"{holding.name}: sound")
             continue
         for sentence in damage:
-            click.echo(f"{holding.name}: {sentence}", err=True)
+            echo(f"{holding.name}: {sentence}", err=True)
         if not repair:
             failed = True
             continue
         try:
-            click.echo(f"{holding.name}: {holding.repair()}")
+            echo(f"{holding.name}: {holding.repair()}")
         except KbprobeError as error:
             failed = True
-            click.echo(f"{holding.name}: cannot be repaired. {error}", err=True)
+            echo(f"{holding.name}: cannot be repaired. {error}", err=True)
     if failed:
         context.exit(FAILED)
 
@@ -181,9 +182,9 @@ def clear(
     if stale:
         removed = store.sweep()
         for path in removed:
-            click.echo(f"{path}: removed")
+            echo(f"{path}: removed")
         if not removed:
-            click.echo(f"Nothing was left in {store.cache_dir()} by interrupted commands.")
+            echo(f"Nothing was left in {store.cache_dir()} by interrupted commands.")
         return
     known = holdings()
     # A name of which nothing but the remains of dead writers is left counts as well.
@@ -202,17 +203,19 @@ def clear(
     with_downloads = everything and downloads.is_dir()
     what = [*doomed, "downloaded files"] if with_downloads else doomed
     if not what:
-        click.echo("The cache is empty.")
+        echo("The cache is empty.")
         return
-    if not yes and not click.confirm(f"Remove {', '.join(what)} from {store.cache_dir()}?"):
-        click.echo("Nothing was removed.")
+    if not yes and not click.confirm(
+        visible(f"Remove {', '.join(what)} from {store.cache_dir()}?")
+    ):
+        echo("Nothing was removed.")
         context.exit(FAILED)
     for each in doomed:
         if known[each].remove() if each in known else store.remove_entry(each):
-            click.echo(f"{each}: removed")
+            echo(f"{each}: removed")
     if with_downloads:
         remove_tree(downloads)
-        click.echo("downloaded files: removed")
+        echo("downloaded files: removed")
 
 
 def main(args: list[str] | None = None) -> int:

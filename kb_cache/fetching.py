@@ -27,7 +27,8 @@ from kb_cache.snapshot import (
 )
 from kbprobe.errors import KbprobeError, SnapshotError, UsageError, how_to_install, require
 from kbprobe.files import replacing_folder, state_of
-from kbprobe.targets import taking
+from kbprobe.keeping import refuse_working_directory
+from kbprobe.targets import own_files, taking
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,6 +109,7 @@ def _check_target(kind: AnyKind, stated: str, output: Path | None) -> None:
     ``stated`` is the name; empty where it is not known yet.
     """
     if output is not None:
+        refuse_working_directory(output)
         if output.exists() and any(output.iterdir()) and not (output / INFO_FILE).is_file():
             raise UsageError(f"{output} is not empty and not a snapshot; give another folder")
         return
@@ -146,9 +148,10 @@ def _write(
     progress: PhaseProgress = lambda *_: None,
     record_path: bool = True,
 ) -> None:
-    """Compile into a folder, which is replaced as a whole."""
+    """Compile into a folder: of the cache, which is replaced as a whole, or of the user."""
     _require_packages(kind)
-    with replacing_folder(target) as folder:
+    ours = None if record_path else own_files(target, INFO_FILE)
+    with replacing_folder(target, ours) as folder:
         compiled = kind.compile(source, options, folder, partial(progress, "Compiling"))
         write_snapshot(
             folder,

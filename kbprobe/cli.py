@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.terminal import VisibleFormatter, echo
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -77,10 +79,12 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
         # What the terminal's encoding lacks is escaped, which loses nothing.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:  # what is logged, where nothing else was set up
+        logging.lastResort.setFormatter(VisibleFormatter())
     words = list(sys.argv[1:] if args is None else args)
     options = words[: words.index("--")] if "--" in words else words
     if options[:1] == ["--version"]:
-        click.echo(f"{prog_name} (kbprobe {kbprobe_version()})")
+        echo(f"{prog_name} (kbprobe {kbprobe_version()})")
         return 0
     debug = "--debug" in options
     words = [word for word in options if word != "--debug"] + words[len(options) :]
@@ -94,10 +98,10 @@ def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> i
         if debug:
             raise
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            click.echo(error.format_message(), err=True)
+            echo(error.format_message(), err=True)
             return WRONG_USAGE
         message, code = _describe(error)
-        click.echo(f"{prog_name}: {message}", err=True)
+        echo(f"{prog_name}: {message}", err=True)
         return code
     return result if isinstance(result, int) else 0
 

@@ -12,11 +12,12 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kbprobe.errors import KbprobeError
+from kbprobe.keeping import keep_others, refuse_working_directory
 from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -97,7 +98,7 @@ def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(target: Path) -> Iterator[Path]:
+def replacing_folder(target: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
     """Yield an empty folder beside ``target``, which becomes ``target`` when the block ends well.
 
     Its files are flushed to the disk before it is renamed. When the block raises
@@ -107,7 +108,14 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     writers left beside ``target`` is removed first. Two writers to one target must take turns
     (`kbprobe.targets.taking`).
 
+    Args:
+        target: the folder.
+        ours: the files in it that the new ones replace (see `kbprobe.targets.own_files`); all
+            others are kept. None, for folders that nobody else writes into: nothing is kept.
+
     Raises:
+        UsageError: ``target`` is or holds the working directory, or a file that is to be kept is
+            where a new one belongs.
         KbprobeError: ``target`` has changed since it was taken.
         OSError: the parent folder cannot be written, the disk is full, or ``target`` exists and
             is not a folder.
@@ -117,6 +125,7 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     sweep(target.parent)
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "exists and is not a folder", str(target))
+    refuse_working_directory(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = hidden_sibling(target, "new")
     try:
@@ -125,6 +134,8 @@ def replacing_folder(target: Path) -> Iterator[Path]:
         for parent, _, files in os.walk(aside):  # so that the rename cannot overtake the content
             for path in (*files, ""):
                 _flush(Path(parent, path))
+        if ours is not None:
+            keep_others(target, aside, ours)
         _swap(aside, target)
     except BaseException:
         remove_tree(aside)

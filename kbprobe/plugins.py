@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.terminal import echo
 
 _told: set[str] = set()
 
@@ -26,7 +27,7 @@ def left_out(what: str, name: str, error: BaseException) -> None:
     )
     if message not in _told:
         _told.add(message)
-        print(message, file=sys.stderr)
+        echo(message, err=True)
 
 
 def import_file(path: Path, instead: str) -> ModuleType:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-import click
+from kbprobe.terminal import echo
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is (0: unknown)."""
@@ -39,9 +39,10 @@ def shown_progress(
     if not sys.stderr.isatty():
         yield _log_lines(units or {})
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+
+    from kbprobe.console import Console
 
     columns = (
         TextColumn("{task.description}"),
@@ -100,9 +101,10 @@ def shown_phase() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from kbprobe.console import Console
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -130,6 +132,6 @@ def _log_lines(units: Mapping[str, str]) -> Progress:
             left = (now - began) / (done - first) * (total - done)
             unit = _unit(what, units)
             amount = amount_done(done, total, unit).replace("/", " of ", 1)
-            click.echo(f"{what}: {amount}, about {left:,.0f} s left", err=True)
+            echo(f"{what}: {amount}, about {left:,.0f} s left", err=True)
 
     return log

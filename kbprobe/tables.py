@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
+
+from kbprobe.terminal import visible
 
 FORMATS = ("csv", "markdown", "latex")
 Format = Literal["csv", "markdown", "latex"]
@@ -18,6 +21,64 @@ _LATEX = {
 }  # fmt: skip
 
 _TO_THE_RIGHT = ' style="text-align: right"'
+
+
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
+"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
+
+
+def neutral(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula.
+
+    An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
+    their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
+    as text. `as_written` takes it off again.
+
+    >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
+    ("'=1+1", "'- a dash", '1 = 1')
+    """
+    # One before an apostrophe of the text's own as well, or that would be taken off instead.
+    bare = text.lstrip("'").lstrip(" \u00a0\u200b\ufeff")
+    return f"'{text}" if bare.startswith(_FORMULA) else text
+
+
+def as_written(cell: str) -> str:
+    """Return the text that `neutral` made a cell of; other cells stay as they are.
+
+    >>> as_written("'=1+1"), as_written("'tis"), as_written("=1+1")
+    ('=1+1', "'tis", '=1+1')
+    """
+    text = cell.removeprefix("'")
+    return text if neutral(text) == cell else cell
+
+
+def in_markdown(text: str) -> str:
+    r"""Escape a text for a line, or a cell of a table, in Markdown, where it reads as it stands.
+
+    >>> print(in_markdown("a | b_c *d* <br> [e](f) [MASK]"))
+    a \| b_c \*d\* &lt;br&gt; [e\](f) [MASK]
+    """
+    text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = re.sub(r"[\\|*`~]|\](?=\()|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    return " ".join(text.split())
+
+
+def csv_text(
+    rows: Iterable[Iterable[Any]],
+    *,
+    quoting: Literal[0, 1] = csv.QUOTE_MINIMAL,
+    line_end: str = "\r\n",
+) -> str:
+    r"""Return rows as CSV whose texts no spreadsheet runs and no terminal obeys.
+
+    >>> csv_text([["=1+1", 2, "a\x1b[31m"]], line_end="\n")
+    "'=1+1,2,a\\u001b[31m\n"
+    """
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, quoting=quoting, lineterminator=line_end)
+    for row in rows:
+        writer.writerow([neutral(visible(c)) if isinstance(c, str) else c for c in row])
+    return file.getvalue()
 
 
 class Table(NamedTuple):
@@ -62,17 +123,11 @@ class Table(NamedTuple):
         ]
 
     def _csv(self) -> str:
-        from kbprobe.format.reading import neutral
-
-        file = io.StringIO(newline="")
-        writer = csv.writer(file)
-        for row in (self.head, *self.rows):
-            writer.writerow([neutral(cell) if isinstance(cell, str) else cell for cell in row])
-        return file.getvalue()
+        return csv_text((self.head, *self.rows))
 
     def _markdown(self) -> str:
         def line(cells: Sequence[Any]) -> str:
-            texts = (" ".join(spelled(cell).split()).replace("|", r"\|") for cell in cells)
+            texts = (in_markdown(spelled(cell)) for cell in cells)
             return f"| {' | '.join(texts)} |"
 
         ruled = "".join("---:|" if right else "---|" for right in self._numeric())

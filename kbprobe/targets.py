@@ -26,9 +26,11 @@ from pydantic import BaseModel, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import UNWRITABLE, expecting, find_damage, recover, state_of, sweep
+from kbprobe.keeping import refuse_working_directory
 from kbprobe.locks import NO_LOCKS, PAUSE, sweep_locks, try_lock, unlock
 from kbprobe.owners import host, is_alive, process_start, short_name
 from kbprobe.parsing import read_record
+from kbprobe.terminal import echo
 
 LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
@@ -41,8 +43,14 @@ class _File(BaseModel):
     sha256: str
 
 
-class _Record(BaseModel):
-    """What the record in an output folder must hold."""
+class _Files(BaseModel):
+    """The files that a record in an output folder lists."""
+
+    files: dict[str, Any] | list[_File]
+
+
+class _Record(_Files):
+    """What the record in an output folder must hold, to be compared with a request."""
 
     request: dict[str, Any]
     files: dict[str, str] | list[_File]
@@ -56,7 +64,13 @@ class _Record(BaseModel):
 
 
 def already_there(
-    folder: Path, record: str, request: Mapping[str, Any], *, kind: str, overwrite: bool
+    folder: Path,
+    record: str,
+    request: Mapping[str, Any],
+    *,
+    kind: str,
+    overwrite: bool,
+    remedy: str = OTHER_FOLDER,
 ) -> bool:
     """Tell whether an output folder already holds exactly what is asked for, undamaged.
 
@@ -69,27 +83,31 @@ def already_there(
         request: what is asked for now, as plain data.
         kind: what the folder should hold, with its article ("a probe"), for messages.
         overwrite: replace what is there.
+        remedy: the sentence that says how to choose another place.
 
     Raises:
         UsageError: the folder holds something else and ``overwrite`` is not set, or it holds
             files without such a record, which are never overwritten.
     """
-    refuse_file(folder)
+    refuse_file(folder, remedy)
+    instead = f"{remedy[:1].lower()}{remedy[1:]}"
     if not folder.exists() or not any(folder.iterdir()):
+        refuse_working_directory(folder)
         return False
     try:
         held = read_record(folder / record, _Record)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds files that are not {kind} of kbprobe (no {record} of its own); it is "
-            f"left alone. {OTHER_FOLDER}"
+            f"left alone. {remedy}"
         ) from None
     except UsageError as error:
         raise UsageError(
             f"{folder} holds files that are not {kind} of kbprobe ({error}); it is left alone. "
-            f"Remove it if you do not need it, or choose another folder with -o."
+            f"Remove it if you do not need it, or {instead}"
         ) from None
     if overwrite:
+        refuse_working_directory(folder)
         return False
     same = held.request == json.loads(json.dumps(request))
     damage = find_damage(folder, held.checksums()) if same else []
@@ -100,7 +118,26 @@ def already_there(
     else:
         other = differences(held.request, request)
         what = f"holds {kind} built from another request" + f" ({other})" * bool(other)
-    raise UsageError(f"{folder} {what}. Replace it with --overwrite, or choose another with -o.")
+    raise UsageError(f"{folder} {what}. Replace it with --overwrite, or {instead}")
+
+
+def own_files(folder: Path, record: str, *others: str) -> set[str]:
+    """Return the files that writing a folder anew replaces: those that its record lists.
+
+    Args:
+        folder: where the output is to go; it need not exist.
+        record: the record's file name.
+        *others: files that are kbprobe's in a folder with such a record, and that it does not list.
+
+    Raises:
+        UsageError: the record is damaged.
+    """
+    try:
+        listed = read_record(folder / record, _Files, "Move it elsewhere.").files
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    paths = listed if isinstance(listed, dict) else [file.path for file in listed]
+    return {record, *others, *paths}
 
 
 def differences(there: Any, here: Mapping[str, Any], most: int = 3) -> str:
@@ -351,7 +388,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
                 f"finish. {remedy}"
             )
         elif waiting != (waiting := f"Waiting for {holder}, which writes {target}."):
-            print(waiting, file=sys.stderr)
+            echo(waiting, err=True)
         time.sleep(PAUSE)
 
 

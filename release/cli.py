@@ -17,6 +17,7 @@ import click
 
 from kbprobe.cli import FAILED, Dispatch, debug_option, run
 from kbprobe.errors import UsageError, did_you_mean
+from kbprobe.terminal import echo
 from release.exports.targets import TARGETS
 
 if TYPE_CHECKING:
@@ -122,10 +123,10 @@ def publish(
 
     token = read_token(token_file)
     shown = sys.stderr.isatty()
-    progress = (lambda line: click.echo(line, err=True)) if shown else (lambda _: None)
+    progress = (lambda line: echo(line, err=True)) if shown else (lambda _: None)
     done = run_publish(folder, repo_id, token=token, progress=progress, **options)
     if as_json:
-        click.echo(json.dumps(done.as_dict()))
+        echo(json.dumps(done.as_dict()))
     else:
         _show(done)
     return FAILED if done.dry_run and done.forced and not options["force"] else 0
@@ -194,7 +195,7 @@ def check(
         report = deepened(report, encoder)
         if into_card and isinstance(report, DeepReport):
             write_outcomes(folder, report.deep, encoder)
-            click.echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
+            echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
     warnings = len(report.warnings)
     counts = f"{len(report.failed)} failed, {warnings} warning{'s' * (warnings != 1)}"
     ready = "ready" if report.passed else "NOT ready"
@@ -240,12 +241,12 @@ def export(folder: Path, to: str, output: Path | None, as_json: bool, **options:
     output = output or Path("exports") / f"{folder.resolve().name}-{to}"
     done = run_export(folder, to, output, **options)
     if as_json:
-        click.echo(json.dumps({**vars(done), "folder": str(done.folder)}, ensure_ascii=False))
+        echo(json.dumps({**vars(done), "folder": str(done.folder)}, ensure_ascii=False))
         return
     state = "already holds exactly this" if done.found else "written"
     names = ", ".join(f"{name} ({done.rows[name]:,} rows)" for name in done.tasks)
-    click.echo(f"{done.folder} {state}: {names}", err=True)
-    click.echo("\n".join([f"cd {shlex.quote(str(done.folder))}", *done.commands]))
+    echo(f"{done.folder} {state}: {names}", err=True)
+    echo("\n".join([f"cd {shlex.quote(str(done.folder))}", *done.commands]))
 
 
 def quiet_bars() -> None:
@@ -269,9 +270,9 @@ def read_token(path: Path | None) -> str | None:
 
 
 def _show(done: Publication) -> None:
-    from rich.console import Console
     from rich.text import Text
 
+    from kbprobe.console import Console
     from kbprobe.format.dataset import CARD
 
     console = Console(highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Pages and sheets made of hostile texts: nothing of the data becomes an element or a formula."""
+"""Pages, sheets and terminals with hostile texts: none becomes an element, formula or command."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from typing import Any
 
 import pytest
 
+from evaluation.cli import main as evaluate_probe
 from evaluation.items.columns import ItemColumns
 from evaluation.report.page import render
 from evaluation.report.suite import make_suite_page
 from kbprobe.format.manifest import read_manifest, write_manifest
-from kbprobe.format.reading import as_written, neutral, write_reading
+from kbprobe.format.reading import write_reading
+from kbprobe.tables import as_written, neutral
 from release.annotation.round_trip import export_sheets
 from release.annotation.votes import read_votes
+from release.cli import main as release_probe
+from release.exports.exporting import export
 from tests.chromium import CHROMIUM, NO_CHROMIUM, browser
 from tests.evaluation.saved_runs import save_run
 from tests.evaluation.test_report import probe, run
@@ -278,3 +282,73 @@ def test_votes_on_ids_and_by_names_that_are_formulas_match(tmp_path: Path) -> No
         found = read_votes([path])
         assert not found.problems
         assert [(vote.item_id, vote.annotator) for vote in found.votes] == votes
+
+
+CONTROLS = "\x1b]0;title\x07\x1b[31m\x9b2J\r\u202e"
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+def test_a_terminal_obeys_no_text_of_a_probe_or_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hostile_probe(CONTROLS, tmp_path, monkeypatch)
+    for model, said in (("one", [0, 1]), ("two", [0, 0]), ("three", [1, 0])):
+        save_run(
+            tmp_path / model, f"{CONTROLS}{model}", said * 20,
+            [f"{CONTROLS}c{row // 4}" for row in range(40)],
+            ids=[f"{CONTROLS}{row}" for row in range(40)],
+            families=[f"{CONTROLS}{row % 2}" for row in range(40)],
+            probe=f"{CONTROLS}probe", choices=[f"{CONTROLS}gold", f"{CONTROLS}wrong"],
+        )  # fmt: skip
+    commands: tuple[tuple[Any, str], ...] = (
+        (release_probe, "check probe"),
+        (release_probe, "check probe --json"),
+        (release_probe, "export probe --to lm-eval -o out"),
+        (release_probe, "annotate export probe --n 5 -o sheets"),
+        (evaluate_probe, "compare one two -o compared"),
+        (evaluate_probe, "items one two three -o items"),
+        (evaluate_probe, "table one two --to markdown"),
+        (evaluate_probe, "table one two --to csv"),
+        (evaluate_probe, f"compare one {CONTROLS.replace(' ', '')}"),
+    )
+    for command, words in commands:
+        with pytest.raises(SystemExit):
+            command(words.split(" "))
+        said = capsys.readouterr()
+        shown = said.out.replace("\r\n", "\n") + said.err
+        assert shown, words
+        assert not UNSEEN.search(shown), words
+    for file in tmp_path.rglob("*.csv"):
+        assert not UNSEEN.search(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")), file
+
+
+def test_everything_is_printed_in_one_place() -> None:
+    """Text of data reaches the terminal through `kbprobe.terminal` and `kbprobe.console` alone."""
+    printing = re.compile(
+        r"^(?!.*(>>>|\.\.\. )).*(click\.s?echo\(|(?<![\w.])print\(|rich\.console)"
+    )
+    own = {f"kbprobe/{name}.py" for name in ("terminal", "console", "__main__")}
+    own.add("evaluation/scorers/causal/chat_renderer.py")  # prints to the process that started it
+    others = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("builders", "evaluation", "kb_cache", "kbprobe", "release")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path.relative_to(ROOT).as_posix() not in own
+        for line in path.read_text("utf-8").splitlines()
+        if printing.match(line)
+    ]
+    assert others == ["kb_cache/conceptnet/filter.py: print(report)"], (
+        "in the example of a docstring"
+    )
+    assert "import rich.console" not in (ROOT / "evaluation/results/console.py").read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_element_of_an_exported_page_comes_from_data(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hostile_probe(text, tmp_path, monkeypatch)
+    export(made, "lm-eval", tmp_path / "out")
+    page = (tmp_path / "out" / "README.md").read_text("utf-8")
+    assert Elements(re.sub(r"<https://\S+>", "", page)).found == []

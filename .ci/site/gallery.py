@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from builders.engine.card import cell, command_of
+from builders.engine.card import command_of
 from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from builders.engine.request import Request
@@ -23,6 +23,7 @@ from kbprobe.format.dataset import data_folder
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.rows import rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.tables import in_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "gallery.md"
@@ -117,7 +118,8 @@ def _lines(
             rows = _rows(folder, config)
             same = rows.get(row["id"]) or next(iter(rows.values()))
             total = sum(file["rows"] for file in manifest["files"] if file["config"] == config)
-            yield f"| `{config}` | {total:,} | {cell(_question(same))} ({_choices(same, row)}) |"
+            asked = f"{in_markdown(_question(same))} ({_choices(same, row)})"
+            yield f"| `{config}` | {total:,} | {asked} |"
         yield ""
     splits = ", ".join(f"{split} {rows:,}" for split, rows in _in_order(counts["splits"]))
     yield f"- **Rows**: {counts['rows']:,} ({splits}), in {counts['clusters']:,} clusters"
@@ -134,9 +136,9 @@ def _rows(folder: Path, config: str) -> dict[str, dict[str, Any]]:
 
 
 def _shown(row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"> {cell(_question(row))}\n>"
+    yield f"> {in_markdown(_question(row))}\n>"
     for at, text in enumerate(row["choices"]["text"]):
-        yield f"> - {_bold(cell(text), at == row['answer'])}"
+        yield f"> - {_bold(in_markdown(text), at == row['answer'])}"
 
 
 def _question(row: Mapping[str, Any]) -> str:
@@ -148,7 +150,7 @@ def _choices(row: Mapping[str, Any], default: Mapping[str, Any]) -> str:
     if row["choices"] == default["choices"] and sum(map(len, row["choices"]["text"])) > LONG:
         return "the same choices"
     texts = enumerate(row["choices"]["text"])
-    return " / ".join(_bold(cell(text), at == row["answer"]) for at, text in texts)
+    return " / ".join(_bold(in_markdown(text), at == row["answer"]) for at, text in texts)
 
 
 def _bold(text: str, right: bool) -> str:
@@ -166,7 +168,7 @@ def _families(cells: Mapping[str, Mapping[str, int]]) -> str:
         for family, count in families.items():
             rows[family] = rows.get(family, 0) + count
     ordered = sorted(rows.items(), key=lambda one: (-one[1], one[0]))
-    shown = [f"{cell(family)} {count:,}" for family, count in ordered[:6]]
+    shown = [f"{in_markdown(family)} {count:,}" for family, count in ordered[:6]]
     if more := ordered[6:]:
         shown.append(f"{len(more)} more families {sum(count for _, count in more):,}")
     return ", ".join(shown)
@@ -185,7 +187,7 @@ def _audit(audit: Mapping[str, Any] | None) -> str:
         return "none: the rows have no answers yet"
     name, best, chance = found
     return (
-        f"chance {chance:.1%}; the highest baseline, *{cell(name)}*, {best['accuracy']:.1%} "
+        f"chance {chance:.1%}; the highest baseline, *{in_markdown(name)}*, {best['accuracy']:.1%} "
         f"(95% interval {100 * best['low']:.1f} to {100 * best['high']:.1f})"
     )
 

@@ -29,6 +29,7 @@ from kbprobe.format.card import Configs, front_matter, pretty_name
 from kbprobe.format.items import COLUMNS, Items, ItemsInParts, arrow_schema, plain
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
+from kbprobe.tables import in_markdown
 
 
 class ClusterSizes(NamedTuple):
@@ -103,7 +104,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "cell": cell,
+        "cell": in_markdown,
         "count": "{:,}".format,
         "missing_baselines": missing_baselines,
         "unflagged": unflagged,
@@ -151,18 +152,6 @@ def limits(manifest: Mapping[str, Any], setup: str) -> list[str]:
             "not clearly pass them shows no knowledge."
         )
     return said
-
-
-def cell(text: str) -> str:
-    r"""Escape a text for a cell of a Markdown table, where it is to read as it stands.
-
-    >>> print(cell("a | b_c <br>"))
-    a \| b\_c &lt;br&gt;
-    """
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for mark in "\\|*_`~":
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
 
 
 def command_of(request: Request) -> str:

@@ -9,8 +9,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
-
 from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
@@ -27,6 +25,7 @@ from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
 from kbprobe.progress import shown_phase
 from kbprobe.targets import LOCK_ENDING, taking
+from kbprobe.terminal import echo
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -46,10 +45,10 @@ class Reading(NamedTuple):
         """Write the sheet of a built probe, and say where."""
         output = self.folder or probe.with_name(f"{probe.name}-reading")
         write_reading(probe, output, self.rows, blind=self.blind, seed=seed, overwrite=overwrite)
-        click.echo(f"Wrote {self.rows} rows to read to {output / SHEETS}.", err=True)
+        echo(f"Wrote {self.rows} rows to read to {output / SHEETS}.", err=True)
         if self.blind:
             score = f"release-probe annotate score {probe} --key {output / KEY} --votes FILE..."
-            click.echo(
+            echo(
                 f"Give readers that folder alone: {output / KEY} tells the rows. Then: {score}",
                 err=True,
             )
@@ -71,7 +70,7 @@ def named_jobs(
     for probe in probes:
         fields = probe.options.model_fields
         for name in sorted(given.keys() - fields.keys()):
-            click.echo(
+            echo(
                 f"{PROGRAM}: {probe.name} has no {option_name(name)}: it is built without that.",
                 err=True,
             )
@@ -126,7 +125,7 @@ def run_jobs(
                 manifest = read_manifest(folder)
                 held[folder].close()
                 rows = f"{manifest.counts.rows:,} rows"
-                click.echo(f"{folder} already holds exactly this ({rows}).", err=as_json)
+                echo(f"{folder} already holds exactly this ({rows}).", err=as_json)
                 _report(manifest.content, None, folder, as_json)
                 if reading:
                     reading.write(folder, request.seed, overwrite)
@@ -147,7 +146,7 @@ def _resolved(described: tuple[Any, Request, Path]) -> str:
 
 def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
+        echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
     elif built is not None:
         show(manifest, built, folder)
 
@@ -179,7 +178,7 @@ def rebuild(
                 f"({was[:12]}; here {asked[name][:12]}): {remedy}"
             )
     if kbprobe_version() != old.kbprobe_version:
-        click.echo(
+        echo(
             f"{PROGRAM}: built by kbprobe {old.kbprobe_version}, this is {kbprobe_version()}",
             err=True,
         )
@@ -190,7 +189,7 @@ def rebuild(
             folder = output
             taken = taking(folder, f"building {request.probe.name}", plain_json(asked), overwrite)
             if request.is_in(folder, held.enter_context(taken)):
-                click.echo(f"{folder} already holds exactly this.", err=as_json)
+                echo(f"{folder} already holds exactly this.", err=as_json)
                 return
         held.enter_context(using_workers(workers))
         built = build(request, held.enter_context(shown_phase()))
@@ -202,7 +201,7 @@ def rebuild(
         raise KbprobeError("the rebuilt probe differs: " + "; ".join(differences))
     if not as_json:
         rows = new["counts"]["rows"]
-        click.echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
+        echo("\n".join([*differences, f"Rebuilt: {rows:,} rows, the same."]))
 
 
 def clean(folder: Path, as_json: bool) -> None:
@@ -217,9 +216,9 @@ def clean(folder: Path, as_json: bool) -> None:
     for parent, _, _ in os.walk(folder):
         removed += [*sweep(Path(parent)), *sweep_locks(Path(parent), LOCK_ENDING)]
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "removed": [str(one) for one in removed]}))
+        echo(json.dumps({"folder": str(folder), "removed": [str(one) for one in removed]}))
         return
     for path in removed:
-        click.echo(f"{path}: removed")
+        echo(f"{path}: removed")
     if not removed:
-        click.echo(f"Nothing was left in {folder} by interrupted commands.")
+        echo(f"Nothing was left in {folder} by interrupted commands.")

@@ -35,7 +35,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.attribution import question_languages
 from kbprobe.format.card import Configs
-from kbprobe.format.dataset import CARD, data_folder, write_annotations
+from kbprobe.format.dataset import CARD, data_folder, probe_files, write_annotations
 from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
@@ -244,7 +244,7 @@ def write(built: Built, folder: Path) -> dict[str, Any]:
         OSError: the folder cannot be written, or the disk is full.
     """
     start = time.perf_counter()
-    with replacing_folder(folder) as aside:
+    with replacing_folder(folder, probe_files(folder)) as aside:
         shards = write_shards(
             aside, built.configs, built.request.format, _shared_work(), data_folder
         )

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from builders.engine.audit.report import FEW_ROWS, missing_baselines, unflagged
 from builders.engine.card import first_row
+from kbprobe.console import Console
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.options import choices_of, option_name, shown_default

@@ -23,6 +23,7 @@ from typing import Any
 
 from evaluation.endpoints.client import EndpointError
 from kb_cache.servers import printable
+from kbprobe.parsing import MAX_INTEGER
 
 _NO_PROMPT_SCORES = (
     "{url} gives no log-probabilities of prompts: {why}. kbprobe scores a choice by those of its "
@@ -116,7 +117,7 @@ def read_answer(answer: Any, prompt: str, url: str) -> PromptTokens:
         raise NoPromptScores(url, "its logprobs are of what it generates alone")
     own = [_log_prob(value) for value in log_probs[:count]]
     if any(value is not None and math.isnan(value) for value in own):
-        raise malformed("a log-probability is not a number, or above 0")
+        raise malformed("a log-probability is not a number, above 0, or beyond 64 bits")
     if None in own[1:]:
         raise NoPromptScores(url, "it leaves out those of some tokens")
     return PromptTokens(texts[:count], own, starts)
@@ -127,6 +128,8 @@ def _log_prob(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value > _MOST:
+        return math.nan
+    if isinstance(value, int) and value < -MAX_INTEGER:  # no float may hold it
         return math.nan
     return min(float(value), 0.0)
 

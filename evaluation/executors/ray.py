@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.executors.base import Ended, batches
+from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
 from kbprobe.errors import KbprobeError
 from kbprobe.files import replacing_folder
@@ -235,7 +236,7 @@ def _marked(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _write(files: Files, folder: Path) -> None:
     """Write the results that a worker sent, whole or not at all."""
-    with replacing_folder(folder) as aside:
+    with replacing_folder(folder, OWN) as aside:
         for name, content in files.items():
             path = aside / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import click
 from kbprobe.cli import debug_option
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import DEFAULT_CONFIG
+from kbprobe.terminal import echo
 
 HUB, EVERY_EVAL_EVER = "hub", "every-eval-ever"
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
@@ -116,10 +117,10 @@ def _to_hub(
     entries(exported, dataset, revision)
     api = None if is_commit(revision) and create_pr is None else hub_api(endpoint)
     new = entries(exported, dataset, pinned(api, dataset, revision, exported))
-    click.echo(write_entries(place, dataset, new))
+    echo(write_entries(place, dataset, new))
     if create_pr is not None and api is not None:
         made = open_pull_request(api, create_pr, dataset, new)
-        click.echo(made.url or f"{create_pr} holds these results already")
+        echo(made.url or f"{create_pr} holds these results already")
 
 
 def _to_every_eval_ever(
@@ -135,4 +136,4 @@ def _to_every_eval_ever(
         for path in write_run(
             one, place, organization=organization, relationship=relationship, now=now
         ):
-            click.echo(path)
+            echo(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,18 +21,21 @@ from kbprobe.targets import lock_path, taking
 
 
 @contextmanager
-def writing_model(folder: Path, remedy: str = OTHER_CACHE) -> Iterator[Path]:
+def writing_model(
+    folder: Path, remedy: str = OTHER_CACHE, ours: Collection[str] | None = None
+) -> Iterator[Path]:
     """Yield an empty folder that becomes ``folder``: see `kbprobe.files.replacing_folder`.
 
     Args:
         folder: where the model goes: in the cache, unless ``remedy`` says otherwise.
         remedy: what to do where it cannot be written.
+        ours: see `kbprobe.files.replacing_folder`.
 
     Raises:
         KbprobeError: it cannot be written.
     """
     try:
-        with replacing_folder(folder) as aside:
+        with replacing_folder(folder, ours) as aside:
             yield aside
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from kbprobe.console import Console
+from kbprobe.terminal import visible
 
 _ENDLESS = 100_000
 """Characters of a line that is read by a program or kept in a file."""
@@ -38,7 +40,8 @@ def print_rows(
     Where a terminal is too narrow names are broken over several lines; where the numbers alone
     are too wide, each row is a list of its own.
     """
-    console, cells = console or wide_console(), [list(row) for row in rows]
+    # Made visible here, and not by the console alone, so that columns have room for it.
+    console, cells = console or wide_console(), [[*map(visible, row)] for row in rows]
     table = _table(heads, cells, names, lines)
     excess = console.measure(table, options=console.options.update(width=_ENDLESS)).maximum
     excess -= console.width

@@ -13,7 +13,7 @@ from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
-from evaluation.runs.folders import earlier_results, holding, refuse_other_files, save
+from evaluation.runs.folders import earlier_results, holding, save
 from evaluation.runs.heads import fit_heads, learns_heads
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.ready import ReadyScorers
@@ -187,7 +187,6 @@ class _Executor:
             if facts is None or earlier.facts is not None:
                 self.scorers.done(run)
                 return Outcome(spec, earlier, found=True)
-            refuse_other_files(spec.folder, "written anew with the facts")
             done = earlier
         with self.scorers.kept_on_error():
             evaluation = self._evaluate(run, facts, done)

@@ -22,7 +22,12 @@ from evaluation.runs.evaluation import Evaluation
 from evaluation.workers import Workers
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
+from kbprobe.keeping import refuse_working_directory
 from kbprobe.targets import taking
+
+_FILES = (RESULTS, PREDICTIONS, REPORT)
+OWN = frozenset((*_FILES, *(f"{FACTS}/{name}" for name in _FILES)))
+"""The files in a folder of results that newer results replace; all others are kept."""
 
 
 @contextmanager
@@ -52,7 +57,7 @@ def save(evaluation: Evaluation, folder: Path, report: bool = True) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    with replacing_folder(folder) as aside:
+    with replacing_folder(folder, OWN) as aside:
         if evaluation.facts is not None:
             (aside / FACTS).mkdir()
             _write(evaluation.facts, aside / FACTS, report)
@@ -81,10 +86,11 @@ def earlier_results(folder: Path, overwrite: bool) -> Evaluation | None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         return None
     if not any(folder.iterdir()):
+        refuse_working_directory(folder)
         return None
     if not overwrite:
         return load(folder)
-    refuse_other_files(folder, "replaced by --overwrite")
+    refuse_working_directory(folder)
     return None
 
 
@@ -107,22 +113,6 @@ def refuse_other_folder(folder: Path) -> None:
         raise UsageError(
             f"{folder} holds what kbprobe did not write (no {RESULTS}); it is left alone. "
             "Choose another folder with -o."
-        )
-
-
-def refuse_other_files(folder: Path, what: str) -> None:
-    """Refuse to replace a folder that holds more than results.
-
-    Raises:
-        UsageError: something else is there, and would be lost.
-    """
-    ours = {RESULTS, PREDICTIONS, REPORT}
-    held = {str(path.relative_to(folder)) for path in folder.rglob("*")}
-    ours |= {FACTS, *(str(Path(FACTS, name)) for name in ours)}
-    if others := sorted(held - ours):
-        raise UsageError(
-            f"{folder} holds more than results ({others[0]}), which would be lost when it is "
-            f"{what}. Move it elsewhere, or choose another folder with -o."
         )
 
 

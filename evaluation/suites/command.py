@@ -12,6 +12,7 @@ import click
 
 from kbprobe.cli import FAILED, debug_option
 from kbprobe.progress import shown_progress
+from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
@@ -125,7 +126,7 @@ def _report(run: PlannedRun, done: int, total: int) -> None:
     said = f"accuracy {100 * (run.accuracy or 0.0):.1f}" if run.error is None else run.error
     name = f"{run.spec.probe_name} with {run.spec.model}"
     options = "".join(f", {key} {value}" for key, value in run.spec.named_options().items())
-    click.echo(f"[{done}/{total}] {name}{options}: {said}", err=True)
+    echo(f"[{done}/{total}] {name}{options}: {said}", err=True)
 
 
 def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
@@ -150,18 +151,18 @@ def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) 
             }
             for one in found
         ]
-        click.echo(json.dumps({"runs": runs, "total": total}, ensure_ascii=False))
+        echo(json.dumps({"runs": runs, "total": total}, ensure_ascii=False))
         return 0
     _print_forecast(found)
-    click.echo(
+    echo(
         f"\n{total['runs']:,} runs, {total['finished']:,} of them finished; to score: "
         f"{total['rows']:,} rows, {total['tokens']:,} tokens, about {_spelled(total['seconds'])} "
         "on this machine, without loading, training and writing."
     )
     if total["unknown"]:
-        click.echo(f"Of {total['unknown']:,} runs the time is not known, and not counted.")
+        echo(f"Of {total['unknown']:,} runs the time is not known, and not counted.")
     for problem in dict.fromkeys(one.problem for one in found if one.problem):
-        click.echo(f"A sample could not be scored: {problem}", err=True)
+        echo(f"A sample could not be scored: {problem}", err=True)
     return 0
 
 
@@ -189,20 +190,20 @@ def _spelled(seconds: float) -> str:
 
 def _show(plan: Plan, done: Done, as_json: bool) -> None:
     if as_json:
-        click.echo(done.record.model_dump_json())
+        echo(done.record.model_dump_json())
     else:
         _print_runs(done)
         for request, summary in done.summaries:
             assert request.output is not None
-            click.echo(f"\n{request.output.name} ({request.output}):")
+            echo(f"\n{request.output.name} ({request.output}):")
             request.study.show(summary)
     failed = [run for run in done.record.runs if run.state == "failed"]
     for run in failed:
-        click.echo(f"{PROGRAM}: {run.probe} with {run.model}: {run.error}", err=True)
+        echo(f"{PROGRAM}: {run.probe} with {run.model}: {run.error}", err=True)
     for name, reason in done.lacking.items():
-        click.echo(f"{PROGRAM}: {name} could not be summarised: {reason}", err=True)
+        echo(f"{PROGRAM}: {name} could not be summarised: {reason}", err=True)
     kept = len(done.record.runs) - done.executed
-    click.echo(
+    echo(
         f"{plan.folder}: {len(done.record.runs):,} runs, {kept:,} of them finished before; "
         f"{len(failed):,} failed.",
         err=True,
@@ -221,9 +222,9 @@ def _write_page(folder: Path) -> None:
     try:
         made = make_suite_page(folder / RUNS, folder / REPORT)
     except MissingDependencyError as error:
-        click.echo(f"There is no page of all results: {error}", err=True)
+        echo(f"There is no page of all results: {error}", err=True)
         return
-    click.echo(f"Wrote {made.path}", err=True)
+    echo(f"Wrote {made.path}", err=True)
 
 
 def _print_runs(done: Done) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from kbprobe.errors import UsageError
 from kbprobe.progress import shown_progress
+from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.surprisal.table import Surprisals
@@ -49,9 +48,9 @@ def write_surprisals(
         found = surprisals(probe, model, progress, **options)
     with replacing_file(target) as file:
         write_parquet(found.table, file)
-    click.echo(f"Wrote {target}", err=True)
+    echo(f"Wrote {target}", err=True)
     for line in summary(found):
-        click.echo(line)
+        echo(line)
 
 
 def summary(found: Surprisals) -> list[str]:

@@ -14,7 +14,7 @@ from kbprobe.files import file_sha256
 from kbprobe.format.manifest import MANIFEST, DataFile, plain_json, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.format.shards import Format, SharedWork, write_shards
-from kbprobe.targets import already_there
+from kbprobe.targets import already_there, own_files
 
 if TYPE_CHECKING:
     import datasets
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 ANNOTATIONS = "annotations.jsonl"
+BASELINES = "baselines.json"
 DATA = "data"
 
 
@@ -77,6 +78,11 @@ def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> b
     return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
 
 
+def probe_files(folder: Path) -> set[str]:
+    """Return the files that building into a folder replaces; see `kbprobe.targets.own_files`."""
+    return own_files(folder, MANIFEST, CARD, BASELINES, ANNOTATIONS)
+
+
 def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:
     """Return what a dataset in memory says of itself; evaluation takes probe and config from it."""
     from datasets import DatasetInfo
@@ -101,11 +107,10 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
 
     Raises:
         UsageError: the folder holds no probe, or no such config.
-        KbprobeError: one of the config's files is missing or damaged.
+        KbprobeError: one of the config's files is missing, damaged, or holds something else than
+            rows of a probe.
     """
     import datasets
-
-    from kbprobe.format.items import features
 
     folder = path_argument("load(path=...)", path, BUILT)
     manifest = read_manifest(folder)
@@ -115,9 +120,28 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     files: dict[str, list[str]] = {}
     for entry in entries:
         files.setdefault(entry.split, []).append(str(folder / entry.path))
-    if all(entry.path.endswith(".parquet") for entry in entries):
+    return datasets.DatasetDict({split: _read(names) for split, names in files.items()})
+
+
+def _read(files: list[str]) -> datasets.Dataset:
+    """Read the files of a split: all Parquet, or all JSON lines."""
+    import datasets
+    import pyarrow as pa
+
+    from kbprobe.format.items import features
+
+    read = datasets.Dataset.from_json
+    if files[0].endswith(".parquet"):
         read = datasets.Dataset.from_parquet
-        return datasets.DatasetDict(
-            {split: read(names, features=features()) for split, names in files.items()}
-        )
-    return datasets.load_dataset("json", data_files=files, features=features())
+    try:
+        return read(files, features=features())
+    except (datasets.exceptions.DatasetsError, pa.ArrowException, ValueError, TypeError) as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, OSError):
+            raise cause from None  # of the cache of datasets, such as a full disk
+        what = " ".join(str(cause).split())[:200]
+        raise KbprobeError(
+            f"{', '.join(files)} cannot be read as rows of a probe, although the checksum is that "
+            f"of the manifest: {what}. Build the probe again, or get it again from where it was "
+            "published."
+        ) from None

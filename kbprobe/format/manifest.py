@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -22,6 +23,8 @@ MAX_BYTES = 64 << 20
 SCHEMA_VERSION = "1.2"
 """Version of the item schema; it only grows within a major version."""
 REBUILD = "Build the probe again."
+_READ_BESIDE = ("README.md", "baselines.json", "annotations.jsonl")
+"""Files that commands read next to a manifest, and that it does not list."""
 
 RENAMED = {
     "companions": "sub_questions",
@@ -341,7 +344,8 @@ def read_manifest(folder: Path) -> Manifest:
         folder: a probe's folder, or the path of its manifest.
 
     Raises:
-        ManifestError: it is damaged, or of a schema that this version does not read.
+        ManifestError: it is damaged, or of a schema that this version does not read; or a file of
+            the probe is a link that leads out of the folder.
         UsageError: the folder holds no probe.
     """
     path = folder / MANIFEST if folder.is_dir() else folder
@@ -352,7 +356,27 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} holds no built probe (no {MANIFEST}). "
             "Build one with: build-probe NAME -o DIR"
         ) from None
-    return parse_manifest(content, str(path))
+    manifest = parse_manifest(content, str(path))
+    _refuse_links(path, manifest)
+    return manifest
+
+
+def _refuse_links(path: Path, manifest: Manifest) -> None:
+    """Refuse links out of the folder of a manifest: what is read there may be published.
+
+    Those of the Hub's cache, which lead to its ``blobs``, are no such links.
+    """
+    place = Path(os.path.realpath(path.parent))
+    snapshots = [folder for folder in place.parents if folder.name == "snapshots"]
+    allowed = [place, *(folder.with_name("blobs") for folder in snapshots)]
+    for name in (MANIFEST, *_READ_BESIDE, *(entry.path for entry in manifest.files)):
+        real = Path(os.path.realpath(place / name))
+        if not any(real.is_relative_to(folder) for folder in allowed):
+            raise ManifestError(
+                f"{name} is a link to {real}, outside of the folder, and is not followed: put the "
+                "file itself there",
+                f"{path}: ",
+            )
 
 
 def parse_manifest(content: bytes, place: str = "") -> Manifest:

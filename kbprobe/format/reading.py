@@ -10,21 +10,21 @@ print); ``OUT/key.json`` is not.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import replacing_folder
 from kbprobe.format.answers import SCALE, marks_of, scheme_of
 from kbprobe.format.items import LABELS
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
 from kbprobe.format.setups import DEFAULT_CONFIG, MASK, NLI
+from kbprobe.format.sheet_folder import write_sheet_folder
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.rng import RandomGenerator
-from kbprobe.targets import taking
+from kbprobe.tables import csv_text
 
 SHEETS = "sheets"
 CSV, PAGE = "reading.csv", "reading.html"
@@ -40,34 +40,6 @@ NATURALNESS: Mapping[int, str] = {
     1: "not English",
 }
 """The scale on which readers rate the wording of a row."""
-
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠|%")
-"""Beginnings of cells that a spreadsheet may run, as a formula or as a DDE call."""
-
-
-def neutral(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula.
-
-    An apostrophe is put before a text that begins, spaces aside, with one of ``= + - @`` (or
-    their full-width forms, a tab, a line break, ``|`` or ``%``). Spreadsheets show such a cell
-    as text. `as_written` takes it off again.
-
-    >>> neutral("=1+1"), neutral("- a dash"), neutral("1 = 1")
-    ("'=1+1", "'- a dash", '1 = 1')
-    """
-    # One before an apostrophe of the text's own as well, or that would be taken off instead.
-    bare = text.lstrip("'").lstrip(" \u00a0\u200b\ufeff")
-    return f"'{text}" if bare.startswith(_FORMULA) else text
-
-
-def as_written(cell: str) -> str:
-    """Return the text that `neutral` made a cell of; other cells stay as they are.
-
-    >>> as_written("'=1+1"), as_written("'tis"), as_written("=1+1")
-    ('=1+1', "'tis", '=1+1')
-    """
-    text = cell.removeprefix("'")
-    return text if neutral(text) == cell else cell
 
 
 def texts_shown(row: Mapping[str, Any]) -> dict[str, str]:
@@ -97,14 +69,14 @@ def write_reading(
         blind: without answers, and with a key beside the sheets; otherwise answers are shown, and
             nothing can be scored.
         seed: draws the rows.
-        overwrite: replace another reading sheet in the folder.
+        overwrite: replace another reading sheet in the folder, unless it was filled in.
 
     Returns:
         The files, relative to ``output``. The same probe, options and seed give the same bytes.
 
     Raises:
         UsageError: there is no test split, or it has too few rows, or none has an answer; or
-            ``output`` holds something else.
+            ``output`` holds something else, or a sheet that was filled in.
         KbprobeError: a data file is damaged.
         OSError: the output cannot be written.
     """
@@ -137,45 +109,34 @@ def write_reading(
         scheme,
         tuple(items),
     )
-    request = {"rows": entry.rows_digest, "seed": seed, "n": n, "blind": blind}
-    doing = f"writing a reading sheet of {manifest.probe}"
-    remedy = "Choose another folder with --sheet."
-    with taking(output, doing, request, overwrite, remedy=remedy) as overwrite:
-        shown = [rows[item.id] for item in items]
+    shown = [rows[item.id] for item in items]
+
+    def write(new: Path) -> None:
+        (new / SHEETS).mkdir()
+        text = _csv(items, shown, scheme == "scale", blind)
+        (new / SHEETS / CSV).write_bytes(text.encode())
         page = _page(manifest, items, shown, scheme == "scale", blind)
-        files = {
-            Path(SHEETS, CSV): _csv(items, shown, scheme == "scale", blind),
-            Path(SHEETS, PAGE): page,
-            **({Path(KEY): key.text()} if blind else {}),
-        }
-        if not overwrite and _holds(output, files):
-            return list(files)
-        _refuse_others(output, overwrite)
-        with replacing_folder(output) as new:
-            (new / SHEETS).mkdir()
-            for path, text in files.items():
-                (new / path).write_bytes(text.encode())
-    return list(files)
+        (new / SHEETS / PAGE).write_bytes(page.encode())
+        if blind:
+            key.write(new / KEY)
 
-
-def _holds(folder: Path, files: Mapping[Path, str]) -> bool:
-    """Tell whether a folder holds exactly these files: nothing was filled in."""
-    there = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    return there == files.keys() and all(
-        (folder / path).read_bytes() == text.encode() for path, text in files.items()
+    request = {
+        "rows": entry.rows_digest,
+        "seed": seed,
+        "n": n,
+        "blind": blind,
+        "kbprobe_version": kbprobe_version(),
+    }
+    files, _ = write_sheet_folder(
+        output,
+        f"writing a reading sheet of {manifest.probe}",
+        request,
+        write,
+        kind="a reading sheet",
+        overwrite=overwrite,
+        remedy="Choose another folder with --sheet.",
     )
-
-
-def _refuse_others(output: Path, overwrite: bool) -> None:
-    """Refuse to write over anything but a reading sheet, and over that without ``overwrite``."""
-    if output.exists() and any(output.iterdir()):
-        if not (output / SHEETS / CSV).is_file():
-            raise UsageError(f"{output} holds no reading sheet; it is left alone. See --sheet.")
-        if not overwrite:
-            raise UsageError(
-                f"{output} holds a reading sheet, maybe filled in. Replace it with --overwrite, or "
-                "choose another folder with --sheet."
-            )
+    return files
 
 
 def _right(row: Mapping[str, Any], scale: bool) -> str:
@@ -186,19 +147,16 @@ def _csv(
     items: Sequence[Shown], rows: Sequence[Mapping[str, Any]], scale: bool, blind: bool
 ) -> str:
     """Return the sheet: everything quoted, lines ended as in RFC 4180."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     width = 0 if scale else max(len(row["choices"]["text"]) for row in rows)
     head = ["number", "item_id", *texts_shown(rows[0]), *LABELS[:width]]
     empty = ["answer", "natural", "annotator", "comment"]
-    writer.writerow([*head, *empty] if blind else [*head, "key", *empty[1:]])
+    lines: list[list[Any]] = [[*head, *empty] if blind else [*head, "key", *empty[1:]]]
     for number, (item, row) in enumerate(zip(items, rows, strict=True), 1):
         choices = row["choices"]["text"][:width]
         cells = [*texts_shown(row).values(), *choices, *[""] * (width - len(choices))]
         right = "" if blind else _right(row, scale)
-        told = [item.item_id, *cells, right]
-        writer.writerow([number, *map(neutral, told), "", "", ""])
-    return file.getvalue()
+        lines.append([number, item.item_id, *cells, right, "", "", ""])
+    return csv_text(lines, quoting=csv.QUOTE_ALL)
 
 
 def _page(

@@ -109,9 +109,10 @@ class DeepAudit:
 
     def show(self) -> None:
         """Print a table of all adversaries."""
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+
+        from kbprobe.console import Console
 
         table = Table("adversary", box=None, pad_edge=False)
         for title in ("accuracy", "chance", "rows"):

@@ -12,6 +12,7 @@ import click
 from kbprobe.cli import debug_option
 from kbprobe.format.labels import check_suffix
 from kbprobe.options import Options, command_option, parsed
+from kbprobe.terminal import echo
 from release.annotation.options import SheetOptions, VoteOptions
 
 _PATH = click.Path(path_type=Path)
@@ -67,13 +68,13 @@ def _export(folder: Path, output: Path, overwrite: bool, as_json: bool, **values
     files, found = export_sheets(folder, output, overwrite=overwrite, **given)
     if as_json:
         names = [path.as_posix() for path in files]
-        click.echo(json.dumps({"folder": str(output), "files": names}))
+        echo(json.dumps({"folder": str(output), "files": names}))
     elif found:
-        click.echo(f"{output} already holds exactly this.", err=True)
+        echo(f"{output} already holds exactly this.", err=True)
     else:
         sheets = [path.name for path in files if path.suffix != ".html" and path.parent.name]
         listed = ", ".join(sheets[:3]) + (" ..." if len(sheets) > 3 else "")
-        click.echo(
+        echo(
             f"Wrote {listed} and instructions.html for annotators to {output / 'sheets'}. Keep "
             f"{output / 'key.json'} to yourself: it is needed to read the votes, and holds the "
             "answers of checks.",
@@ -115,10 +116,10 @@ def _score(
     from release.annotation.soundness import score, soundness_text, write_soundness
 
     found = score(folder, [*votes, *more], key, skip_bad=skip_bad)
-    click.echo(found.model_dump_json() if as_json else soundness_text(found))
+    echo(found.model_dump_json() if as_json else soundness_text(found))
     if into_card:
         write_soundness(folder, found)
-        click.echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
+        echo(f"Wrote the figures into card and manifest of {folder}.", err=True)
 
 
 @_options(VoteOptions)
@@ -170,12 +171,10 @@ def _import(
         check_suffix(labels)
     done = import_votes(folder, [*votes, *more], key=key, **_given(VoteOptions, values))
     # First what does not depend on a gold standard, which has to have a row.
-    click.echo(done.report.model_dump_json() if as_json else report_text(done.report))
+    echo(done.report.model_dump_json() if as_json else report_text(done.report))
     if labels is not None:
         done.write_labels(labels)
-        click.echo(f"Wrote {labels}.", err=True)
+        echo(f"Wrote {labels}.", err=True)
     if output is not None:
         found = done.write(output, overwrite=overwrite, other_splits=other_splits)
-        click.echo(
-            f"{output} already holds exactly this." if found else f"Wrote {output}.", err=True
-        )
+        echo(f"{output} already holds exactly this." if found else f"Wrote {output}.", err=True)

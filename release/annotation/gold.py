@@ -19,7 +19,7 @@ from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_folder
 from kbprobe.format.card import front_matter
-from kbprobe.format.dataset import CARD, write_annotations, write_configs
+from kbprobe.format.dataset import CARD, probe_files, write_annotations, write_configs
 from kbprobe.format.items import COLUMNS, LABELS, Coded, Items
 from kbprobe.format.labels import write_labels
 from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest, write_manifest
@@ -27,6 +27,7 @@ from kbprobe.format.rows import read_rows, rows_with
 from kbprobe.format.setups import CONTROLS, DEFAULT_CONFIG
 from kbprobe.format.sheet_key import Key
 from kbprobe.options import option_name, spelled
+from kbprobe.tables import in_markdown
 from kbprobe.targets import already_there, taking
 from release.annotation.options import VoteOptions
 from release.annotation.report import Report
@@ -147,7 +148,7 @@ class Imported:
             there = {one.config for one in source.files if one.split == key.split}
             for name in (name for name in CONTROLS if name in there):
                 configs[name] = {key.split: items_of(rows_kept(name))}
-        with replacing_folder(output) as folder:
+        with replacing_folder(output, probe_files(output)) as folder:
             manifest = {
                 # Records are of the source's rows.
                 **{name: entry for name, entry in source.content.items() if name not in TITLES},
@@ -267,7 +268,7 @@ def _gold_card(
     environment = Environment(  # nosec B701 # Markdown, not HTML
         undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["count"] = "{:,}".format
+    environment.filters |= {"count": "{:,}".format, "plain": in_markdown}
     text = environment.from_string(template).render(
         m=manifest,
         a=manifest["annotation"],

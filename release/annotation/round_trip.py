@@ -20,13 +20,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.files import file_sha256, replacing_folder, scratch_folder
+from kbprobe.cli import kbprobe_version
+from kbprobe.errors import KbprobeError
+from kbprobe.files import file_sha256
 from kbprobe.format.answers import scheme_of
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.rows import read_rows, rows_by_id
-from kbprobe.format.sheet_key import KEY, Key, Shown, read_key
-from kbprobe.targets import taking
+from kbprobe.format.sheet_folder import write_sheet_folder
+from kbprobe.format.sheet_key import Key, Shown, read_key
 from release.annotation.gold import Imported
 from release.annotation.options import SheetOptions, VoteOptions
 from release.annotation.plan import plan_sheets
@@ -46,7 +47,7 @@ def export_sheets(
     Args:
         folder: the probe; its rows may be unlabelled.
         output: folder to write: ``sheets/`` for annotators, ``key.json`` for nobody else.
-        overwrite: replace another export in the folder, and what was filled in there.
+        overwrite: replace another export in the folder, unless its sheets were filled in.
         **options: see :class:`SheetOptions`.
 
     Returns:
@@ -54,37 +55,25 @@ def export_sheets(
 
     Raises:
         UsageError: an option is impossible, the folder holds no such split or too few rows, or
-            ``output`` holds something else.
+            ``output`` holds something else, or sheets that were filled in.
         KbprobeError: a data file is damaged.
         OSError: the output cannot be written.
     """
     chosen = SheetOptions.parse(options, "annotate export")
     sheets, output = plan_sheets(Path(folder), chosen), Path(output)
-    request = {"probe": sheets.key.rows_sha256, "options": chosen.model_dump(mode="json")}
-    doing = f"exporting sheets of {sheets.key.probe}"
-    with taking(output, doing, request, overwrite) as overwrite:
-        if output.exists() and not overwrite:
-            with scratch_folder() as aside:
-                files = write_sheets(sheets, chosen, aside)
-                if _contents(output) == _contents(aside):
-                    return files, True
-        if output.exists() and any(output.iterdir()):
-            if not (output / KEY).is_file():
-                raise UsageError(
-                    f"{output} holds no sheets and is not changed. Choose another with -o."
-                )
-            if not overwrite:
-                raise UsageError(
-                    f"{output} holds other sheets, or filled-in ones. Choose another folder with "
-                    "-o, or replace them with --overwrite."
-                )
-        with replacing_folder(output) as new:
-            return write_sheets(sheets, chosen, new), False
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    request = {
+        "probe": sheets.key.rows_sha256,
+        "options": chosen.model_dump(mode="json"),
+        "kbprobe_version": kbprobe_version(),
+    }
+    return write_sheet_folder(
+        output,
+        f"exporting sheets of {sheets.key.probe}",
+        request,
+        lambda new: write_sheets(sheets, chosen, new),
+        kind="an export of sheets",
+        overwrite=overwrite,
+    )
 
 
 def import_votes(

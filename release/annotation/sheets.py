@@ -7,7 +7,6 @@ Manifest: ``OUT/sheets/`` is what annotators get (``batch-001.csv`` ..., ``label
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.format.answers import SCALE, marks_of
 from kbprobe.format.items import LABELS
-from kbprobe.format.reading import SHEETS, neutral, texts_shown
+from kbprobe.format.reading import SHEETS, texts_shown
 from kbprobe.format.setups import NLI
 from kbprobe.format.sheet_key import KEY, Shown
+from kbprobe.tables import csv_text
 
 if TYPE_CHECKING:
     from release.annotation.options import SheetOptions
@@ -28,8 +28,8 @@ TASKS = "label-studio.json"
 LABELING = "label-studio.xml"
 
 
-def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Path]:
-    """Write an export into an empty folder; return the paths written, relative to it.
+def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> None:
+    """Write an export into an empty folder.
 
     The same plan and options give the same bytes.
     """
@@ -49,7 +49,6 @@ def write_sheets(sheets: Sheets, options: SheetOptions, folder: Path) -> list[Pa
         _instructions(sheets, options), encoding="utf-8", newline="\n"
     )
     sheets.key.write(folder / KEY)
-    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 def _choices(sheets: Sheets, item: Shown) -> list[str]:
@@ -60,16 +59,14 @@ def _choices(sheets: Sheets, item: Shown) -> list[str]:
 
 def _csv(sheets: Sheets, items: Sequence[Shown]) -> str:
     """Return one sheet: everything quoted, lines ended as in RFC 4180."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     choices = [_choices(sheets, item) for item in items]
     width = max(map(len, choices))
     columns = [*texts_shown(sheets.rows[items[0].id]), *LABELS[:width]]
-    writer.writerow(["item_id", "batch", *columns, "answer", "annotator", "comment"])
+    lines: list[list[Any]] = [["item_id", "batch", *columns, "answer", "annotator", "comment"]]
     for item, own in zip(items, choices, strict=True):
         cells = [*texts_shown(sheets.rows[item.id]).values(), *own, *[""] * (width - len(own))]
-        writer.writerow([neutral(item.item_id), item.batch, *map(neutral, cells), "", "", ""])
-    return file.getvalue()
+        lines.append([item.item_id, item.batch, *cells, "", "", ""])
+    return csv_text(lines, quoting=csv.QUOTE_ALL)
 
 
 def _tasks(sheets: Sheets) -> list[dict[str, Any]]:

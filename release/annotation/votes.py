@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from kbprobe.errors import UsageError
 from kbprobe.format.answers import allowed_answers, parse_answer
-from kbprobe.format.reading import as_written
 from kbprobe.format.sheet_key import KEY, Key, Shown
 from kbprobe.parsing import json_value
+from kbprobe.tables import as_written
 
 _IDS = ("item_id", "input.item_id", "item", "id")
 _ANNOTATORS = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kbprobe.errors import UsageError
-from kbprobe.format.baselines import BASELINES, read_baselines
-from kbprobe.format.dataset import CARD
+from kbprobe.format.baselines import read_baselines
+from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import Manifest
 from release.checks.findings import Finding, failure
 from release.checks.records import card_text

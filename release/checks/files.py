@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from kbprobe.errors import UsageError
-from kbprobe.format.baselines import BASELINES
 from kbprobe.format.canary import COLUMN
-from kbprobe.format.dataset import ANNOTATIONS, CARD, DATA
+from kbprobe.format.dataset import ANNOTATIONS, BASELINES, CARD, DATA
 from kbprobe.format.items import arrow_schema
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.format.parquet import VIEWER_BYTES

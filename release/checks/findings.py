@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from kbprobe.terminal import echo
+
 Verdict = Literal["ok", "warning", "failed"]
 SHOWN = 3
 """How many of the rows or files at fault a finding names."""
@@ -65,11 +67,12 @@ class Findings:
     def show(self, summary: str, as_json: bool) -> None:
         """Print the findings as JSON, or for people, with a line that sums them up."""
         if as_json:
-            print(json.dumps(self.as_dict()))
+            echo(json.dumps(self.as_dict()))
             return
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
+
+        from kbprobe.console import Console
 
         table = Table.grid(padding=(0, 2))
         for one in self.findings:

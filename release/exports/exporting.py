@@ -17,7 +17,7 @@ from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
 from kbprobe.format.task_names import TEST
 from kbprobe.parsing import read_record
-from kbprobe.targets import already_there, taking
+from kbprobe.targets import already_there, own_files, taking
 from release.exports.page import write_readme
 from release.exports.source import open_source
 from release.exports.targets import find_target
@@ -102,7 +102,7 @@ def export(
             held = read_record(output / RECORD, _Record, "Replace the export with --overwrite.")
             commands = tuple(held.commands)
         else:
-            with replacing_folder(output) as aside:
+            with replacing_folder(output, own_files(output, RECORD)) as aside:
                 written = target.write(source, aside, repo_id)
                 write_readme(source, aside, written, target)
                 commands = tuple(written.commands)

@@ -9,6 +9,7 @@ from typing import Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.format.setups import CLOZE, DEFAULT_CONFIG, MASK
+from kbprobe.tables import in_markdown
 from release.cards import join_card
 from release.exports.source import ProbeSource, Task
 
@@ -50,7 +51,7 @@ def rendered(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"python": repr, "docstring": _docstring}
+    environment.filters |= {"python": repr, "docstring": _docstring, "plain": in_markdown}
     return environment.get_template(template).render(mask=MASK, cloze=CLOZE, **values)
 
 

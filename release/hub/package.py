@@ -12,8 +12,7 @@ from typing import Any
 
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.baselines import BASELINES
-from kbprobe.format.dataset import CARD
+from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import MANIFEST, Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from kbprobe.parsing import json_value

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -54,6 +55,23 @@ def remains(parent: Path) -> list[str]:
 
 
 # What it holds
+
+
+@pytest.mark.parametrize("content", [b"no Parquet", b"", "other types"])
+def test_a_file_that_matches_its_checksum_but_holds_no_rows_is_named(
+    folder: Path, content: bytes | str
+) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    entry = next(file for file in manifest["files"] if file["split"] == "test")
+    path = folder / entry["path"]
+    if isinstance(content, str):
+        pq.write_table(pa.table({"choices": [1]}), path)
+    else:
+        path.write_bytes(content)
+    entry["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(KbprobeError, match=rf"{path.name} cannot be read as rows.*Build the"):
+        kbprobe.load(folder)
 
 
 def test_it_loads_with_datasets_and_keeps_its_types(built: Built, tmp_path: Path) -> None:

@@ -303,9 +303,9 @@ def change(**changes: Any) -> Any:
     return changed
 
 
-def without(position: int) -> Any:
+def with_log_prob(position: int, value: int | None) -> Any:
     def changed(answer: dict[str, Any]) -> dict[str, Any]:
-        answer["choices"][0]["logprobs"]["token_logprobs"][position] = None
+        answer["choices"][0]["logprobs"]["token_logprobs"][position] = value
         return answer
 
     return changed
@@ -320,7 +320,8 @@ def without(position: int) -> Any:
         ({"change": change(logprobs=None)}, "no log-probabilities of prompts"),
         ({"change": change(logprobs={"tokens": ["a"], "token_logprobs": []})}, "as long as"),
         ({"change": change(text=" and so on")}, "it may have cut it"),
-        ({"change": without(-3)}, "leaves out those of some tokens"),
+        ({"change": with_log_prob(-3, None)}, "leaves out those of some tokens"),
+        ({"change": with_log_prob(-3, -(10**400))}, "beyond 64 bits"),
         ({"kind": "llama.cpp"}, "name the .gguf file itself"),
         ({"kind": "openai"}, "'echo' and 'logprobs' at the same time"),
         ({"faults": [Fault(302, {"Location": "http://elsewhere.example/v1"})]}, "not followed"),

@@ -287,13 +287,21 @@ def test_learning_from_the_rows_asked_is_refused(tmp_path, capsys):
     assert "tested on training rows" in capsys.readouterr().err
 
 
-def test_overwrite_spares_what_is_not_ours(tmp_path, capsys):
+def test_overwrite_spares_what_is_not_ours(world, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     run("sizes.jsonl", "--model", "tiny-bert", "-o", out)
     (out / "notes.txt").write_text("mine")
-    run("sizes.jsonl", "--model", "tiny-bert", "--log-probs", "-o", out, "--overwrite", code=2)
-    assert "notes.txt" in capsys.readouterr().err
+    run("sizes.jsonl", "--model", "tiny-bert", "-o", out / "nested")
+    run("sizes.jsonl", "--model", "tiny-bert", "--log-probs", "-o", out, "--overwrite")
     assert (out / "notes.txt").read_text() == "mine"
+    logged = [evaluation.load(place).results.scoring.options for place in (out, out / "nested")]
+    assert [options["log_probs"] for options in logged] == [True, False]
+    before = (out / RESULTS).read_bytes()
+    monkeypatch.chdir(out)
+    words = (world / "sizes.jsonl", "--model", world / "tiny-bert", "-o", ".")
+    run(*words, "--overwrite", code=2)
+    assert "working directory" in capsys.readouterr().err
+    assert (out / RESULTS).read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_written_is_found_out_before_scoring(capsys):

@@ -17,8 +17,7 @@ import kbprobe
 from evaluation.result import Result
 from evaluation.results.frames import tables_within
 from kbprobe.errors import UsageError
-from kbprobe.format.reading import as_written
-from kbprobe.tables import FORMATS, Table
+from kbprobe.tables import FORMATS, Table, as_written
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,15 @@ def test_of_results(tmp_path: Path) -> None:
     assert f"{pair.clusters_needed:,} clusters" in page
 
 
+def test_two_models_that_get_the_same_rows_right_show_no_power(tmp_path: Path) -> None:
+    right, names = [0, 1] * 20, [f"c{number}" for number in range(40)]
+    folders = [save_run(tmp_path / model, model, right, names) for model in ("one", "two")]
+    with pytest.raises(UsageError, match="one and two get the same 40 rows right"):
+        summarise_folders(
+            StudyRequest(POWER, options=PowerOptions(), output=tmp_path / "out"), folders
+        )
+
+
 def test_of_a_probe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     probe = tmp_path / "probe.jsonl"
     rows = [

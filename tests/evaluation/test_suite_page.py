@@ -20,7 +20,7 @@ from evaluation.report.suite.library import as_script
 from evaluation.report.suite.names import probe_names, system_names
 from evaluation.results.types import FACTS, PREDICTIONS, RESULTS, Metrics
 from kbprobe.errors import UsageError
-from kbprobe.format.reading import neutral
+from kbprobe.tables import neutral
 from tests.chromium import CHROMIUM, NO_CHROMIUM, Browser, browser
 from tests.evaluation.sample_results import results_of
 from tests.evaluation.saved_runs import save_run

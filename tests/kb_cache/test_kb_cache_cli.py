@@ -92,12 +92,14 @@ def test_two_fetches_at_once(mini: Path, cache: Path, run_cli: RunCli) -> None:
 
 
 def test_fetch_to_a_folder_records_no_path(run_cli: RunCli, mini: Path, tmp_path: Path) -> None:
-    for _ in range(2):  # the second replaces the first
+    for _ in range(2):  # the second replaces the first, and keeps the note
         done = run_cli(
             "fetch", "wordnet", "--from", str(mini), "--name", "x", "-o", str(tmp_path / "out")
         )
         assert done.returncode == 0, done.stderr
+        (tmp_path / "out" / "note.txt").write_text("mine")
     assert json.loads((tmp_path / "out" / "snapshot.json").read_text())["source"]["path"] is None
+    assert (tmp_path / "out" / "note.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,7 @@ def test_a_name_without_its_kind_is_enough(run_cli: RunCli, mini: Path, cache: P
         (["--name", "a/b"], "'conceptnet-a/b' cannot name a cache entry"),
         (["--language", "?"], "'?' is not a language code"),
         (["-o", "full"], "full is not empty and not a snapshot"),
+        (["-o", "."], ". is the working directory"),
     ],
 )
 def test_what_is_wrong_is_told_before_a_download(

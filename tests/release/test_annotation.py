@@ -19,8 +19,8 @@ from kbprobe.format.dataset import damaged_files, load
 from kbprobe.format.labels import read_labels
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.sheet_key import read_key
+from kbprobe.tables import neutral
 from release.annotation.round_trip import export_sheets, import_votes
-from release.annotation.sheets import neutral
 from tests.release.annotation_toy import (
     NLI,
     answers,
@@ -122,15 +122,39 @@ class TestExport:
         assert [path.as_posix() for path in files] == list(files_of(tmp_path / "one"))
         files, _ = export_sheets(probe, tmp_path / "three", n=3)
         assert [path.as_posix() for path in files] == list(files_of(tmp_path / "three"))
-        with pytest.raises(UsageError, match="other sheets"):
+        with pytest.raises(UsageError, match="from another request"):
             export_sheets(probe, tmp_path / "one", n=30, seed=6)
         export_sheets(probe, tmp_path / "one", n=30, seed=6, overwrite=True)
         assert files_of(tmp_path / "one") != files_of(tmp_path / "two")
 
+    def test_what_people_put_into_the_folder_is_not_lost(self, probe: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        export_sheets(probe, out, n=30, batch=10, format="both")
+        (out / "sheets" / "ann.csv").write_text("votes")
+        (out / ".hidden").write_text("mine")
+        export_sheets(probe, out, n=3, format="csv", overwrite=True)
+        assert set(files_of(out)) == {
+            *(".hidden", "key.json", "sheets.json", "sheets/ann.csv", "sheets/batch-001.csv"),
+            "sheets/instructions.html",
+        }
+        with (out / "sheets" / "batch-001.csv").open("a") as sheet:
+            sheet.write("filled in")
+        before = files_of(out)
+        for overwrite in (False, True):
+            with pytest.raises(UsageError, match=r"never replaced: sheets/batch-001\.csv"):
+                export_sheets(probe, out, n=4, overwrite=overwrite)
+        assert files_of(out) == before
+
+    def test_nobody_else_may_read_the_key(self, probe: Path, tmp_path: Path) -> None:
+        export_sheets(probe, tmp_path / "out", n=3)
+        modes = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "out").iterdir()}
+        assert modes["key.json"] == modes["sheets.json"] == 0
+        assert modes["sheets"]
+
     def test_what_is_no_export_is_never_replaced(self, probe: Path, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("all my work")
-        with pytest.raises(UsageError, match="not changed"):
+        with pytest.raises(UsageError, match="left alone"):
             export_sheets(probe, tmp_path / "mine", n=3, overwrite=True)
         assert files_of(tmp_path / "mine") == {"thesis.txt": b"all my work"}
 

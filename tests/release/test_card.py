@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from builders.engine.card import cell
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.attribution import software_entry
 from kbprobe.format.canary import canary_of
 from kbprobe.format.card import arrow_bytes, hub_features, size_category
 from kbprobe.format.items import arrow_schema, features, plain
+from kbprobe.tables import in_markdown
 from release.canary_column import add_canary_column
 from release.cards import split_card
 from release.checks.checking import check
@@ -116,7 +116,7 @@ def test_size_categories(rows: int, name: str) -> None:
 
 
 def test_tables_are_whole_whatever_their_cells_hold(built_probe: Probe) -> None:
-    assert cell("a | b * c _d_ `e` <f>\n g") == r"a \| b \* c \_d\_ \`e\` &lt;f&gt; g"
+    assert in_markdown("a | b * c _d_ `e` <f>\n g") == r"a \| b \* c \_d\_ \`e\` &lt;f&gt; g"
     for name in (HYPERNYMY, ANTONYM):
         width = None
         for line in card_of(built_probe(name))[1].splitlines():

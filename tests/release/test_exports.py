@@ -2,13 +2,18 @@
 
 import ast
 import json
+import os
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import kbprobe
 from evaluation.items.sources import open_probe
 from kbprobe.errors import KbprobeError, UsageError
+from release.annotation.round_trip import export_sheets
+from release.checks.checking import check
 from release.cli import main
 from release.exports.exporting import RECORD, export
 from release.exports.flat import BLANK
@@ -196,7 +201,16 @@ def test_what_is_there_is_not_lost(odd, tmp_path):
     with pytest.raises(UsageError, match="digits alone"):  # found out while it is written
         export(digits, "lm-eval", out, overwrite=True)
     assert bytes_of(out) == before
+    (out / "logs").mkdir()
+    (out / "logs" / "run.eval").write_bytes(b"log")
+    (out / "task.py").mkdir()
+    (out / "task.py" / "mine.py").write_bytes(b"pass")
+    with pytest.raises(UsageError, match=r"where new ones belong: task\.py/mine\.py"):
+        export(odd, "inspect", out, overwrite=True)
+    assert bytes_of(out) == {**before, "logs/run.eval": b"log", "task.py/mine.py": b"pass"}
+    shutil.rmtree(out / "task.py")
     export(odd, "inspect", out, overwrite=True)
+    assert (out / "logs" / "run.eval").read_bytes() == b"log"
     assert not list(out.glob("kbprobe_*.yaml"))
     (out / "task.py").write_text("changed")
     with pytest.raises(UsageError, match="is damaged"):
@@ -207,6 +221,48 @@ def test_what_is_there_is_not_lost(odd, tmp_path):
     with pytest.raises(UsageError, match="not an export"):
         export(odd, "inspect", mine, overwrite=True)
     assert (mine / "thesis.txt").exists()
+
+
+READERS = {
+    "export": lambda probe, out: export(probe, "lm-eval", out),
+    "annotate": lambda probe, out: export_sheets(probe, out, n=1),
+    "evaluate": lambda probe, _: open_probe(str(probe)),
+    "load": lambda probe, _: kbprobe.load(probe),
+}
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("link", ["data/test-00000-of-00001.parquet", "data", "README.md"])
+def test_a_link_out_of_the_folder_is_followed_by_no_command(odd, tmp_path, link):
+    outside = tmp_path / "outside"
+    if not (odd / link).exists():
+        (odd / link).write_text("beside the data")
+    (odd / link).rename(outside)
+    (odd / link).symlink_to(outside)
+    for read in READERS.values():
+        with pytest.raises(UsageError, match=r"is a link to .*, outside of the folder"):
+            read(odd, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (failed,) = check(odd).findings
+    assert "is a link to" in failed.what
+    (odd / link).unlink()
+    (odd / link).symlink_to(os.path.relpath(odd / "moved", (odd / link).parent))
+    outside.rename(odd / "moved")
+    assert READERS["evaluate"](odd, None).items, "a link within the folder is one of the probe"
+
+
+@pytest.mark.posix
+def test_links_of_the_hubs_cache_are_followed(odd, tmp_path):
+    """It keeps each file once, below ``blobs``, and a folder of links for each revision."""
+    blobs, probe = tmp_path / "datasets--x" / "blobs", tmp_path / "datasets--x" / "snapshots" / "a1"
+    blobs.mkdir(parents=True)
+    for number, path in enumerate(sorted(odd.rglob("*"))):
+        if path.is_file():
+            shutil.copyfile(path, blobs / str(number))
+            link = probe / path.relative_to(odd)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(blobs / str(number))
+    assert kbprobe.load(probe)["test"].num_rows
 
 
 def test_what_a_harness_leaves_behind_is_no_change(odd, tmp_path):

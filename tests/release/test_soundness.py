@@ -165,11 +165,13 @@ class TestSheet:
     def test_a_sheet_is_not_overwritten_unasked(self, probe: Path, tmp_path: Path) -> None:
         written = write_reading(probe, tmp_path / "out", 5, blind=True)
         assert write_reading(probe, tmp_path / "out", 5, blind=True) == written, "the same"
-        with (tmp_path / "out" / written[0]).open("a") as sheet:
-            sheet.write("filled in")
-        with pytest.raises(UsageError, match="maybe filled in"):
-            write_reading(probe, tmp_path / "out", 5, blind=True)
+        with pytest.raises(UsageError, match=r"Replace it with --overwrite, or choose .*--sheet"):
+            write_reading(probe, tmp_path / "out", 6, blind=True)
         write_reading(probe, tmp_path / "out", 6, blind=True, overwrite=True)
+        with (tmp_path / "out" / "sheets" / "reading.csv").open("a") as sheet:
+            sheet.write("filled in")
+        with pytest.raises(UsageError, match=r"never replaced: sheets/reading\.csv"):
+            write_reading(probe, tmp_path / "out", 5, blind=True, overwrite=True)
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "thesis.txt").write_text("mine", encoding="utf-8")
         with pytest.raises(UsageError, match="left alone"):

@@ -30,7 +30,9 @@ from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, find_damage, remove_tree, sweep
+from kbprobe.keeping import refuse_working_directory
 from kbprobe.parsing import read_json
+from kbprobe.targets import own_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -142,7 +144,8 @@ def keep(
             f"(no {RECORD}). Name another folder."
         )
     record = {"base": dict(base), **report}
-    with writing_model(folder, remedy) as aside:
+    ours = None if remedy == OTHER_CACHE else own_files(folder, RECORD)
+    with writing_model(folder, remedy, ours) as aside:
         model.save_pretrained(aside)
         tokenizer.save_pretrained(aside)
         if course is not None:
@@ -160,6 +163,7 @@ def _train(
     courses: Path,
     unfinished: Unfinished,
 ) -> None:
+    refuse_working_directory(folder)  # before hours of training
     checkpoint, base = training.model.checkpoint, identity["base"]
     course, earlier = unfinished.read(), None
     if course is None and training.options.schedule == "constant":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from evaluation.report.matrices import SHARES, Matrix, make_matrix, points_scale
 from evaluation.report.tables import Cell, Table, points_cell, share_cell
@@ -15,6 +14,7 @@ from evaluation.results.summary import p_value
 from evaluation.results.types import Estimate
 from evaluation.results.words import points
 from evaluation.studies.compare.types import Comparison, Pair
+from kbprobe.tables import csv_text
 
 LEVEL = 0.05
 _CORNER = "model / model"
@@ -38,28 +38,26 @@ def render(found: Comparison) -> str:
 
 def write_pairs(found: Comparison) -> str:
     """Return the pairs as comma-separated values."""
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow(
+    lines: list[Sequence[Any]] = [
         (
             *("first", "second", "rows", "clusters", "accuracy_first", "accuracy_second"),
             *("difference_points", "low", "high", "p", "p_holm", "p_mcnemar"),
             *("only_first_right", "only_second_right", "prediction_overlap"),
         )
-    )
+    ]
     for pair, adjusted in zip(found.pairs, found.holm_p, strict=True):
         gain = pair.difference
-        lines.writerow(
+        lines.append(
             (
                 *(pair.first.label, pair.second.label, pair.compared, pair.clusters),
                 *(f"{one.value:.6f}" for one in (pair.accuracy_first, pair.accuracy_second)),
-                *(f"{value:.4f}" for value in (gain.value, gain.low, gain.high)),
+                *(round(value, 4) for value in (gain.value, gain.low, gain.high)),
                 *(f"{value:.6g}" for value in (pair.p_value, adjusted, pair.mcnemar_p)),
                 *(pair.only_first_right, pair.only_second_right),
                 f"{pair.prediction_overlap:.6f}",
             )
         )
-    return written.getvalue()
+    return csv_text(lines, line_end="\n")
 
 
 def _sentences(found: Comparison) -> list[str]:

@@ -9,7 +9,7 @@ from evaluation.results.types import Estimate
 from evaluation.studies.compare.types import Comparison, Pair
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from kbprobe.console import Console
 
 
 def show(found: Comparison, console: Console | None = None) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
+from typing import Any
 
 from evaluation.studies.item_analysis.types import ItemsSummary
+from kbprobe.tables import csv_text
 
 _HEAD = (
     *("probe", "split", "rank", "id", "cluster", "question", "key", "key_text", "other"),
@@ -16,26 +17,24 @@ _HEAD = (
 def write_rows(summary: ItemsSummary) -> str:
     """Return a line for each item, in the order to read them, and a column for each model."""
     labels = list(dict.fromkeys(run.label for one in summary.probes for run in one.runs))
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow((*_HEAD, *labels))
+    lines: list[Sequence[Any]] = [(*_HEAD, *labels)]
     for one in summary.probes:
         names = [run.label for run in one.runs]
         for rank, item in enumerate(one.items, 1):
             said = dict(zip(names, item.said, strict=True))
-            lines.writerow(
+            lines.append(
                 (
                     *(one.probe, one.split, rank, item.id, item.cluster, item.question),
                     *(item.key, item.choices[item.key], _or_empty(item.rival)),
                     "" if item.rival is None else item.choices[item.rival],
                     *(item.models, item.right, item.for_rival),
-                    "" if item.point_biserial is None else f"{item.point_biserial:.4f}",
-                    f"{item.evidence:.4f}",
+                    "" if item.point_biserial is None else round(item.point_biserial, 4),
+                    round(item.evidence, 4),
                     "; ".join(item.remarks),
                     *(_or_empty(said.get(label)) for label in labels),
                 )
             )
-    return written.getvalue()
+    return csv_text(lines, line_end="\n")
 
 
 def _or_empty(choice: int | None) -> int | str:

@@ -71,7 +71,8 @@ def summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
     """Measure the power of each two runs, or of assumed models on each probe.
 
     Raises:
-        UsageError: no such probe, a probe with a single run, or impossible assumptions.
+        UsageError: no such probe, a probe with a single run, two runs that get the same rows
+            right, or impossible assumptions.
     """
     options: PowerOptions = request.options
     finished = [one for one in given if isinstance(one, Finished)]
@@ -97,7 +98,14 @@ def _observed(runs: Sequence[tuple[Finished, str]], options: PowerOptions) -> Pr
         (right, also_right), cluster = paired.right, paired.clusters
         rows, clusters = right.size, int(cluster.max()) + 1
         sizes.append((rows, clusters))
-        numbers = _numbers(observed_spread(right, also_right, cluster), rows, clusters, options)
+        spread = observed_spread(right, also_right, cluster)
+        if not spread.null_variance:
+            raise UsageError(
+                f"{label} and {other} get the same {rows:,} rows right, so their differences do "
+                "not vary, and no power follows from them. Give results of models that differ, or "
+                "a probe, with what is assumed of two models (--accuracy, --agreement)."
+            )
+        numbers = _numbers(spread, rows, clusters, options)
         pairs.append(
             PairPower(
                 first=label,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Sequence
+from typing import Any
 
 from evaluation.studies.revisions.types import RevisionsSummary
+from kbprobe.tables import csv_text
 
 _HEAD = (
     *("probe", "split", "model", "id", "cluster", "question"),
@@ -15,12 +16,10 @@ _HEAD = (
 
 def write_questions(summary: RevisionsSummary) -> str:
     """Return a line for each question of each model and probe, in the probe's order."""
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow(_HEAD)
+    lines: list[Sequence[Any]] = [_HEAD]
     for one in summary.models:
         for asked in one.questions:
-            lines.writerow(
+            lines.append(
                 (
                     *(one.probe, one.split, one.model),
                     *(asked.id, asked.cluster or "", asked.question or ""),
@@ -28,4 +27,4 @@ def write_questions(summary: RevisionsSummary) -> str:
                     asked.answers,
                 )
             )
-    return written.getvalue()
+    return csv_text(lines, line_end="\n")

@@ -1,0 +1,44 @@
+"""Text on a terminal: control characters in data are shown, and never obeyed.
+
+Everything that kbprobe's commands print goes through here: what a probe, a result, a server or a
+file name says could otherwise move the cursor, set the title or rewrite lines that were printed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import click
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+"""Control characters other than tab and line break; marks that turn the direction of text."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with control characters as JSON escapes them, so that JSON stays the same.
+
+    >>> visible("a\x1b[31mb\r\n"), visible("\x9b1m")
+    ('a\\u001b[31mb\r\n', '\\u009b1m')
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def echo(message: Any = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a line; see `visible`.
+
+    Args:
+        message: what to print.
+        err: to stderr instead of stdout.
+        nl: end the line.
+    """
+    click.echo(visible(str(message)), err=err, nl=nl)
+
+
+class VisibleFormatter(logging.Formatter):
+    """Formats what is logged; see `visible`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, or lines, of a record."""
+        return visible(super().format(record))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from builders.engine.audit.ngrams import FUNCTION_WORDS
 from builders.engine.flags import Flags
 from builders.english.word_lists import word_list
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools
+from kbprobe.function_words import FUNCTION_WORDS
 
 KNOWN, SPELLED = 2.7, 2.0
 """Least frequencies (Zipf) of the word asked about, and of the others in its context."""

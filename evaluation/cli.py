@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from evaluation.cache import cache_command
 from evaluation.exports.command import export_command
 from evaluation.learners.registry import LEARNERS
 from evaluation.options import ModelOptions, RunOptions
-from evaluation.runs.spec import plugins
+from evaluation.runs.spec import import_named, plugins
 from evaluation.scorers.causal.options import CausalOptions
 from evaluation.scorers.registry import SCORERS
 from evaluation.silver import silver_command
@@ -67,7 +68,34 @@ _STUDY_OUTPUT = (
 def main(args: Sequence[str] | None = None) -> None:
     """Run ``evaluate-probe`` and exit with its code."""
     words = list(sys.argv[1:] if args is None else args)
-    commands = {study.name: study_command(study) for study in STUDIES}
+    sys.exit(run(_Program(), words, PROGRAM))
+
+
+class _Program(Dispatch):
+    """All commands; scorers and learners that are files have options that help must know."""
+
+    def __init__(self) -> None:
+        super().__init__(PROGRAM, {}, self._study_of)
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Import the files that ``--scorer`` and ``--learner`` name, and make the commands."""
+        for option, value in pairwise(
+            [*(part for word in args for part in word.split("=", 1)), ""]
+        ):
+            if option in ("--scorer", "--learner"):
+                import_named({option.removeprefix("--"): value})
+            elif option == "--learners":
+                import_named({"learners": value.split(",")})
+        self.commands = _commands()
+        return super().make_context(info_name, args, *rest, **extra)
+
+    def _study_of(self, given: list[str]) -> click.Command:
+        _refuse_misspelt_command(given[0], self.commands)
+        return self.commands[DEFAULT_STUDY]
+
+
+def _commands() -> dict[str, click.Command]:
+    commands: dict[str, click.Command] = {study.name: study_command(study) for study in STUDIES}
     default = commands[DEFAULT_STUDY]
     default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
     default.epilog += " | suite FILE | report DIR | table DIR | export DIR"
@@ -79,12 +107,7 @@ def main(args: Sequence[str] | None = None) -> None:
     commands["silver"] = silver_command
     commands["surprisal"] = surprisal_command()
     commands["cache"] = cache_command
-
-    def study_of(given: list[str]) -> click.Command:
-        _refuse_misspelt_command(given[0], commands)
-        return default
-
-    sys.exit(run(Dispatch(PROGRAM, commands, study_of), words, PROGRAM))
+    return commands
 
 
 def _refuse_misspelt_command(word: str, commands: Iterable[str]) -> None:

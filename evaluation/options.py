@@ -128,10 +128,14 @@ class RunOptions(ModelOptions):
         description="Seed of everything drawn: limit, shots, training, random labels, intervals.",
     )
     scorer: str | None = Field(
-        None, description="How choices are scored; none: by the checkpoint's architecture."
+        None,
+        description="How choices are scored: a name, or FILE.py:NAME; none: by the checkpoint's "
+        "architecture.",
     )
     learner: str | None = Field(
-        None, description="What is fitted with --train; none: the first that suits the checkpoint."
+        None,
+        description="What is fitted with --train: a name, or FILE.py:NAME; none: the first that "
+        "suits the checkpoint.",
     )
     train: int | None = Field(
         None, ge=1, description="Fit a learner on this many rows of the train split first."

@@ -1,14 +1,20 @@
-"""Registries: entries that kbprobe has built in, and those that installed packages add."""
+"""Registries: entries that kbprobe has built in, and those of installed packages and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
-from kbprobe.plugins import left_out
+from kbprobe.files import file_sha256
+from kbprobe.plugins import import_file, left_out
+
+IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
+"""A file of the user's own, and what an entry is called in it."""
 
 
 class Named(Protocol):
@@ -43,6 +49,7 @@ class Registry(Generic[_Entry]):
         """
         self._what, self._group, self._kind, self._built_in = what, group, kind, built_in
         self._entries: dict[str, _Entry] | None = None
+        self._imported: dict[tuple[Path, str], str] = {}
 
     def __iter__(self) -> Iterator[_Entry]:
         return iter(self._all().values())
@@ -65,6 +72,53 @@ class Registry(Generic[_Entry]):
             )
         return entries[name]
 
+    def import_named(self, text: str, recorded: Callable[[_Entry, str], _Entry]) -> str:
+        """Return the name of an entry that is given by it, or as ``FILE.py:NAME``.
+
+        The file is imported, and its entry registered for this process. ``FILE.py`` is enough
+        where the file defines a single entry.
+
+        Args:
+            text: the name, or the file.
+            recorded: makes an entry say the sha256 of the file that defines it.
+
+        Raises:
+            UsageError: there is no such file, or it has no such entry, several, or one of a name
+                that is taken.
+            KbprobeError: the file cannot be imported.
+        """
+        in_file = IN_FILE.fullmatch(text)
+        if in_file is None:
+            return text
+        path, name = Path(in_file[1]), in_file[2]
+        key, entry = self._defined(path, name)
+        place = path.absolute(), key
+        if place not in self._imported:
+            if entry.name in self._all():
+                raise UsageError(
+                    f"{path}: there is a {self._what} named {entry.name!r} already. Rename this one"
+                )
+            self._all()[entry.name] = recorded(entry, file_sha256(path))
+            self._imported[place] = entry.name
+        return self._imported[place]
+
+    def _defined(self, path: Path, name: str | None) -> tuple[str, _Entry]:
+        """Return an entry that a file defines, and what it is called there."""
+        known = [*map(id, self._all().values())]
+        module = import_file(path, f"a {self._what}, or FILE.py:NAME")
+        there = {
+            key: value
+            for key, value in vars(module).items()
+            if isinstance(value, self._kind) and id(value) not in known
+        }
+        if name is None and len(there) == 1:
+            return next(iter(there.items()))
+        if name in there:
+            return name, there[name]
+        lacks = f"no {self._what} {name!r}" if name else f"{len(there) or 'no'} {self._what}s"
+        remedy = f" Name one: {' or '.join(f'{path}:{key}' for key in there)}" if there else ""
+        raise UsageError(f"{path} defines {lacks}.{remedy}")
+
     def add(self, entry: _Entry) -> _Entry:
         """Register an entry for this process, as a notebook or a test does.
 
@@ -76,6 +130,7 @@ class Registry(Generic[_Entry]):
     def remove(self, name: str) -> None:
         """Take an entry out again."""
         self._all().pop(name, None)
+        self._imported = {key: one for key, one in self._imported.items() if one != name}
 
     def _all(self) -> dict[str, _Entry]:
         if self._entries is None:

@@ -1,7 +1,13 @@
-"""What the registries share that other packages add to: a broken package is left out."""
+"""What the registries share that others add to: files are imported, broken packages left out."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
 
 _told: set[str] = set()
@@ -22,3 +28,30 @@ def left_out(what: str, name: str, error: BaseException) -> None:
     if message not in _told:
         _told.add(message)
         echo(message, err=True)
+
+
+def import_file(path: Path, instead: str) -> ModuleType:
+    """Import a Python file of the user's own, once in a process.
+
+    Args:
+        path: the file.
+        instead: what to name where it is none, for messages.
+
+    Raises:
+        UsageError: there is no such file.
+        KbprobeError: it cannot be imported.
+    """
+    place = path.absolute()
+    spec = importlib.util.spec_from_file_location(path.stem, place)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"{path} is not a Python file; name {instead}")
+    module = sys.modules.get(path.stem)
+    if module is None or module.__file__ != str(place):
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[path.stem]
+            raise KbprobeError(f"{path} cannot be imported: {error!r}. Correct it.") from error
+    return module

@@ -9,8 +9,8 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from builders.engine.audit.ngrams import FUNCTION_WORDS
 from kbprobe.arrays import Ints, sorted_unique
+from kbprobe.function_words import FUNCTION_WORDS
 
 COMMON_CLAUSE = 64
 """A clause that more definitions share ("esp", "hence") says nothing about their meaning."""

@@ -8,7 +8,6 @@ each probe's template, ``NAME.yaml``, beside that module.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,7 +22,7 @@ from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.attribution import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
-from kbprobe.plugins import left_out
+from kbprobe.plugins import import_file, left_out
 
 if TYPE_CHECKING:
     from builders.engine.plan import Plan
@@ -246,18 +245,7 @@ def _from_file(path: Path, function: str) -> Probe:
         UsageError: there is no such file, or its function declares no probe.
         KbprobeError: the file cannot be imported.
     """
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{path} is not a Python file; name a probe, or FILE.py:function")
-    module = sys.modules.get(path.stem)
-    if module is None or module.__file__ != str(path):
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[path.stem]
-            raise KbprobeError(f"{path} cannot be imported: {error!r}. Correct it.") from error
+    module = import_file(path, "a probe, or FILE.py:function")
     planner = getattr(module, function, None)
     for probe in _registered.values():
         if probe.plan is planner:

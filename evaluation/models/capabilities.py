@@ -102,9 +102,8 @@ MASKED_LM = Head(
     "AutoModelForMaskedLM",
     "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     missing="masked-LM head",
-    remedy="It may be an encoder for sentence embeddings, a classifier or a discriminator: give "
-    "the checkpoint that was pretrained as a masked LM, or fine-tune this one for multiple choice "
-    "with --train N",
+    remedy="Give the checkpoint that was pretrained as a masked LM, or fine-tune this one for "
+    "multiple choice with --train N",
     pretraining=True,
 )
 CAUSAL_LM = Head(
@@ -114,8 +113,7 @@ CAUSAL_LM = Head(
     "AutoModelForCausalLM",
     "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
     missing="language-model head",
-    remedy="It may be an encoder or a classifier: give a checkpoint that was trained as a causal "
-    "LM",
+    remedy="Give a checkpoint that was trained as a causal LM",
 )
 SEQ2SEQ_LM = Head(
     "seq2seq_lm",
@@ -125,7 +123,7 @@ SEQ2SEQ_LM = Head(
     "AutoModelForSeq2SeqLM",
     "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES",
     missing="language-model head over an encoder and a decoder",
-    remedy="It may be a classifier or an encoder alone: give a checkpoint such as T5's or BART's",
+    remedy="Give a checkpoint such as T5's or BART's",
     encoder_decoder=True,
 )
 MULTIPLE_CHOICE = Head(

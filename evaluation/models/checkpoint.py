@@ -92,6 +92,23 @@ def no_checkpoint() -> Checkpoint:
     return Checkpoint(NO_MODEL, Path(), None, ENCODER, nothing, NO_MODEL, None, "", "", {})
 
 
+def refuse_idle_model(model: str, option: str) -> None:
+    """Refuse a model for a scorer or learner that reads none.
+
+    Args:
+        model: as the user wrote it.
+        option: what names the scorer or learner: ``--scorer random``.
+
+    Raises:
+        UsageError: it is a model.
+    """
+    if model != NO_MODEL:
+        raise UsageError(
+            f"{option} reads no model, and the results would be recorded as those of {model}. "
+            f"Name none: --model {NO_MODEL} {option}"
+        )
+
+
 def open_checkpoint(
     model: str,
     *,

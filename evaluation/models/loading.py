@@ -300,8 +300,8 @@ def refuse_fresh_head(model_id: str, fresh: Sequence[str], head: Head) -> None:
     used = [name for name in fresh if head.uses_pooler or not _is_pooler(name)]
     if used:
         raise UsageError(
-            f"{model_id} has no {head.missing}: {_listed(used)} not in the checkpoint, and random "
-            f"numbers in their place would make every score noise. {head.remedy}."
+            f"{model_id} has no {head.missing}: {_listed(used)} not in the checkpoint, so scores "
+            f"would be noise. {head.remedy}."
         )
 
 

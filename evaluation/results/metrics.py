@@ -142,6 +142,7 @@ def measure(
     seed: int,
     tie_tolerance: float,
     baselines: Mapping[str, float] | None = None,
+    baseline_intervals: Mapping[str, tuple[float, float]] | None = None,
 ) -> Metrics:
     """Compute every number of a run from its predictions.
 
@@ -154,6 +155,7 @@ def measure(
         seed: of the bootstrap.
         tie_tolerance: the one that ties were found with.
         baselines: accuracies of the probe's audit, from :func:`baselines_of`.
+        baseline_intervals: theirs, from :func:`baseline_intervals_of`.
 
     Raises:
         UsageError: no item was scored; or a choice has no length to divide by.
@@ -204,6 +206,7 @@ def measure(
         / scored.num_rows,
         brier=_brier(scored, normalization),
         baselines=dict(baselines or {}),
+        baseline_intervals=dict(baseline_intervals or {}),
     )
 
 
@@ -216,6 +219,17 @@ def baselines_of(audit: Audit | None) -> dict[str, float]:
         return {}
     cells = {name: families["all"] for name, families in audit.baselines.items()}
     return {name: cell.accuracy for name, cell in cells.items() if cell.rows}
+
+
+def baseline_intervals_of(audit: Audit | None) -> dict[str, tuple[float, float]]:
+    """Return the 95% intervals of :func:`baselines_of`, as far as the manifest records them."""
+    cells = {name: audit.baselines[name]["all"] for name in baselines_of(audit)} if audit else {}
+    ends = {name: (cell.low, cell.high) for name, cell in cells.items()}
+    return {
+        name: (low, high)
+        for name, (low, high) in ends.items()
+        if low is not None and high is not None
+    }
 
 
 def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:

@@ -26,8 +26,8 @@ PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
-SCHEMA_VERSION = "1.4"
-_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3",)
+SCHEMA_VERSION = "1.5"
+_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3", "1.4")
 """Earlier versions, whose files have no checksums."""
 AGAIN = "Evaluate again with --overwrite."
 
@@ -82,9 +82,9 @@ class Estimate(Model):
     high: float = Field(description="Upper end of its 95% interval.")
     n: int = Field(description="Rows, or clusters, that it was computed from.")
     method: str = Field(
-        description="How the interval was made: wilson; cluster bootstrap; "
-        "wilson, effective n; wilson over clusters; combined wilson; combined; t over clusters; "
-        "two-way bootstrap, basic or not."
+        description="How the interval was made: wilson; cluster bootstrap; wilson, effective n; "
+        "wilson over clusters; paired cluster bootstrap; combined wilson; combined; t over "
+        "clusters; two-way bootstrap, basic or not."
     )
 
 
@@ -179,6 +179,11 @@ class Metrics(Model):
     baselines: dict[str, float] = Field(
         description="Accuracy of each artefact baseline of the probe's audit, all families "
         "together; empty where the probe has no audit."
+    )
+    baseline_intervals: dict[str, tuple[float, float]] = Field(
+        default_factory=dict,
+        description="The 95% interval of each of these, as the probe's manifest records it; empty "
+        "in results of earlier versions.",
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from evaluation.items.sources import WHOLE, FoundSplit, ProbeSource, UnknownSplit, find_split
 from evaluation.learners.registry import LEARNERS
-from evaluation.models.checkpoint import NO_MODEL
+from evaluation.models.checkpoint import NO_MODEL, refuse_idle_model
 from evaluation.models.files import check_local, is_checkpoint
 from evaluation.options import RunOptions
 from evaluation.runs.earlier import refuse_known_differences
@@ -57,11 +57,15 @@ def _learns_from_own(spec: RunSpec) -> bool:
 
 
 def check_names(model: str, options: RunOptions) -> None:
-    """Check the names of scorer and learner.
+    """Check the names of scorer and learner, and whether they go with the model.
+
+    Args:
+        model: as the user wrote it; "": not known yet.
+        options: of the run.
 
     Raises:
-        UsageError: there is none of that name; or there is no model, and nothing that can do
-            without.
+        UsageError: there is none of that name; there is no model, and nothing that can do
+            without; or there is one, and what is named reads none.
     """
     scorer = None if options.scorer is None else SCORERS.get(options.scorer)
     learner = None if options.learner is None else LEARNERS.get(options.learner)
@@ -74,6 +78,10 @@ def check_names(model: str, options: RunOptions) -> None:
             f"{' or '.join(scorers)}, or --train N with --learner {' or '.join(learners)}: these "
             "need none."
         )
+    if model and chosen is not None and not chosen.needs:
+        learnt = options.train is not None
+        option = f"--learner {chosen.name} --train N" if learnt else f"--scorer {chosen.name}"
+        refuse_idle_model(model, option)
 
 
 def check_split(source: ProbeSource, split: str, config: str | None) -> FoundSplit | None:

@@ -16,7 +16,13 @@ from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import RunOptions
 from evaluation.results.analyses import fitting, labels
 from evaluation.results.analyses.confusion import measure_labels
-from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
+from evaluation.results.metrics import (
+    baseline_intervals_of,
+    baselines_of,
+    measure,
+    predictions_table,
+    tie_tolerance,
+)
 from evaluation.results.scores import Scores
 from evaluation.results.types import (
     AdapterInfo,
@@ -92,6 +98,7 @@ def evaluate_run(
     # The audit is of the test split, and of its true answers.
     manifest = run.rows.manifest
     audited = run.rows.split == "test" and options.labels == "gold"
+    audit = manifest.audit if audited and manifest else None
     metrics = measure(
         predictions,
         clustered=run.rows.clustered,
@@ -99,7 +106,8 @@ def evaluate_run(
         by_length=scores.score_name == "log-likelihood" and run.all_questions,
         seed=options.seed,
         tie_tolerance=tolerance,
-        baselines=baselines_of(manifest.audit) if audited and manifest else None,
+        baselines=baselines_of(audit),
+        baseline_intervals=baseline_intervals_of(audit),
     )
     timings = Timings(
         load=model.seconds - loading,

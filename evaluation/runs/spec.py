@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evaluation.learners.base import LearnerEntry
 from evaluation.learners.registry import LEARNERS
@@ -71,6 +71,7 @@ class RunSpec:
         Raises:
             UsageError: an option is unknown or its value impossible.
         """
+        values = import_named(values)
         run, options = parse_options(values, [entry.options for entry in plugins()], owner)
         return cls(probe, model, run, options, folder)
 
@@ -131,6 +132,35 @@ class RunSpec:
         """Return the options of one scorer or learner: those given, defaults elsewhere."""
         fields = model.model_fields
         return model.model_validate({n: v for n, v in self.options.items() if n in fields})
+
+
+_Plugin = TypeVar("_Plugin", ScorerEntry, LearnerEntry)
+
+
+def import_named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the names of scorers and learners that were given as files.
+
+    ``scorer="twice.py:TWICE"`` imports the file and registers its entry, whose options are known
+    from then on.
+
+    Raises:
+        UsageError: a file is not there, or does not define what is named.
+        KbprobeError: it cannot be imported.
+    """
+    named = dict(values)
+    if isinstance(text := named.get("scorer"), str):
+        named["scorer"] = SCORERS.import_named(text, _recorded)
+    if isinstance(text := named.get("learner"), str):
+        named["learner"] = LEARNERS.import_named(text, _recorded)
+    if isinstance(texts := named.get("learners"), tuple | list):
+        named["learners"] = tuple(LEARNERS.import_named(str(one), _recorded) for one in texts)
+    return named
+
+
+def _recorded(entry: _Plugin, sha256: str) -> _Plugin:
+    """Have scores depend on the file that defines an entry: no one raises a version in a draft."""
+    content = entry.content
+    return replace(entry, content=lambda own: {**content(own), "source_sha256": sha256})
 
 
 def plugins() -> list[ScorerEntry | LearnerEntry]:

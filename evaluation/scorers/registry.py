@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluation.models.capabilities import Capability, heads_that_give, is_encoder_decoder
-from evaluation.models.checkpoint import NO_MODEL, Checkpoint
+from evaluation.models.checkpoint import NO_MODEL, Checkpoint, refuse_idle_model
 from evaluation.registry import Registry
 from evaluation.scorers.base import ScorerEntry
 from kbprobe.errors import UsageError
@@ -25,6 +25,7 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",
         "evaluation.scorers.vec_similarity:VEC_SIMILARITY",
+        "evaluation.scorers.vec_similarity:VEC_SIMILARITY_PUBLISHED",
     ],
 )
 """All scorers. A checkpoint is scored with the first whose needs it meets, unless one is named."""
@@ -37,10 +38,13 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
     finds out whether it holds the scorer's. Only scorers of encoder-decoder models read those.
 
     Raises:
-        UsageError: there is no such scorer, or none for such a checkpoint.
+        UsageError: there is no such scorer, or none for such a checkpoint; or it reads no model,
+            and there is one.
     """
     if name is not None:
         entry = SCORERS.get(name)
+        if not entry.needs:
+            refuse_idle_model(checkpoint.id, f"--scorer {name}")
         _refuse_other_place(entry, checkpoint)
         if checkpoint.config is not None and not heads_that_give(entry.needs, checkpoint.config):
             is_or_not = "an" if is_encoder_decoder(checkpoint.config) else "not an"
@@ -53,10 +57,7 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
     for entry in SCORERS:
         if entry.needs and entry.needs in checkpoint.capabilities:
             return entry
-    raise UsageError(
-        f"{checkpoint.id} is a {checkpoint.architecture}, which none of the scorers reads "
-        f"({', '.join(entry.label for entry in SCORERS)}). {_remedy(checkpoint)}"
-    )
+    raise UsageError(_without_scorer(checkpoint))
 
 
 def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
@@ -75,15 +76,17 @@ def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
         )
 
 
-def _remedy(checkpoint: Checkpoint) -> str:
+def _without_scorer(checkpoint: Checkpoint) -> str:
+    """Say why no scorer reads a checkpoint, and what to do about it."""
     if checkpoint.id == NO_MODEL:
-        return "Without a model, name with --scorer one that needs none."
+        return "There is no model. Without a model, name with --scorer one that needs none."
+    model = f"{checkpoint.id} ({checkpoint.architecture})"
     if not checkpoint.capabilities & Capability.HIDDEN_STATES:
         return (
-            "Encoder-decoder models are scored if they have a language-model head (T5, BART): if "
-            "this one has it after all, say so with --scorer seq2seq_lm."
+            f"{model} is an encoder-decoder model without a language-model head. Name its head "
+            "with --scorer seq2seq_lm if it has one."
         )
     return (
-        "If it is an encoder, fine-tune it first with --train N; if it has one of these heads "
-        "after all, say which with --scorer."
+        f"{model} has no trained head that scores choices. Fine-tune it with --train N, or name "
+        "its head with --scorer if it has one."
     )

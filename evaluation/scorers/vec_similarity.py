@@ -1,16 +1,18 @@
 """VecSimilarity: how similar the words of question and choice are, without any training.
 
-Richardson and Sabharwal 2020: the mean cosine of the word vectors of question and choice.
+``vec_similarity`` is the cosine of the mean vectors of the content words of question and choice.
+``vec_similarity_published`` is the definition of Richardson and Sabharwal (2020), section
+VecSimilarity: the mean cosine over all pairs of words. It counts function words, of which most
+questions mainly consist, so that it answers far fewer questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from evaluation.items.types import SCORED_SETUPS, Item, choice_starts
+from evaluation.items.types import SCORED_SETUPS, Item
 from evaluation.models.capabilities import Capability
 from evaluation.scorers.base import Scorer, ScorerEntry, ScorerInputs
 from evaluation.scorers.rows import RowScorer
@@ -18,52 +20,53 @@ from evaluation.vectors.options import VectorsOptions, vectors_content, word_vec
 from kbprobe.arrays import Floats
 
 if TYPE_CHECKING:
+    from kb_cache.vectors.similarity import Similarities
     from kb_cache.vectors.types import WordVectors
+
+    Compare = Callable[[Sequence[str], Sequence[str], WordVectors], Similarities]
 
 
 class VecSimilarityScorer(RowScorer):
-    """Scores a choice by the mean cosine over all pairs of a question word and a choice word.
+    """Scores a choice by its similarity to the question; the notes count ``unknown_words``."""
 
-    Words without a vector of their own are similar to themselves alone
-    (:class:`evaluation.vectors.texts.WordTexts`); the notes count them as ``unknown_words``.
-    """
-
-    def __init__(self, vectors: WordVectors) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: WordVectors, compare: Compare, score_name: str) -> None:
+        self._vectors, self._compare, self._score_name = vectors, compare, score_name
 
     def choice_scores(self, items: Sequence[Item]) -> tuple[Floats, Mapping[str, int]]:
-        """Return the mean cosine of each choice with its question."""
-        from evaluation.vectors.texts import WordTexts
-
-        questions = [item.question for item in items]
+        """Return the similarity of each choice to its question."""
+        questions = [item.question for item in items for _ in item.choices]
         choices = [text for item in items for text in item.choices]
-        texts = WordTexts.of([*questions, *choices], self._vectors)
-        vectors = texts.vectors.astype(np.float64)
-        # A text without words is a zero vector, and similar to nothing.
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units = np.divide(vectors, lengths, where=lengths > 0, out=np.zeros_like(vectors))
-        # The mean of all products of two sets of vectors is the product of their means.
-        sums = np.add.reduceat(units[texts.words], texts.starts[:-1])
-        means = sums / texts.lengths[:, None]
-        asked = np.repeat(texts.numbers(questions), np.diff(choice_starts(items)))
-        return np.einsum("cd,cd->c", means[asked], means[texts.numbers(choices)]), texts.notes
+        scores, unknown = self._compare(questions, choices, self._vectors)
+        return scores, {"unknown_words": unknown} if unknown else {}
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Return ``mean cosine``."""
-        return "mean cosine"
+        """Return what similarity is: ``cosine of means``, ``mean cosine``."""
+        return self._score_name
 
 
-def _make(inputs: ScorerInputs) -> Scorer:
-    return VecSimilarityScorer(word_vectors(inputs.options))
+def _make(inputs: ScorerInputs, published: bool) -> Scorer:
+    from kb_cache.vectors.similarity import cosines_of_means, means_of_cosines
+
+    vectors = word_vectors(inputs.options)
+    if published:
+        return VecSimilarityScorer(vectors, means_of_cosines, "mean cosine")
+    return VecSimilarityScorer(vectors, cosines_of_means, "cosine of means")
 
 
-VEC_SIMILARITY = ScorerEntry(
-    name="vec_similarity",
-    label="VecSimilarity",
-    version=1,
-    needs=Capability.NOTHING,
-    make=_make,
-    options=VectorsOptions,
-    setups=SCORED_SETUPS,
-    content=vectors_content,
+def _entry(name: str, label: str, version: int, published: bool) -> ScorerEntry:
+    return ScorerEntry(
+        name=name,
+        label=label,
+        version=version,
+        needs=Capability.NOTHING,
+        make=partial(_make, published=published),
+        options=VectorsOptions,
+        setups=SCORED_SETUPS,
+        content=vectors_content,
+    )
+
+
+VEC_SIMILARITY = _entry("vec_similarity", "VecSimilarity", 2, published=False)
+VEC_SIMILARITY_PUBLISHED = _entry(
+    "vec_similarity_published", "VecSimilarity as published", 1, published=True
 )

@@ -15,7 +15,7 @@ from evaluation.names import folder_names, former_name, options_name
 from evaluation.options import parse_options
 from evaluation.results.sealed import Sealed, write_sealed
 from evaluation.runs.folders import load
-from evaluation.runs.spec import RunSpec, plugins
+from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.options import Options
@@ -149,6 +149,7 @@ class StudyRequest:
         Raises:
             UsageError: an option is unknown, impossible, or set by the study itself.
         """
+        values = import_named(values)
         for name in study.fixed:
             if name in values:
                 raise UsageError(f"the study {study.name} sets {name} itself: leave it out")

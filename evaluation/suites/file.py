@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluation.models.files import is_checkpoint
+from evaluation.registry import IN_FILE
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import UsageError
@@ -128,6 +129,7 @@ def read_suite(
                 values = {**suite.options, **seeded, **options, **entry.options}
                 if trust_remote_code and "endpoint" not in values:
                     values[CONSENT] = True
+                _refuse_files(values, owner)
                 place = _place(folder, study, at, suite, seed, options)
                 requests.append(
                     StudyRequest.parse(
@@ -147,6 +149,18 @@ def _refuse_consent(suite: SuiteFile, path: Path) -> None:
                 f"{path}: {place}.{CONSENT}: a file cannot allow the code of a checkpoint to run. "
                 "Remove it; read the code, then allow it with --trust-remote-code."
             )
+
+
+def _refuse_files(values: Mapping[str, Any], owner: str) -> None:
+    """Refuse scorers and learners that are Python files: a suite file runs no code."""
+    for option in ("scorer", "learner", "learners"):
+        given = values.get(option)
+        for name in given if isinstance(given, list | tuple) else [given]:
+            if IN_FILE.fullmatch(str(name)):
+                raise UsageError(
+                    f"{owner}: {option}: {name} is a Python file, and a suite file runs no code. "
+                    "Name it on the command line, or install it as a package with an entry point"
+                )
 
 
 def _matching(

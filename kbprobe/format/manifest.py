@@ -137,6 +137,8 @@ class BaselineCell(Part):
     accuracy: float
     rows: int
     verdict: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 class Audit(Part):

@@ -109,6 +109,8 @@ def test_what_no_scorer_reads_is_refused_with_the_remedy(
     with pytest.raises(UsageError, match=remedy) as caught:
         choose_scorer(open_checkpoint(str(folder)))
     assert architecture in str(caught.value)
+    said = str(caught.value).replace(str(folder), "model")
+    assert max(len(sentence.split()) for sentence in said.split(". ")) <= 20, "short sentences"
 
 
 def test_the_scorer_can_be_overridden_and_a_missing_head_is_still_refused(bert, tmp_path):

@@ -140,7 +140,7 @@ def test_second_less_first_and_turned_round(save: Save) -> None:
     gain = 100 * (strong.count(0) - weak.count(0)) / 1_000
     assert there.difference.value == pytest.approx(gain)
     assert back.difference.value == pytest.approx(-gain)
-    assert there.difference.method == "cluster bootstrap"
+    assert there.difference.method == "paired cluster bootstrap"
     assert 0 < there.difference.low < gain < there.difference.high
     assert there.only_first_right == back.only_second_right == 0
     assert there.p_value == back.p_value < 1e-6

@@ -177,10 +177,11 @@ def test_clusters_in_several_folds_are_said(tmp_path):
         ({"train": 91}, r"--train 91 asks for more rows .* Use --train 90 or less"),
         ({"learners": ("full",)}, "setup acceptability, and full is fitted only on mc_mlm, mc_qa"),
         (
-            {"learners": ("majority",), "random_init": 2},
+            {"learners": ("full_labels",), "random_init": 2},
             "--random-init is for learners",
         ),
         ({"hidden_units": 3}, "--hidden-units is for .* which none of these runs uses"),
+        ({"learners": ("majority",)}, "--learners majority reads no model.* leave it out"),
         ({"fold": 1}, "the study crossval sets fold itself"),
         ({"learners": ("poled",)}, "Did you mean 'pooled'"),
     ],

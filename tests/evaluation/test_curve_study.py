@@ -144,6 +144,9 @@ def test_each_model_gets_those_of_the_named_learners_that_it_can_be_used_with(wo
     assert fitted == {("tiny-bert", "linear"), ("tiny-bert", "mlp"), ("tiny-gpt2", "linear")}
     with pytest.raises(UsageError, match="--learners mlp: none of the models"):
         specs_of(sizes=(5,), learners=("linear", "mlp"), models=("tiny-gpt2",))
+    for learners, instead in ((("majority",), "in place"), (("majority", "mlp"), "as well")):
+        with pytest.raises(UsageError, match=f"majority reads no model.* --model none {instead}"):
+            specs_of(learners=learners)
     with pytest.raises(UsageError, match="no learner suits tiny-gpt2"):
         specs_of(learners=("mlp",), **options)
 

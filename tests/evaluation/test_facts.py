@@ -90,6 +90,15 @@ def rows_of(done: evaluation.Evaluation) -> list[dict[str, Any]]:
     return done.predictions.to_pylist()
 
 
+def test_shortcuts_have_the_intervals_of_the_manifest():
+    metrics = evaluation.evaluate("sums", "none", scorer="random", facts=False).results.metrics
+    audit = json.loads(Path("sums/manifest.json").read_text())["audit"]["baselines"]
+    assert metrics.baselines
+    assert metrics.baseline_intervals == {
+        name: (audit[name]["all"]["low"], audit[name]["all"]["high"]) for name in metrics.baselines
+    }
+
+
 def test_the_counts_are_those_of_a_plain_reading(tmp_path, capsys):
     run("sums", "--model", "tiny-gpt2", "-o", tmp_path / "out")
     shown = capsys.readouterr()

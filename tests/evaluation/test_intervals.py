@@ -160,7 +160,8 @@ def test_paired_and_strict_differences_cover_the_truth() -> None:
         gain = intervals.paired_difference(first, second, cluster, seed)
         whole = np.ones(first.size, dtype=np.bool_)
         _, strict = intervals.strict_accuracy(first, cluster, whole, seed)
-        assert gain.method == strict.method == "cluster bootstrap"
+        assert gain.method == "paired cluster bootstrap"
+        assert strict.method == "cluster bootstrap"
         gains.append(holds(gain, true_gain))
         stricts.append(holds(strict, true_strict))
     assert np.mean(gains) >= 0.88
@@ -209,8 +210,30 @@ def test_the_same_answers_differ_by_nothing() -> None:
     assert gap.value == 0.0
     # Of 500 clusters none tells the two apart: up to Wilson's upper end of 0 in 500 may.
     reach = 100 * intervals.wilson(0.0, 500)[1]
-    assert gap.method == "wilson over clusters"
+    assert gap.method == "paired cluster bootstrap"
     assert (gap.low, gap.high) == pytest.approx((-reach, reach))
+
+
+@pytest.mark.parametrize("clusters", [5, 58])
+@pytest.mark.parametrize(("up", "down"), [(0.02, 0.02), (0.2, 0.1)])
+def test_a_paired_difference_of_few_clusters_covers_the_truth(
+    clusters: int, up: float, down: float
+) -> None:
+    """What both models get right, or both wrong, has no influence on the interval."""
+    chance = np.random.default_rng(7)
+    hits = []
+    for seed in range(40):
+        cluster = np.repeat(np.arange(clusters), chance.integers(1, 7, clusters))
+        gain = chance.choice([1, -1, 0], p=[up, down, 1 - up - down], size=cluster.size)
+        both = chance.random(cluster.size) < 0.5
+        first = np.where(gain == 0, both, gain < 0)
+        second = np.where(gain == 0, both, gain > 0)
+        gap = intervals.paired_difference(first, second, cluster, seed)
+        others = np.where(gain == 0, ~both, first), np.where(gain == 0, ~both, second)
+        assert gap == intervals.paired_difference(*others, cluster, seed)
+        assert gap.method == "paired cluster bootstrap"
+        hits.append(holds(gap, 100 * (up - down)))
+    assert np.mean(hits) >= 0.85
 
 
 def mirrored_pairs(

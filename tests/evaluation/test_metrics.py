@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.intervals import wilson
-from evaluation.results.metrics import baselines_of, measure, predictions_table, tie_tolerance
+from evaluation.results.metrics import (
+    baseline_intervals_of,
+    baselines_of,
+    measure,
+    predictions_table,
+    tie_tolerance,
+)
 from evaluation.results.scores import Scores
 from evaluation.results.types import METRIC_OF, Metrics, Normalization, predictions_schema
 from kbprobe.errors import KbprobeError, UsageError
@@ -439,7 +445,11 @@ def test_baselines_come_from_the_audit() -> None:
     }
     audit = Audit.model_validate(value)
     assert baselines_of(audit) == {"longest choice": 0.25}
-    assert baselines_of(None) == {}
+    assert baselines_of(None) == baseline_intervals_of(None) == {}
+    assert baseline_intervals_of(audit) == {"longest choice": (0.2, 0.3)}
+    for name in ("low", "high"):
+        del value["baselines"]["longest choice"]["all"][name]  # a manifest may lack them
+    assert baseline_intervals_of(Audit.model_validate(value)) == {}
     split, scores = right_rows([True, False])
     assert judged(split, scores, baselines=baselines_of(audit))[1].baselines == {
         "longest choice": 0.25

@@ -4,20 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import evaluation
+from evaluation.cli import main
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.majority import MajorityScorer
 from evaluation.learners.registry import choose_learner
 from evaluation.models.checkpoint import no_checkpoint
+from evaluation.scorers.base import ScorerInputs
 from evaluation.scorers.guessing import GuessingScorer
 from evaluation.scorers.registry import choose_scorer
-from evaluation.scorers.vec_similarity import VecSimilarityScorer
+from evaluation.scorers.vec_similarity import VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI
-from tests.evaluation import jsonl_probe, labelled_probe
+from tests.evaluation import jsonl_probe, labelled_probe, tiny_masked
 
 SAMPLE = Path(__file__).parents[1] / "data" / "glove.sample.50d.txt"
 LABELS = ("unacceptable", "acceptable")
@@ -71,28 +74,53 @@ def test_guesses_depend_on_seed_id_and_choice_alone():
 # VecSimilarity
 
 
-def test_similarity_is_the_mean_cosine_of_all_pairs_of_words(vectors):
-    def unit(word):
-        found = vectors.matrix[vectors.rows([word])[0]].astype(float)
-        return found / np.linalg.norm(found)
+def similarity(entry=VEC_SIMILARITY):
+    return entry.make(ScorerInputs(None, None, VectorsOptions()))
+
+
+def unit(found):
+    return found / np.linalg.norm(found)
+
+
+def test_similarity_is_the_cosine_of_the_means_of_content_words(vectors):
+    def mean(words):
+        return vectors.matrix[vectors.rows(words.split())].astype(float).mean(axis=0)
+
+    item = Item("a", "mc_qa", "What is the dog's house?", ("a red car", "cat"), 1)
+    [found] = scores(similarity(), [item, item])[:1]
+    for choice, score in zip(("red car", "cat"), found, strict=True):
+        assert score == pytest.approx(unit(mean("dog house")) @ unit(mean(choice)), abs=1e-6)
+    assert VEC_SIMILARITY.version == 2, "the scores of version 1 were the published ones"
+
+
+def test_function_words_are_all_that_some_texts_have(vectors):
+    item = Item("a", "mc_qa", "the dog", ("the", "of which"), 0)
+    [found] = scores(similarity(), [item, item])[:1]
+    assert (found != 0).all()
+
+
+def test_published_similarity_is_the_mean_cosine_of_all_pairs_of_words(vectors):
+    def unit_of(word):
+        return unit(vectors.matrix[vectors.rows([word])[0]].astype(float))
 
     item = Item("a", "mc_qa", "the dog", ("a red car", "cat"), 1)
-    [found] = scores(VecSimilarityScorer(vectors), [item, item])[:1]
+    [found] = scores(similarity(VEC_SIMILARITY_PUBLISHED), [item, item])[:1]
     for choice, score in zip(item.choices, found, strict=True):
-        pairs = [unit(one) @ unit(two) for one in ("the", "dog") for two in choice.split()]
+        pairs = [unit_of(one) @ unit_of(two) for one in ("the", "dog") for two in choice.split()]
         assert score == pytest.approx(np.mean(pairs), abs=1e-6)
     assert found.argmax() == 1
 
 
-def test_words_without_a_vector_are_similar_to_themselves(vectors):
+def test_words_without_a_vector_are_similar_to_themselves():
     item = Item("a", "mc_qa", "a blicket", ("the blicket", "the toma"), 0)
-    encoded = VecSimilarityScorer(vectors).encode([item])
+    encoded = similarity().encode([item])
     assert encoded.notes == {"unknown_words": 2}
     assert encoded.scores[0] > encoded.scores[1] + 0.1
 
 
-def test_a_mask_is_no_word_and_an_empty_question_is_similar_to_nothing(vectors):
-    scorer = VecSimilarityScorer(vectors)
+@pytest.mark.parametrize("entry", [VEC_SIMILARITY, VEC_SIMILARITY_PUBLISHED])
+def test_a_mask_is_no_word_and_an_empty_question_is_similar_to_nothing(entry):
+    scorer = similarity(entry)
     cloze = Item("a", "mc_mlm", "[MASK] dog", ("cat", "car"), 0)
     plain = Item("b", "mc_qa", "dog", ("cat", "car"), 0)
     empty = Item("c", "mc_qa", "", ("cat", "car"), 0)
@@ -163,6 +191,38 @@ def test_labels_are_guessed_and_counted(setup, classes, tmp_path):
     assert set(guessed.predictions["prediction"].to_pylist()) == set(range(classes))
     with pytest.raises(UsageError, match="vec_similarity takes only mc_mlm, mc_qa"):
         run(probe, scorer="vec_similarity")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scorer": "random"},
+        {"scorer": "vec_similarity"},
+        *({"learner": name, "train": 20} for name in ("majority", "esim", "mlm_baseline")),
+    ],
+)
+def test_a_model_that_would_take_no_part_is_refused(options, tmp_path, capsys):
+    """Results must not be recorded as those of a model that nothing reads."""
+    rows = {"train": questions(30), "test": questions(30)}
+    probe = jsonl_probe.write(tmp_path / "probe", rows)
+    model = tmp_path / "bert"
+    tiny_masked.write("bert-uncased", model)
+    kind = "learner" if "learner" in options else "scorer"
+    needed = f"--model none --{kind} {options[kind]}" + " --train N" * (kind == "learner")
+    with pytest.raises(UsageError, match=needed):
+        evaluation.evaluate(probe, model, **options)
+    with pytest.raises(UsageError, match=needed):
+        evaluation.study("zero_shot", probe, model, **options)
+    suite = {"probes": [probe], "models": [str(model), "none"], "options": options}
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    for words in (
+        [probe, "--model", model, *(f"--{name}={value}" for name, value in options.items())],
+        ["suite", tmp_path / "suite.yaml", "-o", tmp_path / "out"],
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main([str(word) for word in words])
+        assert needed in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_nothing_is_taken_that_was_not_named():

@@ -205,7 +205,7 @@ def test_scoring_leaves_the_tokenizer_as_it_was(tmp_path):
     ("head", "loader", "remedy"),
     [
         ("multiple_choice", "AutoModelForMultipleChoice", "Train it here with --train N"),
-        ("masked_lm", "AutoModelForMaskedLM", "encoder for sentence embeddings"),
+        ("masked_lm", "AutoModelForMaskedLM", "fine-tune this one for multiple choice"),
         ("causal_lm", "AutoModelForCausalLM", "trained as a causal LM"),
     ],
 )

@@ -213,6 +213,19 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(file.name for file in folder.iterdir()) == [PREDICTIONS, "report.html", RESULTS]
 
 
+def test_shortcuts_have_the_intervals_of_the_audit() -> None:
+    ends = {"longest choice": (0.2012, 0.3012), "majority position": (0.2875, 0.3425)}
+    results, predictions = run(
+        probe(), baselines={"longest choice": 0.25, "majority position": 0.31}
+    )
+    known = results.metrics.model_copy(update={"baseline_intervals": ends})
+    text = well_formed(render(results.model_copy(update={"metrics": known}), predictions)).text
+    assert text.count("28.7% to 34.2%") == 3, "among the tiles, in the table, and in that of all"
+    assert text.count("20.1% to 30.1%") == 1
+    assert "not recorded" not in text
+    assert "not recorded" in well_formed(render(results, predictions)).text
+
+
 def test_all_sections_and_headline_numbers_are_there() -> None:
     results, predictions = run(
         probe(), baselines={"longest choice": 0.25, "majority position": 0.31}, set_aside={3: "why"}

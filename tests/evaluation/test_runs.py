@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from evaluation.scorers.base import Encoded, Scorer, ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import KbprobeError, UsageError
+from kbprobe.files import file_sha256
 from tests.evaluation import golden_cases
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -106,6 +108,91 @@ def test_its_options_are_the_command_s_and_its_limits_are_kept(twice, tmp_path, 
         evaluation.evaluate("questions", "gpt2", scorer="twice", secnd="It is")
 
 
+@pytest.fixture
+def files(world):
+    """The page's scorer and a learner in files, which are forgotten afterwards."""
+    page = (DOCS / "add-a-scorer.md").read_text()
+    block = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    (world / "twice.py").write_text(block)
+    (world / "frequent.py").write_text(
+        "from dataclasses import replace\n"
+        "from evaluation.learners.majority import MAJORITY\n"
+        "FREQUENT, RARE = (replace(MAJORITY, name=name) for name in ('frequent', 'rare'))\n"
+    )
+    yield page
+    for registry, names in ((SCORERS, ["twice"]), (LEARNERS, ["frequent", "rare"])):
+        for name in names:
+            registry.remove(name)
+    for module in ("twice", "frequent"):
+        sys.modules.pop(module, None)
+
+
+def test_the_page_s_command_runs_as_printed(files, world, tmp_path, capsys):
+    printed = re.search(r"```sh\nevaluate-probe (.*)\n(evaluate-probe .*)\n```", files)
+    words = shlex.split(printed[1].replace("probes/wordnet_hypernymy", "questions"))
+    run(*words, "-o", tmp_path / "out")
+    made = evaluation.load(tmp_path / "out").results.scoring
+    assert (made.scorer, made.options["second"]) == ("twice", "{question} It is")
+    assert made.options["source_sha256"] == file_sha256(world / "twice.py")
+    run(*shlex.split(printed[2])[1:])
+    assert "--second" in capsys.readouterr().out
+    for text in ("twice.py", "twice.py:TWICE", str(world / "twice.py")):
+        again = evaluation.evaluate("questions", "gpt2", scorer=text, second="{question} It is")
+        assert again.results.scoring == made
+    SCORERS.remove("twice")
+    del sys.modules["twice"]
+    (world / "twice.py").write_text((world / "twice.py").read_text() + "# edited\n")
+    edited = evaluation.evaluate("questions", "gpt2", scorer="twice.py", second="{question} It is")
+    assert edited.results.scoring.key != made.key
+
+
+def test_learners_can_be_files(files, tmp_path, capsys):
+    words = ("questions", "--model", "none", "-o", tmp_path / "out", "--train", "20")
+    run(*words, "--learner", "frequent.py:FREQUENT")
+    learnt = evaluation.load(tmp_path / "out").results.model.finetuning
+    assert learnt["learner"] == "frequent"
+    assert learnt["source_sha256"]
+    curve = {"learners": ("frequent.py:RARE",), "sizes": (8,), "seeds": 1}
+    [one] = evaluation.study("curve", "questions", "none", **curve).models
+    assert one.learners[0].learner == "rare"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--scorer", "nowhere.py"], "nowhere.py is not a Python file; name a scorer, or FILE.py"),
+        (["--scorer", "twice.py:ONCE"], "defines no scorer 'ONCE'. Name one: twice.py:TWICE"),
+        (["--scorer=frequent.py"], "frequent.py defines no scorers."),
+        (
+            ["--learner", "frequent.py", "--train", "8"],
+            "2 learners. Name one: frequent.py:FREQUENT or frequent.py:RARE",
+        ),
+        (["--scorer", "taken.py"], "there is a scorer named 'random' already. Rename this one"),
+        (["--scorer", "broken.py"], "broken.py cannot be imported: NameError"),
+    ],
+)
+def test_files_that_do_not_define_what_is_named(files, words, said, world, capsys):
+    (world / "broken.py").write_text("scorer\n")
+    (world / "taken.py").write_text(
+        "from dataclasses import replace\n"
+        "from evaluation.scorers.guessing import RANDOM\n"
+        "OWN = replace(RANDOM)\n"
+    )
+    run("questions", "--model", "none", *words, code=1 if "broken.py" in words else 2)
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options", [{"scorer": "twice.py"}, {"learner": "frequent.py:RARE", "train": 8}]
+)
+def test_a_suite_file_runs_no_code(files, options, world, tmp_path, capsys):
+    (world / "twice.py").write_text("raise SystemExit('it ran')\n")
+    suite = {"probes": ["questions"], "models": ["gpt2"], "options": options}
+    (tmp_path / "suite.yaml").write_text(json.dumps(suite))
+    run("suite", tmp_path / "suite.yaml", code=2)
+    assert "is a Python file, and a suite file runs no code" in capsys.readouterr().err
+
+
 def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
     words = ("sizes", "questions", "--model", "encoder", "--epochs", "1", "-o", tmp_path)
     run(*words, "--sizes", "6,12", "--seeds", "0,1", "--json")
@@ -160,10 +247,9 @@ def test_a_baseline_needs_no_model(tmp_path, capsys):
             lengths = [len(text) for text in row["choices"]]
             assert row["prediction"] == lengths.index(max(lengths))
         assert done.results.model.parameters == 0
-        # Any model may stand beside it, and is not loaded.
-        beside = evaluation.evaluate("questions", "gpt2", scorer="longest")
-        assert beside.predictions.equals(done.predictions)
-        assert beside.results.timings.load == 0
+        assert done.results.timings.load == 0
+        with pytest.raises(UsageError, match="--scorer longest reads no model"):
+            evaluation.evaluate("questions", "gpt2", scorer="longest")
     finally:
         SCORERS.remove("longest")
     with pytest.raises(UsageError, match="Without a model, name with --scorer"):

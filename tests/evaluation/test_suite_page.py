@@ -357,3 +357,17 @@ def test_nothing_reaches_beyond_the_window(opened: Browser, width: int) -> None:
             assert min(opened.run(small)) >= 40
     finally:
         opened.size(1280, 900)
+
+
+def test_an_edge_with_columns_beyond_it_is_marked(opened: Browser) -> None:
+    """On a phone the leaderboard scrolls sideways; arrows say so until its end is reached."""
+    arrows = "Number(getComputedStyle(document.getElementById('accuracy'), '::after').opacity)"
+    assert opened.run(arrows) == 0, "all columns are seen"
+    opened.size(300, 844, mobile=True)
+    try:
+        opened.wait(f"{arrows} == 1")
+        opened.run("document.getElementById('accuracy').scrollLeft = 9999")
+        opened.wait(f"{arrows} == 0")
+        assert opened.run("document.getElementById('strict').offsetHeight") == 0, "still hidden"
+    finally:
+        opened.size(1280, 900)

@@ -143,7 +143,7 @@ def test_what_may_pass_is_tried_again(tmp_path: Path, lasting: bool, tries: int)
 
 
 def test_studies_share_runs_and_have_summaries(tmp_path: Path) -> None:
-    curve = {"study": "curve", "options": {"sizes": [4, 8], "seeds": 1, "learners": ["majority"]}}
+    curve = {"study": "curve", "options": {"sizes": [4, 8], "seeds": 1, "learners": ["frozen"]}}
     path = declare(
         tmp_path, probes=["questions"], models=["gpt2"], studies=["zero_shot", curve], options={}
     )

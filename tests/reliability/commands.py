@@ -247,8 +247,10 @@ COMMANDS: tuple[Command, ...] = (
         _EVALUATE,
         "curve {inputs}/probe "
         + _MODEL
-        + " --sizes 10,20 --seeds 2 --learners majority,linear -o s",
-        "curve {inputs}/probe " + _MODEL + " --sizes 10 --seeds 2 --learners majority,linear -o s",
+        + " --model none --sizes 10,20 --seeds 2 --learners majority,linear -o s",
+        "curve {inputs}/probe "
+        + _MODEL
+        + " --model none --sizes 10 --seeds 2 --learners majority,linear -o s",
         evaluation=True,
     ),
 )

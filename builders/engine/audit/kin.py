@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.engine.audit.ngrams import FUNCTION_WORDS, tokenise
+from builders.engine.audit.ngrams import tokenise
 from builders.english.lemmas import lemmas
 from kbprobe.arrays import Bools, Ints, contains, ragged_ranges, sorted_unique
 from kbprobe.columns import mask, to_numpy
+from kbprobe.function_words import FUNCTION_WORDS
 
 START, INNER = 4, 5
 """Letters that kin begin with alike; letters of a word that is found inside another."""

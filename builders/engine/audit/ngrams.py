@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from kbprobe.arrays import Floats, Ints, ragged_ranges
 from kbprobe.columns import to_numpy
+from kbprobe.function_words import FUNCTION_WORDS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -78,19 +79,6 @@ def tokenise(*texts: pa.Array) -> tuple[Tokens, ...]:
 def weighted_counts(labels: Ints, weights: Floats, size: int) -> Floats:
     """Sum the weights of each label 0 .. size - 1: ``bincount``, always in floats."""
     return np.asarray(np.bincount(labels, weights=weights, minlength=size), dtype=np.float64)
-
-
-FUNCTION_WORDS = (
-    "about above after again against all also and another any are around away back been before "
-    "behind being below between both but can cannot could did does doing done down during each "
-    "either else etc every few for from get had has have having her here him his how into its "
-    "itself just less like made make makes many may more most much must neither nor not off one "
-    "only onto other others our out over own same several she should since some something "
-    "someone such than that the their them then there these they thing this those through too "
-    "toward two under until upon use used very was were what when where which while who whom "
-    "whose will with within without would you your"
-)
-"""English words of three letters and more that say nothing about what a text is about."""
 
 
 def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:

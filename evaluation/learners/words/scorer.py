@@ -15,7 +15,7 @@ from evaluation.learners.words.layers import Padded
 from evaluation.learners.words.networks import Batch, Network
 from evaluation.scorers.base import Encoded, Scorer
 from evaluation.scorers.rows import row_sequences
-from evaluation.vectors.texts import WordTexts
+from kb_cache.vectors.texts import WordTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges
 
 if TYPE_CHECKING:

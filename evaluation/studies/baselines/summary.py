@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 READS = {
     "random": "nothing",
     "majority": "the training rows' answers",
-    "vec_similarity": "question and choice, as bags of words",
+    "vec_similarity": "question and choice, as bags of content words",
+    "vec_similarity_published": "question and choice, as bags of words",
     "choice_only": "each choice alone",
     "choice_to_choice": "the choices, without the question",
     "question_to_choice": "question and choice, one vector each",

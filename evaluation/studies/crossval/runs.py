@@ -87,6 +87,8 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     for own in folds:
         for entry in learners:
             _require_setups(own, entry)
+    for entry in learners:
+        _require_model(entry)
     for checkpoint in checkpoints:
         for entry in learners:
             _require_capabilities(checkpoint, entry)
@@ -180,6 +182,18 @@ def _require_setups(own: Folds, entry: LearnerEntry) -> None:
             f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
             f"fitted only on {', '.join(entry.setups)}: name other --learners"
         )
+
+
+def _require_model(entry: LearnerEntry) -> None:
+    if entry.needs:
+        return
+    remedy = (
+        f"Evaluate it on one fold at a time: --model {NO_MODEL} --learner {entry.name} --train N "
+        "--fold 0"
+    )
+    if entry.name == MAJORITY:
+        remedy = "It is always shown: leave it out"
+    raise UsageError(f"--learners {entry.name} reads no model, and models are compared. {remedy}")
 
 
 def _require_capabilities(checkpoint: Checkpoint, entry: LearnerEntry) -> None:

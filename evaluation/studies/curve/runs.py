@@ -52,6 +52,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     options: CurveOptions = request.options
     if options.revisions and "revision" in request.values:
         raise UsageError("--revision names one revision, --revisions several: give one of the two")
+    _refuse_idle_models(request)
     splits = [(probe, _open_train(probe, options)) for probe in request.probes]
     specs: list[RunSpec] = []
     for name in request.models:
@@ -78,14 +79,28 @@ def expand(request: StudyRequest) -> list[RunSpec]:
     return specs
 
 
+def _refuse_idle_models(request: StudyRequest) -> None:
+    """Refuse learners that read no model where ``--model none`` is not given.
+
+    Their curves would be recorded as those of models that took no part.
+    """
+    learners = [LEARNERS.get(name) for name in request.options.learners]
+    idle = [entry.name for entry in learners if not entry.needs]
+    if idle and NO_MODEL not in request.models:
+        instead = "in place of the models" if len(idle) == len(learners) else "as well"
+        raise UsageError(
+            f"--learners {idle[0]} reads no model, and its curve would be recorded as that of "
+            f"{request.models[0]}. Name --model {NO_MODEL} {instead}"
+        )
+
+
 def _usable(request: StudyRequest, model: str, able: Capability) -> tuple[str, ...]:
     """Return those of the learners asked for that a model can be used with.
 
-    Those that need no model are run with ``--model none`` alone, where that is given.
+    Those that need no model are run with ``--model none`` alone.
     """
     entries = [LEARNERS.get(name) for name in request.options.learners]
-    lone = model == NO_MODEL or NO_MODEL not in request.models
-    return tuple(e.name for e in entries if e.needs in able and (e.needs or lone))
+    return tuple(e.name for e in entries if e.needs in able and (e.needs or model == NO_MODEL))
 
 
 def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,11 @@ from kbprobe.arrays import Ints, run_starts
 from kbprobe.format.setups import MASK
 
 _FREQUENT = 1000
+
+
+def all_words(text: str) -> list[str]:
+    """Return the words of a text: all tokens but ``[MASK]``."""
+    return [word for word in tokenize(text) if word != MASK]
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,15 @@ class WordTexts:
     unknown: int
 
     @classmethod
-    def of(cls, texts: Iterable[str], vectors: WordVectors) -> WordTexts:
-        """Tokenize each distinct text, and look its words up."""
+    def of(
+        cls,
+        texts: Iterable[str],
+        vectors: WordVectors,
+        words_of: Callable[[str], list[str]] = all_words,
+    ) -> WordTexts:
+        """Split each distinct text into words, and look these up."""
         number = {text: at for at, text in enumerate(dict.fromkeys(texts))}
-        tokens = [[word for word in tokenize(text) if word != MASK] or [""] for text in number]
+        tokens = [words_of(text) or [""] for text in number]
         distinct = dict.fromkeys(word for words in tokens for word in words)
         row = {word: at for at, word in enumerate(distinct)}
         found, unknown = _looked_up(list(row), vectors)

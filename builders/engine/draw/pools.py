@@ -97,14 +97,14 @@ def draw_in_groups(
         Each family and (groups, size) positions of the questions of its groups.
     """
     placed = np.zeros(gold.size, dtype=np.bool_)
-    rows = np.zeros(int(cell.max(initial=0)) + 1, dtype=np.int64)
+    near, filled = np.zeros((2, int(cell.max(initial=0)) + 1), dtype=np.int64)
     alone = np.arange(gold.size, dtype=np.int64)
     for family in sorted(families, key=lambda family: family.name == RANDOM):
         key = family.key
         if once:
             key = np.where(placed, -1, key)
         if family.name == RANDOM and len(families) > 1:
-            room = (rows * random_share / max(1 - random_share, 1e-9)).astype(np.int64)
+            room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions that no other family serves come first.
             order = np.lexsort((rng.bits(identity), placed, cell))
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
@@ -116,7 +116,10 @@ def draw_in_groups(
         questions = Pooled(pool, unit, identity, alone if family.kin is None else family.kin)
         groups = choose_groups(questions, rules, rng.child(family.name, family.distance), deal)
         placed[groups] = True
-        rows += np.bincount(cell[groups].ravel(), minlength=rows.size)
+        # Of kin that stand in one group with others, some questions have only the others.
+        alone_in = ~_with_kin(questions.kin[groups]) if family.kin is not None else groups < 0
+        near += np.bincount(cell[groups[~alone_in]], minlength=near.size)
+        filled += np.bincount(cell[groups[alone_in]], minlength=near.size)
         yield family, groups
 
 
@@ -139,7 +142,9 @@ def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, de
             ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
             dealt = ready[deal(lines_of(questions, ready), used[ready], rules.size, chance)]
             dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
-            dealt = dealt[(used[dealt] == 0).any(axis=1) & _keeps_kin(questions, dealt)]
+            dealt = dealt[(used[dealt] == 0).any(axis=1)]
+            if deal is _deal_kin:
+                dealt = dealt[_with_kin(questions.kin[dealt]).any(axis=1)]
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]
@@ -300,12 +305,9 @@ def _group_counts(pool: Ints, members: Ints, size: int) -> Ints:
         count = fewer
 
 
-def _keeps_kin(questions: Pooled, dealt: Ints) -> Bools:
-    """(groups,) whether some of a group are kin, unless there are none in any pool."""
-    if np.unique(questions.kin).size == questions.kin.size:
-        return np.ones(len(dealt), dtype=np.bool_)
-    kin = np.sort(questions.kin[dealt], axis=1)
-    return np.asarray((kin[:, 1:] == kin[:, :-1]).any(axis=1))
+def _with_kin(kin: Ints) -> Bools:
+    """(groups, size) whether a question of a group has kin in it."""
+    return np.asarray((kin[:, :, None] == kin[:, None, :]).sum(axis=2) > 1)
 
 
 def _keys(questions: Pooled, dealt: Ints) -> Ints:

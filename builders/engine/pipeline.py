@@ -40,6 +40,7 @@ from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.format.shards import Shard, SharedWork, write_shards
+from kbprobe.options import option_name, spelled
 from kbprobe.ray_cluster import spread
 from kbprobe.rng import RandomGenerator
 
@@ -105,6 +106,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
         variant_plans = {name: plan.variants[name] for name in request.variants}
+        _refuse_unread(options, probe.name)
     with phase("render"):
         named = getattr(knowledge, "structure", knowledge).name
         identity, rng = row_identity(probe.name, named), rng.child("assemble")
@@ -173,7 +175,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "pyarrow": version("pyarrow"),
             "numpy": version("numpy"),
         },
-        "screen": {"on": options.screen, "rows": rendered[DEFAULT_CONFIG].listed_rows},
+        "screen": {"on": getattr(options, "screen", None), "rows": rendered[DEFAULT_CONFIG].listed_rows},
         "counts": _counts(done),
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
@@ -295,7 +297,10 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
     """
     recorded = manifest.request
     probe = find_probe(recorded.probe or manifest.probe)
-    options = probe.options.parse(recorded.options, probe.name)
+    # Earlier versions recorded options that the probe never read.
+    left_out = probe.options.left_out()
+    given = {name: value for name, value in recorded.options.items() if name not in left_out}
+    options = probe.options.parse(given, probe.name)
     return Request(probe, options, recorded.seed, template, recorded.format, recorded.audit)
 
 
@@ -327,6 +332,21 @@ def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
     rows = sample.rows
     seen = blocks.audit_rows(known[rows], request.probe.arguments_decide)
     return audit_sample(seen, sample.within(rows), totals)
+
+
+def _refuse_unread(options: ProbeOptions, owner: str) -> None:
+    """Refuse an option that was given although nothing reads it in this build.
+
+    Raises:
+        UsageError: there is one; the message says what it is for.
+    """
+    for name in options.unread():
+        given = f"{option_name(name)} {spelled(getattr(options, name))}"
+        raise UsageError(
+            f"{owner}: nothing in this build reads {given}, so that it would change nothing. It "
+            f"is for: {type(options).model_fields[name].description} Leave it out, or give the "
+            "option that it goes with."
+        )
 
 
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:

@@ -43,6 +43,8 @@ _POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
 
+    WITHOUT = ("variants",)
+
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
@@ -149,6 +151,8 @@ class DefinitionsOptions(WordNetOptions):
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
+    WITHOUT = ("max_contexts",)
+
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_lemmas: int = Field(
         2, ge=1, description="Minimum number of lemmas of a concept asked about."
@@ -199,7 +203,13 @@ class HyponymyOptions(IsaOptions):
         return self.glosses
 
 
-class MeronymyOptions(WordNetOptions):
+class RelationOptions(WordNetOptions):
+    """Options of probes that `builders.relations.relation_plan` plans: no sentence is shown."""
+
+    WITHOUT = ("max_contexts", "min_depth", "stem_overlap")
+
+
+class MeronymyOptions(RelationOptions):
     """Options of wordnet_meronymy."""
 
     families: tuple[str, ...] = Field(
@@ -223,7 +233,7 @@ class MeronymyOptions(WordNetOptions):
     )
 
 
-class AntonymyOptions(WordNetOptions):
+class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))

@@ -76,18 +76,6 @@ def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> b
     return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
 
 
-def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:
-    """Return what a dataset in memory says of itself; evaluation takes probe and config from it."""
-    from datasets import DatasetInfo
-
-    return DatasetInfo(
-        description=manifest["about"],
-        license=manifest["knowledge_base"]["licence"],
-        dataset_name=manifest["probe"],
-        config_name=config,
-    )
-
-
 def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict:
     """Load a config of a built probe, after checking its files against the manifest.
 
@@ -104,6 +92,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     """
     import datasets
 
+    from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import features
 
     folder = Path(path)
@@ -116,7 +105,13 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
         files.setdefault(entry.split, []).append(str(folder / entry.path))
     if all(entry.path.endswith(".parquet") for entry in entries):
         read = datasets.Dataset.from_parquet
-        return datasets.DatasetDict(
-            {split: read(names, features=features()) for split, names in files.items()}
-        )
-    return datasets.load_dataset("json", data_files=files, features=features())
+        splits = {split: read(names, features=features()) for split, names in files.items()}
+    else:
+        splits = datasets.load_dataset("json", data_files=files, features=features())
+    info = dataset_info(manifest.content, config)
+    return datasets.DatasetDict(
+        {
+            split: datasets.Dataset(rows.data, info, datasets.NamedSplit(split))
+            for split, rows in splits.items()
+        }
+    )

@@ -19,7 +19,7 @@ import numpy as np
 from builders.engine.audit.report import Totals, audit_sample, choose_rows
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
-from builders.engine.options import ProbeOptions
+from builders.engine.options import RANDOM, ProbeOptions
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
@@ -378,6 +378,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
     cells: dict[str, dict[str, int]] = {}
     names = plan.family.values.to_pylist()
     origin, family = plan.provenance, plan.family.codes
+    random = np.array([name == RANDOM for name in names])[origin.choice_family[:, 1:]]
     span = int(origin.distance.max()) + 1
     cell = (origin.hops.astype(np.int64) * len(names) + family) * span + origin.distance
     _, first, counts = np.unique(cell, return_index=True, return_counts=True)
@@ -394,7 +395,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
         "mean_cluster": round(float(clusters.mean()), 2),
         "golds": int(np.unique(plan.nodes[plan.known, 0]).size),
         **({"unlabelled": unlabelled} if unlabelled else {}),
-        "filled_choices": int((origin.choice_family[:, 1:] != family[:, None]).sum()),
+        "filled_choices": int((random & (origin.choice_family[:, 1:] != family[:, None])).sum()),
         "cells": cells,
         **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},

@@ -33,6 +33,9 @@ ABSTRACTIONS = (
 )
 """Golds that say next to nothing: true of too much to be asked."""
 
+STOP_CONCEPTS = ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01")
+"""Wholes that have many more parts than WordNet lists."""
+
 ENGLISH = "en"
 """The language of Princeton WordNet."""
 
@@ -151,7 +154,7 @@ class DefinitionsOptions(WordNetOptions):
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
-    WITHOUT = ("max_contexts",)
+    WITHOUT = ("max_contexts", "cap_per_gold")  # each concept is the gold of one question
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_lemmas: int = Field(
@@ -220,7 +223,7 @@ class MeronymyOptions(RelationOptions):
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
     )
     stop_concepts: tuple[str, ...] = Field(
-        ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01"),
+        STOP_CONCEPTS,
         description="Synsets never asked about: they have many more parts than WordNet lists.",
     )
     min_zipf: float = Field(

@@ -79,10 +79,7 @@ def build(
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
     return DatasetDict(
-        {
-            split: Dataset(plain(items.table()), info, NamedSplit(split))
-            for split, items in splits
-        }
+        {split: Dataset(plain(items.table()), info, NamedSplit(split)) for split, items in splits}
     )
 
 

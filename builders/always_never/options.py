@@ -45,7 +45,9 @@ class AlwaysNeverOptions(ProbeOptions):
         "by default all words of the slot's kind are candidates.",
     )
     proposer_top_k: int = Field(
-        20, ge=1, description="Completions of the masked LM (--proposer) to consider for each subject."
+        20,
+        ge=1,
+        description="Completions of the --proposer to consider for each subject.",
     )
     labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
         (),
@@ -54,7 +56,10 @@ class AlwaysNeverOptions(ProbeOptions):
     )
     min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Minimum share of a row's votes (--labels) that are for its answer."
+        0.5,
+        ge=0,
+        le=1,
+        description="Minimum share of a row's votes (--labels) for its answer.",
     )
     max_majority: float = Field(
         0.23,

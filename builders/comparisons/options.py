@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,7 +17,7 @@ Dimension = Literal["size", "weight", "speed"]
 class ComparisonOptions(ProbeOptions):
     """Options of all comparisons: no text to screen, no doubtful question."""
 
-    WITHOUT = ("tier", "screen")
+    WITHOUT: ClassVar[tuple[str, ...]] = ("tier", "screen")
 
     split_shares: tuple[float, float, float] = Field(
         (0.0, 0.25, 0.75),

@@ -69,7 +69,7 @@ class ProbeOptions(Options):
     def parse(cls, values: dict[str, Any], owner: str) -> Self:
         """Validate options as `Options.parse` does; what that reads does not count as read."""
         options = super().parse(values, owner)
-        options._reads().clear()
+        options.reads().clear()
         return options
 
     def only(self, names: Collection[str]) -> Self:
@@ -82,7 +82,7 @@ class ProbeOptions(Options):
         return [
             name
             for name, info in type(self).model_fields.items()
-            if name not in self._reads() and values[name] != info.default
+            if name not in self.reads() and values[name] != info.default
         ]
 
     @classmethod
@@ -99,10 +99,10 @@ class ProbeOptions(Options):
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if name in type(self).__pydantic_fields__:
-            self._reads().add(name)
+            self.reads().add(name)
         return value
 
-    def _reads(self) -> set[str]:
+    def reads(self) -> set[str]:
         """Return the names of the options that were read, of this object or of what it copies."""
         try:
             read: set[str] = object.__getattribute__(self, "_read")
@@ -114,7 +114,7 @@ class ProbeOptions(Options):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; what is read of it counts as read of the original."""
         copied = super().model_copy(update=update, deep=deep)
-        object.__setattr__(copied, "_read", self._reads())
+        object.__setattr__(copied, "_read", self.reads())
         return copied
 
     @field_validator("split_shares", check_fields=False)

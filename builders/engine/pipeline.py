@@ -175,7 +175,10 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "pyarrow": version("pyarrow"),
             "numpy": version("numpy"),
         },
-        "screen": {"on": getattr(options, "screen", None), "rows": rendered[DEFAULT_CONFIG].listed_rows},
+        "screen": {
+            "on": getattr(options, "screen", None),
+            "rows": rendered[DEFAULT_CONFIG].listed_rows,
+        },
         "counts": _counts(done),
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,7 @@ from kbprobe.options import Metavar
 class FunctionWordOptions(ProbeOptions):
     """Options of all probes of function words: their choices are labels."""
 
-    WITHOUT = ("choices", "controls")
+    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
 
     corpus: CorpusNames = Field(
         ("masc-extract",),
@@ -32,7 +32,10 @@ class FunctionWordOptions(ProbeOptions):
     )
     min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Minimum share of a row's votes (--labels) that are for its answer."
+        0.5,
+        ge=0,
+        le=1,
+        description="Minimum share of a row's votes (--labels) for its answer.",
     )
 
 

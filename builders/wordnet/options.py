@@ -46,7 +46,7 @@ _POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
 
-    WITHOUT = ("variants",)
+    WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
 
     LEVEL: ClassVar[tuple[str, ...]] = (RANDOM, "sibling", "cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")

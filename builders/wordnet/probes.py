@@ -294,7 +294,9 @@ def _isa_plan(
 
     same_word = contains(truth.alike, concept * size + gold)
     keep = dropped.drop("gold shares a lemma or gloss with the concept", same_word)
-    trivial = np.isin(gold, _named(wordnet, options.stop_golds, ABSTRACTIONS)) | _too_shallow(wordnet, options, gold)
+    trivial = np.isin(gold, _named(wordnet, options.stop_golds, ABSTRACTIONS)) | _too_shallow(
+        wordnet, options, gold
+    )
     keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
     keep &= dropped.drop("no word for the gold in the language", ~wordnet.has_words[gold] & keep)
     concept, gold, hops = concept[keep], gold[keep], hops[keep]

@@ -21,6 +21,7 @@ from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")

@@ -109,6 +109,7 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     else:
         splits = datasets.load_dataset("json", data_files=files, features=features())
     info = dataset_info(manifest.content, config)
+    info.features = features()
     return datasets.DatasetDict(
         {
             split: datasets.Dataset(rows.data, info, datasets.NamedSplit(split))

@@ -73,9 +73,7 @@ def test_the_only_probe_of_a_file_needs_no_name(tutorial: Path) -> None:
     more = path.read_text().replace(NAME, "first_of_two")
     (tutorial / "two.py").write_text(more + more.replace("first_of_two", "second_of_two"))
     try:
-        with pytest.raises(
-            UsageError, match=r"several probes.*two.py:first_of.*two.py:sec"
-        ):
+        with pytest.raises(UsageError, match=r"several probes.*two.py:first_of.*two.py:sec"):
             registry.find_probe(str(tutorial / "two.py"))
     finally:
         for name in ("first_of_two", "second_of_two"):

@@ -27,7 +27,7 @@ def build(
     output: str | Path | None = None,
     seed: int = 0,
     template: str | Path | None = None,
-    audit: bool = False,
+    audit: bool = True,
     overwrite: bool = False,
     config: str = "default",
     **options: Any,
@@ -39,7 +39,8 @@ def build(
         output: where to write it as well (Parquet, card and manifest); None: memory only.
         seed: seed of every draw. The same knowledge base, options and seed give the same rows.
         template: a file that extends or replaces the built-in wordings.
-        audit: run the audit; its report goes to the manifest and card in ``output``.
+        audit: run the audit. Its report goes to the manifest and card in ``output``, and with the
+            dataset: evaluation shows its baselines.
         overwrite: replace another probe in ``output``.
         config: which config to return: ``default``, or a control such as ``no_language``, whose
             rows have the same ids. All of them are written.
@@ -50,14 +51,15 @@ def build(
         UsageError: an unknown probe, config or option, an impossible value, a faulty template, or
             an ``output`` that holds something else.
     """
-    from datasets import Dataset, DatasetDict
+    from datasets import Dataset, DatasetDict, NamedSplit
 
     from builders.engine import pipeline
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
     from builders.engine.sources import with_snapshots
     from kbprobe.arguments import optional_path, wrong_argument
-    from kbprobe.format.dataset import dataset_info, load
+    from kbprobe.format.dataset import load
+    from kbprobe.format.in_memory import dataset_info
     from kbprobe.format.items import plain
     from kbprobe.format.manifest import plain_json
     from kbprobe.targets import taking
@@ -86,7 +88,9 @@ def build(
             pipeline.write(built, folder)
     info = dataset_info(built.manifest, config)
     splits = built.configs[config].items()
-    return DatasetDict({split: Dataset(plain(items.table()), info) for split, items in splits})
+    return DatasetDict(
+        {split: Dataset(plain(items.table()), info, NamedSplit(split)) for split, items in splits}
+    )
 
 
 def names() -> list[str]:

@@ -415,6 +415,10 @@ class Kind(ABC, Generic[S, O]):
         """Put "KIND-" before a name that lacks it."""
         return name if name.startswith(f"{self.name}-") else f"{self.name}-{name}"
 
+    def how_to_add(self, name: str) -> str:
+        """Return the sentence that says how an entry of that name is made, for messages."""
+        return f"Add one with: {self.fetch_command(name)}"
+
     def fetch_command(self, name: str, source: str = "") -> str:
         """Return the command that makes an entry of that name, for messages."""
         short = name.removeprefix(f"{self.name}-")

@@ -84,7 +84,7 @@ def find(name: str, kind: str | None = None) -> Entry:
     names = [n for n in known if kind is None or n.startswith(f"{kind}-")]
     short = [n.removeprefix(f"{kind}-") for n in names]
     hint = did_you_mean(name, names + short)
-    remedy = f" Add one with: {find_kind(kind).fetch_command(name)}" if kind else ""
+    remedy = f" {find_kind(kind).how_to_add(name)}" if kind else ""
     raise UsageError(
         f"there is no snapshot {name!r}.{hint} There are: {', '.join(names) or 'none'}.{remedy}"
     )

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
+from kbprobe.plugins import place_of_others
 from kbprobe.terminal import VisibleFormatter, echo
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -132,6 +133,11 @@ def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         said = "the memory of this machine does not suffice; --limit asks for fewer rows"
         return f"error: {said}, --debug shows where it ended", FAILED
+    if place := place_of_others(error):
+        return (
+            f"error: {type(error).__name__}: {error}. It was raised by {place}, which is not part "
+            "of kbprobe: correct it there; --debug shows the traceback."
+        ), FAILED
     return (
         f"error: unexpected {type(error).__name__}: {error}. This is a fault of kbprobe; "
         "--debug shows where."

@@ -1,16 +1,42 @@
-"""What the registries share that others add to: files are imported, broken packages left out."""
+"""What the registries share that other packages, and users' own files, add to.
+
+A file is imported, a broken package left out, and an error in such code told as one of that code.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
 
 _told: set[str] = set()
+_others: set[str] = set()
+
+
+def of_others(module: str) -> None:
+    """Note that a module, with all of its package, is not kbprobe's."""
+    _others.add(module.partition(".")[0])
+
+
+def place_of_others(error: BaseException) -> str:
+    """Return the innermost line of noted code that an error came by ("probes.py, line 7"), or "".
+
+    >>> place_of_others(ValueError())
+    ''
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    places = [
+        f"{frame.f_code.co_filename}, line {line}"
+        for frame, line in walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _others
+    ]
+    return places[-1] if places else ""
 
 
 def left_out(what: str, name: str, error: BaseException) -> None:
@@ -49,9 +75,13 @@ def import_file(path: Path, instead: str) -> ModuleType:
     if module is None or module.__file__ != str(place):
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
+        of_others(path.stem)
         try:
             spec.loader.exec_module(module)
         except Exception as error:
             del sys.modules[path.stem]
-            raise KbprobeError(f"{path} cannot be imported: {error!r}. Correct it.") from error
+            where = place_of_others(error) or place
+            raise KbprobeError(
+                f"{path} cannot be imported: {type(error).__name__}: {error} ({where}). Correct it."
+            ) from error
     return module

@@ -19,9 +19,10 @@ FAMILIES = ("body_part", "dish", "larger", "smaller", "diet", "placed", "deed", 
 
 
 class AlwaysNeverOptions(ProbeOptions):
-    """Options of always_never."""
+    """Options of always_never: its five choices are a scale."""
 
-    choices: int = Field(5, ge=5, le=5, description="Choices of a question: always five.")
+    WITHOUT = ("tier", "choices", "variants")
+
     split_shares: tuple[float, float, float] = Field(
         (0.5, 0.15, 0.35),
         description="Shares of the subjects in train, validation and test, before --train-rows.",
@@ -44,23 +45,28 @@ class AlwaysNeverOptions(ProbeOptions):
         "by default all words of the slot's kind are candidates.",
     )
     proposer_top_k: int = Field(
-        20, ge=1, description="Completions of the masked LM to consider for each subject."
+        20,
+        ge=1,
+        description="Completions of the --proposer to consider for each subject.",
     )
     labels: Annotated[tuple[str, ...], Metavar("FILE,...")] = Field(
         (),
         description="Files of votes, or of labels: make the labelled probe from the candidates "
         "of the same options and seed.",
     )
-    min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
+    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Minimum share of a row's votes that are for its answer."
+        0.5,
+        ge=0,
+        le=1,
+        description="Minimum share of a row's votes (--labels) for its answer.",
     )
     max_majority: float = Field(
         0.23,
         gt=0,
         le=1,
-        description="Maximum share of an answer among the labelled rows of a family and split; "
-        "others are left out (1: none).",
+        description="Maximum share of an answer among the rows of a family and split that are "
+        "labelled (--labels, --silver); others are left out (1: none).",
     )
     silver: bool = Field(
         False,

@@ -16,7 +16,8 @@ PartOfSpeech = Literal["adjective", "noun", "verb"]
 class AntonymOptions(ProbeOptions):
     """Options of antonym_negation."""
 
-    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
+    WITHOUT = ("choices", "variants")
+
     split_shares: tuple[float, float, float] = Field(
         (0.4, 0.2, 0.4),
         description="Shares of the antonym pairs in train, validation and test, before "

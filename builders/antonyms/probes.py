@@ -55,7 +55,7 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
     """Is it "not" or "really" hot, if it is cold?"""
-    found, left_out = _pairs(lexicon, AntonymOptions(**options.model_dump(include=_RULES)))
+    found, left_out = _pairs(lexicon, options.only(_RULES))
     dropped = DropLog(left_out)
     kept = _flags(found).of_tier(options.tier, dropped)
     found = tuple(pair for pair, keep in zip(found, kept.tolist(), strict=True) if keep)

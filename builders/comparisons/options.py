@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,7 +15,9 @@ Dimension = Literal["size", "weight", "speed"]
 
 
 class ComparisonOptions(ProbeOptions):
-    """Options of all comparisons."""
+    """Options of all comparisons: no text to screen, no doubtful question."""
+
+    WITHOUT: ClassVar[tuple[str, ...]] = ("tier", "screen")
 
     split_shares: tuple[float, float, float] = Field(
         (0.0, 0.25, 0.75),
@@ -62,7 +64,8 @@ class AgesOptions(ComparisonOptions):
 class AgeOptions(AgesOptions):
     """Options of age_comparison."""
 
-    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
+    WITHOUT = ("choices",)
+
     train_rows: int = Field(
         4032,
         ge=0,
@@ -95,6 +98,8 @@ class AgeOptions(AgesOptions):
 class MultihopOptions(AgesOptions):
     """Options of multihop_comparison."""
 
+    WITHOUT = ("variants",)
+
     choices: int = Field(3, ge=3, le=5, description="People compared: three to five.")
     train_rows: int = Field(
         5000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
@@ -118,7 +123,8 @@ class MultihopOptions(AgesOptions):
 class ObjectOptions(ComparisonOptions):
     """Options of object_comparison."""
 
-    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
+    WITHOUT = ("choices", "variants")
+
     dimension: Dimension = Field("size", description="What to compare: size, weight or speed.")
     train_rows: int = Field(
         5000,

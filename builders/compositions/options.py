@@ -17,6 +17,8 @@ WIKIDATA_SERVICE = "https://query.wikidata.org/sparql"
 class CompositionOptions(ProbeOptions):
     """Options of encyclopedic_composition."""
 
+    WITHOUT = ("variants",)
+
     choices: int = Field(3, ge=2, le=26, description="Choices of a question, the gold included.")
     split_shares: tuple[float, float, float] = Field(
         (0.4, 0.2, 0.4),

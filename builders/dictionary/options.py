@@ -15,6 +15,8 @@ PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 class WordSenseOptions(DrawOptions):
     """Options of dictionary_wordsense."""
 
+    WITHOUT = ("variants",)
+
     gcide: GcideName = Field(
         "", description="Which GCIDE (see kb-cache list); if empty, the one that is there."
     )

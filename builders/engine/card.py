@@ -185,6 +185,8 @@ def first_row(splits: Mapping[str, Items | ItemsInParts]) -> dict[str, Any]:
 def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int]]:
     """Return the probe's flags: what each says, and how many rows have it or are left out by it."""
     counts = manifest["counts"]
+    if not request.probe.flags:
+        return []
     if request.options.tier == "full":
         held = counts.get("flags", {})
     else:

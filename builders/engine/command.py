@@ -1,4 +1,7 @@
-"""What ``build-probe`` does when it builds: from names, or from a manifest."""
+"""What ``build-probe`` does when it builds: from names, or from a manifest.
+
+What builds is imported where something is to be built: a finished build is recognised at once.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,23 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from builders.engine.pipeline import Built, build, build_all, request_of, same_rows, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.sources import with_snapshots
-from builders.engine.summary import show
 from builders.engine.workers import THIS_MACHINE, Workers, using_workers
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder, sweep
 from kbprobe.format.manifest import jsonable, plain_json, read_manifest
-from kbprobe.format.reading import SHEETS, write_reading
-from kbprobe.format.sheet_key import KEY
 from kbprobe.locks import sweep_locks
 from kbprobe.options import option_name, parsed
-from kbprobe.progress import shown_phase
 from kbprobe.targets import LOCK_ENDING, taking
 from kbprobe.terminal import echo
+
+if TYPE_CHECKING:
+    from builders.engine.pipeline import Built
 
 PROGRAM = "build-probe"
 DEFAULT_PARENT = Path("probes")
@@ -43,6 +44,9 @@ class Reading(NamedTuple):
 
     def write(self, probe: Path, seed: int, overwrite: bool) -> None:
         """Write the sheet of a built probe, and say where."""
+        from kbprobe.format.reading import SHEETS, write_reading
+        from kbprobe.format.sheet_key import KEY
+
         output = self.folder or probe.with_name(f"{probe.name}-reading")
         write_reading(probe, output, self.rows, blind=self.blind, seed=seed, overwrite=overwrite)
         echo(f"Wrote {self.rows} rows to read to {output / SHEETS}.", err=True)
@@ -131,6 +135,11 @@ def run_jobs(
                     reading.write(folder, request.seed, overwrite)
             else:
                 waiting.append((request, folder))
+        if not waiting:
+            return
+        from builders.engine.pipeline import build_all
+        from kbprobe.progress import shown_phase
+
         with shown_phase() as progress, using_workers(workers):
             for built, written, folder in build_all(waiting, progress):
                 held[folder].close()
@@ -148,6 +157,8 @@ def _report(manifest: dict[str, Any], built: Built | None, folder: Path, as_json
     if as_json:
         echo(json.dumps({"folder": str(folder), **manifest}, default=jsonable))
     elif built is not None:
+        from builders.engine.summary import show
+
         show(manifest, built, folder)
 
 
@@ -164,6 +175,9 @@ def rebuild(
     Raises:
         KbprobeError: knowledge base, template or rows are not those of the manifest.
     """
+    from builders.engine.pipeline import build, request_of, same_rows, write
+    from kbprobe.progress import shown_phase
+
     old = read_manifest(path)
     request = request_of(old, template)
     asked = request.description()

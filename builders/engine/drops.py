@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -10,6 +11,46 @@ from kbprobe.arrays import Bools
 from kbprobe.errors import UsageError
 
 NOTHING_LEFT = "no question is left to ask under these options"
+
+KEPT_BY = {
+    "a shared word gives the gold away": "--stem-overlap keep",
+    "the definition holds the word asked about": "--stem-overlap keep",
+    "the definition shares a word with the context": "--stem-overlap keep",
+    "a word is too rare": "--min-zipf 0",
+    "gold is too rare a word": "--min-zipf 0",
+    "gold is on the stop list or too near its root": "--stop-golds, --min-depth",
+    "gold is too near its root": "--min-depth 0",
+    "the concept is on the stop list": "--stop-concepts",
+    "too few distractors, or they cannot be balanced": "--sampling uniform, --max-fill",
+    "pairs: sentences without one that keeps the balance": "--no-balanced",
+    "the context is the word alone, or too long": "--max-context",
+}
+"""Reasons whose words do not name the option that decides -> that option, where a probe has it."""
+
+TOLD = 4
+"""Most reasons in a summary of what was left out."""
+
+
+def told_drops(dropped: Mapping[str, int], options: Collection[str]) -> list[str]:
+    """Return a few lines that say what was left out of a build and why, largest first.
+
+    Args:
+        dropped: reason -> how many questions or rows.
+        options: the fields of the probe's options: a line names the option that decides.
+
+    >>> told_drops({"beyond --limit": 20, "a word is too rare": 3000}, ["limit", "min_zipf"])
+    ['  3,000: a word is too rare (--min-zipf 0)', '  20: beyond --limit']
+    """
+    lines = []
+    for reason, count in sorted(dropped.items(), key=lambda one: -one[1]):
+        option = KEPT_BY.get(reason, "")
+        field = option.split(",")[0].split(" ")[0].removeprefix("--").removeprefix("no-")
+        known = field.replace("-", "_") in options
+        lines.append(f"  {count:,}: {reason}" + f" ({option})" * bool(option and known))
+    if len(lines) > TOLD:
+        rest = sum(sorted(dropped.values(), reverse=True)[TOLD - 1 :])
+        lines[TOLD - 1 :] = [f"  {rest:,}: {len(lines) - TOLD + 1} other reasons (see the card)"]
+    return lines
 
 
 class DropLog(Counter[str]):
@@ -47,4 +88,5 @@ class DropLog(Counter[str]):
         if left:
             return
         reasons = "; ".join(f"{reason}: {count:,}" for reason, count in self.items() if count)
-        raise UsageError(f"{what} (left out: {reasons or 'nothing'}). {remedy}")
+        why = f"left out: {reasons}" if reasons else "the knowledge base has nothing that fits them"
+        raise UsageError(f"{what} ({why}). {remedy}")

@@ -1,12 +1,15 @@
-"""The options that every probe has, as typed models that refuse what they do not know.
+"""The options that probes share, as typed models that refuse what they do not know.
 
-A probe's own options extend :class:`ProbeOptions`.
+A probe's own options extend :class:`ProbeOptions`. Every option has a reader: a model leaves out
+what its probe has no use for (`ProbeOptions.WITHOUT`), and a build refuses an option that is set
+and read by nothing (`ProbeOptions.unread`).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, Self, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -17,7 +20,15 @@ RANDOM = "random"
 
 
 class ProbeOptions(Options):
-    """Options common to all probes."""
+    """Options that most probes have.
+
+    Attributes:
+        WITHOUT: options of the parent models that the probe has no use for, and does not have.
+    """
+
+    __slots__ = ("_read",)
+
+    WITHOUT: ClassVar[tuple[str, ...]] = ()
 
     tier: Literal["clean", "full"] = Field(
         "clean",
@@ -54,7 +65,59 @@ class ProbeOptions(Options):
         """The builds that these options stand for: what folders' names end with -> options."""
         return {"": self}
 
-    @field_validator("split_shares")
+    @classmethod
+    def parse(cls, values: dict[str, Any], owner: str) -> Self:
+        """Validate options as `Options.parse` does; what that reads does not count as read."""
+        options = super().parse(values, owner)
+        options.reads().clear()
+        return options
+
+    def only(self, names: Collection[str]) -> Self:
+        """Return the options with these values and else their defaults: the key of a cache."""
+        return type(self)(**{name: getattr(self, name) for name in names})
+
+    def unread(self) -> list[str]:
+        """Return the options that differ from their defaults although nothing has read them."""
+        values = self.model_dump()
+        return [
+            name
+            for name, info in type(self).model_fields.items()
+            if name not in self.reads() and values[name] != info.default
+        ]
+
+    @classmethod
+    def left_out(cls) -> set[str]:
+        """Return the options of parent models that this one does not have."""
+        return {name for base in cls.__mro__ for name in vars(base).get("WITHOUT", ())}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        super().__pydantic_init_subclass__(**settings)
+        for name in cls.left_out():
+            cls.__pydantic_fields__.pop(name, None)
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name in type(self).__pydantic_fields__:
+            self.reads().add(name)
+        return value
+
+    def reads(self) -> set[str]:
+        """Return the names of the options that were read, of this object or of what it copies."""
+        try:
+            read: set[str] = object.__getattribute__(self, "_read")
+        except AttributeError:
+            read = set()
+            object.__setattr__(self, "_read", read)
+        return read
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy; what is read of it counts as read of the original."""
+        copied = super().model_copy(update=update, deep=deep)
+        object.__setattr__(copied, "_read", self.reads())
+        return copied
+
+    @field_validator("split_shares", check_fields=False)
     @classmethod
     def _shares_add_up(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
         if min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-6):

@@ -19,7 +19,7 @@ import numpy as np
 from builders.engine.audit.report import Totals, audit_sample, choose_rows
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
-from builders.engine.options import ProbeOptions
+from builders.engine.options import RANDOM, ProbeOptions
 from builders.engine.plan import Plan
 from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
@@ -40,6 +40,7 @@ from kbprobe.format.items import Items, ItemsInParts, plain
 from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.format.shards import Shard, SharedWork, write_shards
+from kbprobe.options import option_name, spelled
 from kbprobe.ray_cluster import spread
 from kbprobe.rng import RandomGenerator
 
@@ -105,6 +106,7 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
     with phase("plan"):
         plan = _cut(probe.plan(knowledge, options, rng), options, rng)
         variant_plans = {name: plan.variants[name] for name in request.variants}
+        _refuse_unread(options, probe.name)
     with phase("render"):
         named = getattr(knowledge, "structure", knowledge).name
         identity, rng = row_identity(probe.name, named), rng.child("assemble")
@@ -173,7 +175,10 @@ def build(request: Request, progress: Progress = lambda _: None) -> Built:
             "pyarrow": version("pyarrow"),
             "numpy": version("numpy"),
         },
-        "screen": {"on": options.screen, "rows": rendered[DEFAULT_CONFIG].listed_rows},
+        "screen": {
+            "on": getattr(options, "screen", None),
+            "rows": rendered[DEFAULT_CONFIG].listed_rows,
+        },
         "counts": _counts(done),
         "audit": reports.get(DEFAULT_CONFIG),
         "sub_questions": {
@@ -295,7 +300,10 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
     """
     recorded = manifest.request
     probe = find_probe(recorded.probe or manifest.probe)
-    options = probe.options.parse(recorded.options, probe.name)
+    # Earlier versions recorded options that the probe never read.
+    left_out = probe.options.left_out()
+    given = {name: value for name, value in recorded.options.items() if name not in left_out}
+    options = probe.options.parse(given, probe.name)
     return Request(probe, options, recorded.seed, template, recorded.format, recorded.audit)
 
 
@@ -329,6 +337,21 @@ def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
     return audit_sample(seen, sample.within(rows), totals)
 
 
+def _refuse_unread(options: ProbeOptions, owner: str) -> None:
+    """Refuse an option that was given although nothing reads it in this build.
+
+    Raises:
+        UsageError: there is one; the message says what it is for.
+    """
+    for name in options.unread():
+        given = f"{option_name(name)} {spelled(getattr(options, name))}"
+        raise UsageError(
+            f"{owner}: nothing in this build reads {given}, so that it would change nothing. It "
+            f"is for: {type(options).model_fields[name].description} Leave it out, or give the "
+            "option that it goes with."
+        )
+
+
 def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     """Cut the train split, then the whole, to the rows asked for: whole clusters or groups only."""
     if options.train_rows:
@@ -358,6 +381,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
     cells: dict[str, dict[str, int]] = {}
     names = plan.family.values.to_pylist()
     origin, family = plan.provenance, plan.family.codes
+    random = np.array([name == RANDOM for name in names])[origin.choice_family[:, 1:]]
     span = int(origin.distance.max()) + 1
     cell = (origin.hops.astype(np.int64) * len(names) + family) * span + origin.distance
     _, first, counts = np.unique(cell, return_index=True, return_counts=True)
@@ -374,7 +398,7 @@ def _counts(done: Assembled) -> dict[str, Any]:
         "mean_cluster": round(float(clusters.mean()), 2),
         "golds": int(np.unique(plan.nodes[plan.known, 0]).size),
         **({"unlabelled": unlabelled} if unlabelled else {}),
-        "filled_choices": int((origin.choice_family[:, 1:] != family[:, None]).sum()),
+        "filled_choices": int((random & (origin.choice_family[:, 1:] != family[:, None])).sum()),
         "cells": cells,
         **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},

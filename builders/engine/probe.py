@@ -22,7 +22,7 @@ from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.attribution import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
-from kbprobe.plugins import import_file, left_out
+from kbprobe.plugins import import_file, left_out, of_others
 
 if TYPE_CHECKING:
     from builders.engine.plan import Plan
@@ -198,6 +198,7 @@ def _third_party(name: str | None = None) -> None:
     entries = list(entry_points(group=ENTRY_POINTS))
     exact = [entry for entry in entries if entry.name == name and ":" in entry.value]
     for entry in exact or entries:
+        of_others(entry.module)
         try:
             entry.load()
         except (Exception, SystemExit) as error:
@@ -227,7 +228,7 @@ def third_party_probes() -> list[Probe]:
 
 
 def knows(name: str) -> bool:
-    """Tell whether a probe has that name, or "FILE.py:function" names a function."""
+    """Tell whether a probe has that name, or "FILE.py" or "FILE.py:function" names one."""
     if _IN_FILE.match(name):
         return True
     if name not in PROBES and name not in _registered:
@@ -235,29 +236,42 @@ def knows(name: str) -> bool:
     return name in PROBES or name in _registered
 
 
-_IN_FILE = re.compile(r"(.+\.py):(\w+)$")
+_IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?$")
 
 
-def _from_file(path: Path, function: str) -> Probe:
+def _from_file(path: Path, function: str | None) -> Probe:
     """Import a file of the user's own and return the probe that a function of it declares.
 
+    Without a function, the only probe of the file.
+
     Raises:
-        UsageError: there is no such file, or its function declares no probe.
+        UsageError: there is no such file, its function declares no probe, or none is named and
+            there are several.
         KbprobeError: the file cannot be imported.
     """
     module = import_file(path, "a probe, or FILE.py:function")
-    planner = getattr(module, function, None)
-    for probe in _registered.values():
-        if probe.plan is planner:
-            return probe
-    raise UsageError(f"{path} has no function {function!r} that is decorated with @probe")
+    named = {
+        name: probe
+        for name, value in vars(module).items()
+        for probe in _registered.values()
+        if probe.plan is value
+    }
+    if function in named:
+        return named[function]
+    if function is None and len(named) == 1:
+        return next(iter(named.values()))
+    there = ", ".join(f"{path}:{name}" for name in named) or "none"
+    if function is None and named:
+        raise UsageError(f"{path} holds several probes; name one: {there}")
+    wanted = "function" if function is None else f"function {function!r}"
+    raise UsageError(f"{path} has no {wanted} that is decorated with @probe. There are: {there}")
 
 
 def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
     """Return the probe of that name.
 
     Args:
-        name: of a probe, or "FILE.py:function".
+        name: of a probe; "FILE.py:function", or "FILE.py" where it holds one probe.
         others: what else may have been meant: subcommands.
 
     Raises:

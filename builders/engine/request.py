@@ -53,12 +53,12 @@ class Request:
     @property
     def controls(self) -> tuple[str, ...]:
         """The control renderings to make."""
-        return self.probe.controls if self.options.controls else ()
+        return self.probe.controls if self.probe.controls and self.options.controls else ()
 
     @property
     def variants(self) -> tuple[str, ...]:
         """The variants to make."""
-        return tuple(self.probe.variants) if self.options.variants else ()
+        return tuple(self.probe.variants) if self.probe.variants and self.options.variants else ()
 
     def description(self) -> dict[str, Any]:
         """The request as the manifest records it: enough to build the same bytes again."""

@@ -213,9 +213,9 @@ def draw_plan(
         screened = shown[asking.concept] | shown[asking.gold] | _offensive(questions, asking)
         keep = dropped.drop(OFFENSIVE, screened)
         asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
-    if options.cap_per_gold:
+    if cap := getattr(options, "cap_per_gold", 0):
         cell, identity = asking.gold * 3 + split, asking.question * HOPS + asking.hops
-        first = first_of_each(cell, options.cap_per_gold, rng.child("cap"), identity)
+        first = first_of_each(cell, cap, rng.child("cap"), identity)
         keep = dropped.keep("beyond --cap-per-gold", first)
         asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     dropped.require(asking.gold.size)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from builders.engine.audit.report import FEW_ROWS, missing_baselines, unflagged
 from builders.engine.card import first_row
+from builders.engine.drops import told_drops
 from kbprobe.console import Console
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG
@@ -56,6 +57,8 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
         for hops, row in cells.items():
             table.add_row(hops, *(f"{row.get(family, 0):,}" for family in families))
         console.print(table)
+    if lines := told_drops(counts["dropped"], type(built.request.options).model_fields):
+        console.print("\n".join(["Left out:", *map(escape, lines), ""]))
     if manifest["audit"]:
         _print_audit(console, manifest["audit"])
     for sample in _samples(built):

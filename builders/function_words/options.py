@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,9 @@ from kbprobe.options import Metavar
 
 
 class FunctionWordOptions(ProbeOptions):
-    """Options of all probes of function words."""
+    """Options of all probes of function words: their choices are labels."""
+
+    WITHOUT: ClassVar[tuple[str, ...]] = ("choices", "controls")
 
     corpus: CorpusNames = Field(
         ("masc-extract",),
@@ -28,16 +30,18 @@ class FunctionWordOptions(ProbeOptions):
         description="Files of votes, or of labels: make the labelled probe from the candidates "
         "of the same options and seed.",
     )
-    min_votes: int = Field(1, ge=1, description="Votes that a row needs to be labelled.")
+    min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
     min_agreement: float = Field(
-        0.5, ge=0, le=1, description="Minimum share of a row's votes that are for its answer."
+        0.5,
+        ge=0,
+        le=1,
+        description="Minimum share of a row's votes (--labels) for its answer.",
     )
 
 
 class AcceptabilityOptions(FunctionWordOptions):
     """Options of the probes of acceptability."""
 
-    choices: int = Field(2, ge=2, le=2, description="Choices of a question: always two.")
     min_tokens: int = Field(5, ge=1, description="Minimum tokens of a sentence.")
     max_tokens: int = Field(40, ge=1, description="Maximum tokens of a sentence.")
     max_pairs: int = Field(

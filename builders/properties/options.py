@@ -42,6 +42,8 @@ WORDED = (*ASKED, "DefinedAs", "DistinctFrom", "RelatedTo")
 class PropertyOptions(ProbeOptions):
     """Options of property_conjunction."""
 
+    WITHOUT = ("variants",)
+
     choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
     split_shares: tuple[float, float, float] = Field(
         (0.25, 0.15, 0.6),

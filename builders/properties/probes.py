@@ -96,7 +96,7 @@ _RULES = {"relations", "contrast", "max_holders", "screen"} | {
 
 def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
     """Gather the evidence, once for all options that take it by the same rules."""
-    return _gathered(sources, PropertyOptions(**options.model_dump(include=_RULES)))
+    return _gathered(sources, options.only(_RULES))
 
 
 @lru_cache(maxsize=1)

@@ -81,9 +81,10 @@ FLAGS = {
 
 
 class TaxonomyOptions(ProbeOptions):
-    """Options of taxonomy_conjunction."""
+    """Options of taxonomy_conjunction: its trees decide on the splits."""
 
-    choices: int = Field(3, ge=3, le=3, description="Choices of a question: always 3.")
+    WITHOUT = ("choices", "variants", "split_shares")
+
     train_rows: int = Field(
         0, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
     )
@@ -164,9 +165,4 @@ class TaxonomyOptions(ProbeOptions):
                 )
             if named.count(name) > 1:
                 raise ValueError(f"the tree {name!r} is named twice; splits share no tree")
-        if self.split_shares != ProbeOptions.model_fields["split_shares"].default:
-            raise ValueError(
-                "the trees decide on the splits, not --split-shares: see --train-trees, "
-                "--validation-trees and --test-trees"
-            )
         return self

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from builders.taxonomy.questions import AskableTaxonomy
     from builders.taxonomy.words import Taxonomy
 
-FAMILIES = (LEVEL, PAPER, RANDOM)
+MIXED = "mixed"
+"""The family of groups in which two of the three answers are at one level: the rows of a group are
+of one family, and in that whose gold is the third answer no distractor is at the gold's level."""
+
+FAMILIES = (LEVEL, PAPER, RANDOM, MIXED)
 
 
 @lru_cache(maxsize=2)
@@ -97,11 +101,12 @@ def _grouped(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) -
     from builders.taxonomy.blocks import choice_groups
 
     groups = choice_groups(askable, rng)
-    level, other = (1 + FAMILIES.index(name) for name in (LEVEL, RANDOM))
+    level, other, mixed = (1 + FAMILIES.index(name) for name in (LEVEL, RANDOM, MIXED))
     of_choice = np.where(groups.kin == 1, level, other)
     # A row's family is that of its group: within a family too, each answer is as often gold.
-    near = np.bincount(groups.group, groups.kin.any(axis=1)) > 0
-    of_row = np.where(near[groups.group], level, other)
+    near = np.bincount(groups.group, groups.kin.any(axis=1))
+    family = np.where(near == 0, other, np.where(near == np.bincount(groups.group), level, mixed))
+    of_row = family[groups.group]
     return DrawnPairs(
         groups.x,
         groups.y,

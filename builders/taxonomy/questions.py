@@ -147,7 +147,7 @@ def pairs_of(
     same = synonym * size + taxonomy.in_synset.indices
     kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
     found = lines_of(found, kept)
-    start, end = taxonomy.stated(options.min_weight)
+    start, end = taxonomy.stated(options.min_weight if taxonomy.conceptnet else 0.0)
     is_answer = np.zeros(size, dtype=np.bool_)
     is_answer[named[named >= 0]] = True
     edge = entities[start] & is_answer[end]

@@ -33,6 +33,9 @@ ABSTRACTIONS = (
 )
 """Golds that say next to nothing: true of too much to be asked."""
 
+STOP_CONCEPTS = ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01")
+"""Wholes that have many more parts than WordNet lists."""
+
 ENGLISH = "en"
 """The language of Princeton WordNet."""
 
@@ -42,6 +45,8 @@ _POS = partial(Field, min_length=1, description="Parts of speech to ask about.")
 
 class WordNetOptions(DrawOptions):
     """Options of all WordNet probes."""
+
+    WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
 
     NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
@@ -161,6 +166,8 @@ class DefinitionsOptions(WordNetOptions):
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
+    WITHOUT = ("max_contexts", "cap_per_gold")  # each concept is the gold of one question
+
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_lemmas: int = Field(
         2, ge=1, description="Minimum number of lemmas of a concept asked about."
@@ -218,7 +225,13 @@ class HyponymyOptions(IsaOptions):
         return self.glosses
 
 
-class MeronymyOptions(WordNetOptions):
+class RelationOptions(WordNetOptions):
+    """Options of probes that `builders.relations.relation_plan` plans: no sentence is shown."""
+
+    WITHOUT = ("max_contexts", "min_depth", "stem_overlap")
+
+
+class MeronymyOptions(RelationOptions):
     """Options of wordnet_meronymy."""
 
     NEAR: ClassVar[tuple[str, ...]] = (
@@ -232,7 +245,7 @@ class MeronymyOptions(WordNetOptions):
         ("part", "member", "substance"), min_length=1, description="Relations to ask about."
     )
     stop_concepts: tuple[str, ...] = Field(
-        ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01"),
+        STOP_CONCEPTS,
         description="Synsets never asked about: they have many more parts than WordNet lists.",
     )
     min_zipf: float = Field(
@@ -245,7 +258,7 @@ class MeronymyOptions(WordNetOptions):
     )
 
 
-class AntonymyOptions(WordNetOptions):
+class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))

@@ -7,7 +7,7 @@ docs/probes/wordnet.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -38,6 +38,7 @@ from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
     ABSTRACTIONS,
     ENGLISH,
+    STOP_CONCEPTS,
     AntonymyOptions,
     DefinitionsOptions,
     HypernymyOptions,
@@ -213,7 +214,7 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
     }
     more: dict[str, Any] = {"flags": partial(part_flags, wordnet)}
     more |= {"most_golds": options.golds_per_concept}
-    more |= {"stop": known_synsets(wordnet, options.stop_concepts)}
+    more |= {"stop": _named(wordnet, options.stop_concepts, STOP_CONCEPTS)}
     more |= {"maybe": partial(parts_without_edge, wordnet)}
     return _edges_plan(wordnet, options, rng, edges, possible_parts, **more)
 
@@ -298,7 +299,9 @@ def _isa_plan(
 
     same_word = contains(truth.alike, concept * size + gold)
     keep = dropped.drop("gold shares a lemma or gloss with the concept", same_word)
-    trivial = np.isin(gold, _stopped(wordnet, options)) | _too_shallow(wordnet, options, gold)
+    trivial = np.isin(gold, _named(wordnet, options.stop_golds, ABSTRACTIONS)) | _too_shallow(
+        wordnet, options, gold
+    )
     keep &= dropped.drop("gold is on the stop list or too near its root", trivial & keep)
     keep &= dropped.drop("no word for the gold in the language", ~wordnet.has_words[gold] & keep)
     concept, gold, hops = concept[keep], gold[keep], hops[keep]
@@ -493,11 +496,11 @@ def _in_every_context(contexts: Contexts, concept: Ints, gold: Ints, hops: Ints)
     return Asking(question, fact, concept[fact], gold[fact], hops[fact])
 
 
-def _stopped(wordnet: WordNet, options: IsaOptions) -> Ints:
-    """Ids of the stop list; the default list's names may be missing in another WordNet."""
-    if options.stop_golds == ABSTRACTIONS:
-        return known_synsets(wordnet, ABSTRACTIONS)
-    return np.array([wordnet.synset_id(name) for name in options.stop_golds], dtype=np.int64)
+def _named(wordnet: WordNet, names: Sequence[str], default: Sequence[str]) -> Ints:
+    """Ids of a stop list; the default list's names may be missing in another WordNet."""
+    if names == default:
+        return known_synsets(wordnet, names)
+    return np.array([wordnet.synset_id(name) for name in names], dtype=np.int64)
 
 
 def _too_shallow(wordnet: WordNet, options: WordNetOptions, gold: Ints) -> Bools:

@@ -21,6 +21,7 @@ from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
 from kbprobe.columns import mask, single_chunk, to_numpy
+from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator
 
 POS_NAMES = ("noun", "verb", "adjective", "adjective", "adverb")
@@ -35,7 +36,18 @@ MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
 
 
 def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:
-    """Mark the synsets of some parts of speech."""
+    """Mark the synsets of some parts of speech.
+
+    Raises:
+        UsageError: there is no such part of speech.
+    """
+    known = dict.fromkeys(POS_NAMES)
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"--pos: no part of speech {name!r}.{did_you_mean(name, known)} There are: "
+                f"{', '.join(known)}"
+            )
     return np.isin(POS_NAMES, names)[wordnet.pos_codes]
 
 

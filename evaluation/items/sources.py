@@ -200,8 +200,12 @@ def _open_in_memory(
     else:
         own = WHOLE if source.split is None else str(source.split)
         _check_lone_split(split, own, "the dataset", "Pass that split, or the DatasetDict.")
+    from kbprobe.format.in_memory import manifest_of
+
     found = table_questions(source.with_format("arrow")[:], f"the dataset's split {own}")
-    opened = probe_split(source.info.dataset_name or "dataset", "memory", own, found)
+    opened = probe_split(
+        source.info.dataset_name or "dataset", "memory", own, found, manifest_of(source, own)
+    )
     return replace(opened, source=f"memory:{opened.fingerprint[:16]}")
 
 

@@ -73,21 +73,29 @@ class LexiconKind(Kind[LexiconSource, LexiconOptions]):
             )
         return super().locate(options)
 
+    def how_to_add(self, name: str) -> str:
+        """Say where the language's file is published, and the command that reads it."""
+        wanted = name.removeprefix(f"{self.name}-")
+        if (code := code_of(wanted)) is None:
+            return super().how_to_add(name)
+        address = ADDRESS.format(code=code)
+        return (
+            f"Download {address}, then: "
+            f"kb-cache fetch omw {wanted} --from {address.rpartition('/')[2]}"
+        )
+
     def download_for(self, options: LexiconOptions) -> Download | None:
         """Say where the file is published: these files have no fixed versions to be checked."""
         wanted = options.name.removeprefix(f"{self.name}-")
-        code = code_of(wanted)
-        if code is None:
+        if code_of(wanted) is None:
             known = ", ".join(sorted(entry["language"] for entry in lexicons().values()))
             raise UsageError(
                 f"kb-cache fetch omw needs a tab file: give it with --from FILE. "
                 f"{f'No address is known for {wanted!r}; ' if wanted else ''}wordnets are "
                 f"published for: {known}"
             )
-        address = ADDRESS.format(code=code)
         raise UsageError(
-            f"kb-cache fetch omw {wanted} needs its tab file. Download {address}, then: "
-            f"kb-cache fetch omw {wanted} --from {address.rpartition('/')[2]}"
+            f"kb-cache fetch omw {wanted} needs its tab file. {self.how_to_add(wanted)}"
         )
 
     def read(self, path: Path, options: LexiconOptions) -> LexiconSource:

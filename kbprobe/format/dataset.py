@@ -83,18 +83,6 @@ def probe_files(folder: Path) -> set[str]:
     return own_files(folder, MANIFEST, CARD, BASELINES, ANNOTATIONS)
 
 
-def dataset_info(manifest: Mapping[str, Any], config: str) -> datasets.DatasetInfo:
-    """Return what a dataset in memory says of itself; evaluation takes probe and config from it."""
-    from datasets import DatasetInfo
-
-    return DatasetInfo(
-        description=manifest["about"],
-        license=manifest["knowledge_base"]["licence"],
-        dataset_name=manifest["probe"],
-        config_name=config,
-    )
-
-
 def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict:
     """Load a config of a built probe, after checking its files against the manifest.
 
@@ -112,6 +100,9 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     """
     import datasets
 
+    from kbprobe.format.in_memory import dataset_info
+    from kbprobe.format.items import features
+
     folder = path_argument("load(path=...)", path, BUILT)
     manifest = read_manifest(folder)
     entries = manifest.files_of(config)
@@ -120,7 +111,14 @@ def load(path: str | Path, config: str = DEFAULT_CONFIG) -> datasets.DatasetDict
     files: dict[str, list[str]] = {}
     for entry in entries:
         files.setdefault(entry.split, []).append(str(folder / entry.path))
-    return datasets.DatasetDict({split: _read(names) for split, names in files.items()})
+    info = dataset_info(manifest.content, config)
+    info.features = features()
+    return datasets.DatasetDict(
+        {
+            split: datasets.Dataset(_read(names).data, info, datasets.NamedSplit(split))
+            for split, names in files.items()
+        }
+    )
 
 
 def _read(files: list[str]) -> datasets.Dataset:

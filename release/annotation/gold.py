@@ -237,7 +237,7 @@ def _counts(tables: Mapping[str, pa.Table], dropped: Mapping[str, int]) -> dict[
         "mean_cluster": round(len(rows) / distinct["cluster"], 2),
         "golds": len(set(golds)),
         "filled_choices": sum(
-            family not in ("gold", row["distractor_family"])
+            family == "random" != row["distractor_family"]
             for row in rows
             for family in row["choice_families"]
         ),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import builders
+from builders.cli import main
 from builders.engine import probe as registry
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import KbprobeError, UsageError
@@ -53,13 +54,57 @@ def test_the_tutorials_probe_is_built_and_sound(tutorial: Path) -> None:
 
 
 def test_what_is_no_probe_in_a_file_is_refused(tutorial: Path) -> None:
-    with pytest.raises(UsageError, match="no function 'entailment' that is decorated"):
+    named = r"no function 'entailment' that is decorated.*There are: .*entailment.py:wordnet_entail"
+    with pytest.raises(UsageError, match=named):
         registry.find_probe(f"{tutorial / 'entailment.py'}:entailment")
     with pytest.raises(UsageError, match="is not a Python file"):
         registry.find_probe(f"{tutorial / 'missing.py'}:{NAME}")
     (tutorial / "broken.py").write_text("import no_such_module\n")
     with pytest.raises(KbprobeError, match="no_such_module"):
         registry.find_probe(f"{tutorial / 'broken.py'}:x")
+
+
+def test_the_only_probe_of_a_file_needs_no_name(tutorial: Path) -> None:
+    path = tutorial / "entailment.py"
+    assert registry.find_probe(str(path)) is registry.find_probe(f"{path}:{NAME}")
+    (tutorial / "none.py").write_text("x = 1\n")
+    with pytest.raises(UsageError, match=r"no function that is decorated.*There are: none"):
+        registry.find_probe(str(tutorial / "none.py"))
+    more = path.read_text().replace(NAME, "first_of_two")
+    (tutorial / "two.py").write_text(more + more.replace("first_of_two", "second_of_two"))
+    try:
+        with pytest.raises(UsageError, match=r"several probes.*two.py:first_of.*two.py:sec"):
+            registry.find_probe(str(tutorial / "two.py"))
+    finally:
+        for name in ("first_of_two", "second_of_two"):
+            registry._registered.pop(name, None)
+
+
+def test_an_error_in_a_users_file_names_its_line(
+    tutorial: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tutorial / "entailment.py"
+    text = path.read_text().replace("asked_edges(wordnet, ", "asked_edges(no_such_name, ")
+    path.write_text(text)
+    line = next(at for at, one in enumerate(text.splitlines(), 1) if "no_such_name" in one)
+    with pytest.raises(SystemExit):
+        main([str(path), "-o", str(tutorial / "built")])
+    said = capsys.readouterr().err
+    assert f"NameError: name 'no_such_name' is not defined. It was raised by {path}, line " in said
+    assert f"line {line}," in said
+    assert "a fault of kbprobe" not in said
+    for wrong in ("x = no_such_name", "x = ("):
+        (tutorial / "broken.py").write_text(f"import os\n{wrong}\n")
+        with pytest.raises(KbprobeError, match=r"cannot be imported: .*broken\.py, line 2\)"):
+            registry.find_probe(str(tutorial / "broken.py"))
+
+
+def test_an_unknown_part_of_speech_is_refused_with_those_there_are(tutorial: Path) -> None:
+    path = tutorial / "entailment.py"
+    field = 'pos: tuple[Literal["verb"], ...] = Field(("verb",)'
+    path.write_text(path.read_text().replace(field, 'pos: tuple[str, ...] = Field(("adj",)'))
+    with pytest.raises(UsageError, match=r"no part of speech 'adj'.*There are: noun, verb, adj"):
+        builders.build(str(path), audit=False)
 
 
 def test_the_table_says_what_the_probes_say() -> None:

@@ -37,7 +37,7 @@ PROBES: dict[str, dict[str, Any]] = {
     "age_comparison": {"limit": 360},
     "antonym_negation": {"limit": 200},
     # Sub-questions.
-    NAME: {"choices": 3},
+    NAME: {},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -158,9 +159,20 @@ def test_the_end_of_a_build_tells_what_was_built(build_probe_process: Run, tmp_p
     assert done.stdout.count("  * ") == 3  # three samples, the gold of each marked
     assert f'load_dataset("{Path("probes") / NAME}")' in done.stdout
     assert done.stderr == ""
+    told = re.search(r"\nLeft out:\n((?:  .*\n)+)", done.stdout)
+    assert told
+    largest = max(counts["dropped"].items(), key=lambda one: one[1])
+    assert told[1].startswith(f"  {largest[1]:,}: {largest[0]}")
+    assert len(told[1].splitlines()) <= 4
+    assert sum(int(part.split(":")[0].replace(",", "")) for part in told[1].splitlines()) == sum(
+        counts["dropped"].values()
+    )
 
-    again = build_probe_process(NAME, *SMALL[:-1])
+    again = build_probe_process(NAME, *SMALL[:-1], PYTHONPROFILEIMPORTTIME="1")
     assert again.returncode == 0
+    assert "builders.engine.request" in again.stderr
+    for what_builds in ("builders.engine.pipeline", "builders.engine.audit.report", "rich.console"):
+        assert what_builds not in again.stderr
     assert "already holds exactly this" in again.stdout
     assert manifest_in(folder) == manifest
 

@@ -84,6 +84,23 @@ BUILT_TWICE = pytest.mark.parametrize(
 )
 """Every probe, one of each kind of plan by default."""
 
+READ: dict[tuple[str, str], set[str]] = {}
+"""The options that were read in the limited build of a probe."""
+
+READ_WITH_OTHERS = {
+    "max_distance": "families",
+    "max_majority": "labels",
+    "max_requests": "endpoint",
+    "min_agreement": "labels",
+    "min_votes": "labels",
+    "offline": "endpoint",
+    "perturbations": "every_family",
+    "proposer_top_k": "proposer",
+    "refresh": "endpoint",
+    "sister_depth": "families",
+}
+"""Options that are read where another is given; `test_probe_options` gives it."""
+
 Write = Callable[[str, str, int, Path], None]
 
 
@@ -98,7 +115,9 @@ def write_limited(
 
     def write_to(name: str, extent: str, seed: int, folder: Path) -> None:
         probe = find_probe(name)
-        options: dict[str, Any] = {"limit": LIMIT, "controls": True, **probe.quick}
+        options: dict[str, Any] = {"limit": LIMIT, **probe.quick}
+        if probe.controls:
+            options["controls"] = True
         if option := knowledge_option(name):
             options[option] = opened[option](extent)
         parsed = probe.options.parse(options, name)
@@ -109,6 +128,7 @@ def write_limited(
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")
         write(build(Request(probe, parsed, seed)), folder)
+        READ[name, extent] = parsed.reads()
 
     return write_to
 
@@ -179,6 +199,14 @@ def test_the_schema_is_that_of_items(folder: Path, rows: Rows, name: str) -> Non
     assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
     assert {row["setup"] for row in rows} == {find_probe(name).setup}
     assert find_probe(name).setup in SETUPS
+
+
+@EVERY
+def test_every_option_has_a_reader(folder: Path, name: str, extent: str) -> None:
+    options = find_probe(name).options.model_fields.keys()
+    others = {option for option, other in READ_WITH_OTHERS.items() if other in options}
+    instead = {"endpoint"} if "dump" in options else set()
+    assert options - READ[name, extent] - others - instead == set()
 
 
 @EVERY
@@ -359,7 +387,7 @@ def test_every_option_is_described_and_unknown_ones_are_refused(name: str) -> No
     with pytest.raises(UsageError, match=rf"{name} has no option --no-such"):
         model.parse({"no_such": 1}, name)
     for impossible in ({"choices": 1}, {"choices": 27}, {"limit": 0}, {"split_shares": (1, 1, 1)}):
-        (option,) = impossible
+        (option,) = impossible  # Where the probe does not have it, it is refused as well.
         with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}"):
             model.parse(impossible, name)
 

@@ -164,11 +164,14 @@ def test_a_language_without_wordings_is_told_how_to_add_them(tmp_path: Path) -> 
     assert probe.template(options, own).questions[0].id == "kind"
 
 
-def test_a_language_that_was_not_fetched_is_told_by_its_command() -> None:
+def test_a_language_that_was_not_fetched_names_the_place_of_its_file() -> None:
     probe = find_probe(NAME)
     options = probe.options.parse({"language": "fr"}, NAME)
-    with pytest.raises(UsageError, match="kb-cache fetch omw --from PATH --name fr"):
+    with pytest.raises(UsageError) as caught:
         probe.open(options)
+    address = "https://raw.githubusercontent.com/omwn/omw-data/main/wns/fra/wn-data-fra.tab"
+    fetch = "kb-cache fetch omw fr --from wn-data-fra.tab"
+    assert f"Download {address}, then: {fetch}" in str(caught.value)
 
 
 @pytest.mark.real_data

@@ -91,7 +91,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def built(**options: Any) -> Any:
-    return build(Request(PROBE, ProbeOptions.parse({"choices": 3, **options}, NAME)))
+    return build(Request(PROBE, ProbeOptions.parse(options, NAME)))
 
 
 def rows_of(made: Any, config: str) -> list[dict[str, Any]]:

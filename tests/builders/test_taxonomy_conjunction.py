@@ -217,6 +217,18 @@ def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(rows: Rows) ->
         assert set(golds) == set(choices)
 
 
+def test_rows_of_the_family_level_have_a_distractor_at_the_golds_level(rows: Rows) -> None:
+    shown: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for row in rows:
+        families = (family for family in row["choice_families"] if family != "gold")
+        shown[row["distractor_family"]].add(tuple(sorted(families)))
+    assert shown == {
+        "level": {("level", "level"), ("level", "random")},
+        "mixed": {("level", "random"), ("random", "random")},
+        "random": {("random", "random")},
+    }
+
+
 def test_choices_of_a_word_recur_as_often_as_its_gold(rows: Rows) -> None:
     shown: dict[tuple[str, str], set[frozenset[str]]] = defaultdict(set)
     for row in rows:
@@ -332,7 +344,7 @@ def test_every_tree_is_in_one_split_and_of_this_wordnet(wordnet: WordNet) -> Non
     [
         ({"train_trees": ("anmal",)}, "no tree 'anmal'.*animal"),
         ({"train_trees": ("animal",)}, "named twice"),
-        ({"split_shares": (0.5, 0.25, 0.25)}, "the trees decide"),
+        ({"split_shares": (0.5, 0.25, 0.25)}, "no option --split-shares"),
         ({"families": ("easy",)}, "--families"),
         ({"stop_golds": ("nosuchword",)}, "--stop-golds: 'nosuchword'"),
         ({"min_zipf": 8.0}, "no question is left to ask"),

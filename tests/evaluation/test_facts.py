@@ -52,7 +52,7 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(toy, "SIZE", 3 * ROWS)
-        options = ProbeOptions.parse({"choices": 3}, toy.NAME)
+        options = ProbeOptions.parse({}, toy.NAME)
         write(build(Request(toy.PROBE, options)), folder / "sums")
     tiny_causal.write("gpt2", folder / "tiny-gpt2")
     tiny_multiple_choice.write(folder / "tiny-encoder", "Bert", "Model")

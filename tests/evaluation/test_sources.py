@@ -189,6 +189,23 @@ def test_a_manifest_that_lists_nonsense_is_refused(tmp_path: Path, files: list[A
     assert "it is damaged: files.0" in refusal(tmp_path)
 
 
+def test_a_dataset_in_memory_keeps_its_audit(tmp_path: Path) -> None:
+    """What `kbprobe.build` and `kbprobe.load` return is evaluated with the audit's baselines."""
+    import kbprobe
+
+    folder = tmp_path / "probe"
+    made = kbprobe.build("age_comparison", limit=200, output=folder)
+    in_folder = open_probe(str(folder)).manifest
+    assert in_folder is not None
+    assert in_folder.audit is not None
+    for source in (made, made["test"], kbprobe.load(folder), kbprobe.load(folder)["test"]):
+        opened = open_probe(source)
+        assert opened.split == "test"
+        assert opened.manifest is not None
+        assert opened.manifest.audit == in_folder.audit
+    assert open_probe(made["test"].select(range(3))).manifest is None
+
+
 def test_a_dataset_in_memory_reads_as_its_folder(built: Mapping[str, Path]) -> None:
     from kbprobe.format.dataset import load
 

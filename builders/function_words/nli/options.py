@@ -11,7 +11,8 @@ from builders.function_words.options import FunctionWordOptions
 class NliOptions(FunctionWordOptions):
     """Options of the NLI probes."""
 
-    choices: int = Field(3, ge=3, le=3, description="Choices of a question: always three.")
+    WITHOUT = ("variants",)
+
     wordnet: WordNetName = Field(
         "3.0", description="Which WordNet tells kinds of words and antonyms."
     )

@@ -1,0 +1,58 @@
+"""What a dataset in memory says of the probe that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from datasets import Dataset, DatasetInfo
+from pydantic import ValidationError, field_validator
+
+from kbprobe.format.manifest import DataFile, Manifest, plain_json
+
+
+@dataclass
+class ProbeInfo(DatasetInfo):  # type: ignore[misc]
+    """The info of a dataset that holds a split of a probe.
+
+    Attributes:
+        manifest: the probe's manifest as far as it is about these rows; copies keep it.
+    """
+
+    manifest: dict[str, Any] | None = None
+
+
+class UnwrittenManifest(Manifest):
+    """The manifest of a probe in memory, which has no files."""
+
+    files: tuple[DataFile, ...] = ()
+
+    @field_validator("files")
+    @classmethod
+    def _have_the_default(cls, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+        return files
+
+
+def dataset_info(manifest: Mapping[str, Any], config: str) -> ProbeInfo:
+    """Return what a dataset in memory says of itself: probe, config, and the manifest.
+
+    A config of sub-questions has counts and an audit of its own.
+    """
+    own = {**manifest, **manifest.get("sub_questions", {}).get(config, {})}
+    return ProbeInfo(
+        description=manifest["about"],
+        license=manifest["knowledge_base"]["licence"],
+        dataset_name=manifest["probe"],
+        config_name=config,
+        manifest=plain_json({**own, "files": [], "sub_questions": {}}),
+    )
+
+
+def manifest_of(rows: Dataset, split: str) -> Manifest | None:
+    """Return the manifest of a split in memory; None where rows were added or taken away."""
+    try:
+        manifest = UnwrittenManifest.model_validate(getattr(rows.info, "manifest", None))
+    except ValidationError:
+        return None
+    return manifest if manifest.counts.splits.get(split) == len(rows) else None

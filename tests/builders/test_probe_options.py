@@ -1,0 +1,226 @@
+"""Every option of every probe does something: something reads it, and its value matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import builders
+from builders.comparisons.options import AgeOptions
+from builders.engine.pipeline import build
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
+from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
+from kbprobe.options import choices_of
+from tests.real_data import MINIATURE
+
+Values = dict[str, Any]
+Made = tuple[dict[str, int], dict[tuple[str, str], pa.Table]]
+Rows = Callable[[str, Values], Made]
+
+PUBLISHED = {"tier": "full", "every_family": True, "sampling": "uniform", "families": ("paper",)}
+
+GOES_WITH: dict[str, Values] = {
+    "every_family": {"tier": "full", "families": ("paper",)},
+    "max_distance": PUBLISHED,
+    "max_fill": PUBLISHED,
+    "max_majority": {"silver": True, "max_majority": 1},
+    "min_agreement": {"labels": ("no_such_votes.csv",)},
+    "min_votes": {"labels": ("no_such_votes.csv",)},
+    "perturbations": PUBLISHED,
+    "proposer_top_k": {"proposer": "no_such_model"},
+    "sister_depth": PUBLISHED,
+}
+"""Options that do something only where others are given."""
+
+NOT_HERE = {
+    ("encyclopedic_composition", "max_listed"): "the miniature states no sitelinks",
+    ("encyclopedic_composition", "min_sitelinks"): "the miniature states no sitelinks",
+    ("fw_negation", "tier"): "the extract of MASC has no doubtful row",
+    ("fw_prepositions", "tier"): "the extract of MASC has no doubtful row",
+    ("fw_quantification", "tier"): "the extract of MASC has no doubtful row",
+    ("property_conjunction", "train_rows"): "the miniature has hardly any row of train",
+    ("taxonomy_conjunction", "min_weight"): "it is read where a ConceptNet is given",
+    ("wordnet_antonymy", "screen"): "no pair of opposites is offensive",
+    ("wordnet_definitions", "tier"): "it allows --every-family",
+    ("wordnet_synonymy", "tier"): "no verb is doubtful",
+}
+"""What is read and changes nothing in these builds, and why."""
+
+OTHER: Values = {
+    "cap_per_gold": 1,
+    "cap_per_question": 1,
+    "cap_per_word": 5,
+    "choices": 4,
+    "evaluation_ages": (15, 30),
+    "evaluation_domains": ("vehicle",),
+    "evaluation_rows": 100,
+    "families": ("sister",),
+    "further_share": 0.1,
+    "golds_per_concept": 1,
+    "golds_per_hop": 1,
+    "labels": ("no_such_votes.csv",),
+    "language": "sq",
+    "level": 1.5,
+    "limit": 60,
+    "max_context": 60,
+    "max_contexts": 2,
+    "max_definition": 60,
+    "max_distance": 1,
+    "max_fill": 1,
+    "max_holders": 1,
+    "max_hops": 3,
+    "max_listed": 2,
+    "max_majority": 0.9,
+    "max_pairs": 50,
+    "max_per_bearer": 1,
+    "max_per_entity": 1,
+    "max_per_gold": 2,
+    "max_reach": 100,
+    "max_requests": 1,
+    "max_same_word": 1,
+    "max_share": 0.2,
+    "max_tokens": 15,
+    "min_agreement": 0.9,
+    "min_answer_zipf": 4.5,
+    "min_depth": 6,
+    "min_lemmas": 4,
+    "min_ratio": 20,
+    "min_ratio_uneven": 20,
+    "min_share": 0.9,
+    "min_sitelinks": 60,
+    "min_tokens": 12,
+    "min_votes": 3,
+    "min_weight": 5,
+    "min_weight_firm": 6,
+    "min_weight_loose": 5,
+    "min_zipf": 4.5,
+    "only_paths": ("no_such_path",),
+    "out_of_range": (300, 330),
+    "pairs_per_word": 1,
+    "per_family": 50,
+    "per_sentence": 1,
+    "perturbations": 2,
+    "proposer_top_k": 3,
+    "reference_year": 2000,
+    "sigma": 9,
+    "sister_depth": 1,
+    "split_shares": (0.1, 0.3, 0.6),
+    "stop_concepts": ("tree.n.01",),
+    "stop_golds": ("group.n.01", "change.v.01", "move.v.02"),
+    "test_trees": ("animal",),
+    "train_ages": (43, 90),
+    "train_domains": ("vehicle",),
+    "train_rows": 1,
+    "train_trees": ("person",),
+    "validation_trees": ("job",),
+}
+"""A value that is not the default, where an option's type does not name another."""
+
+
+def another(name: str, info: Any, value: Any) -> Any:
+    """Return another value of an option than the one given."""
+    allowed = choices_of(info)
+    if name in OTHER and not (name == "families" and allowed):
+        return OTHER[name]
+    if isinstance(value, bool):
+        return not value
+    if allowed and isinstance(value, tuple):
+        return next((one,) for one in allowed if (one,) != value)
+    if allowed:
+        return next(one for one in allowed if one != value)
+    assert isinstance(info.default, str | tuple), f"give {name} a value in OTHER"
+    return "no_such_name" if isinstance(info.default, str) else ("no_such_name",)
+
+
+@pytest.fixture(scope="module")
+def knowledge(
+    open_conceptnet: Callable[[str], str], open_wikidata: Callable[[str], str]
+) -> Callable[[str], Values]:
+    """Return the options that name the knowledge base of a probe, which is loaded."""
+
+    def options(name: str) -> Values:
+        fields = find_probe(name).options.model_fields
+        if "conceptnet" in fields and fields["conceptnet"].default:
+            return {"conceptnet": open_conceptnet(MINIATURE)}
+        return {"dump": open_wikidata(MINIATURE)} if "dump" in fields else {}
+
+    return options
+
+
+@pytest.fixture(scope="module")
+def rows(knowledge: Callable[[str], Values], open_gcide: Callable[[], str]) -> Rows:
+    """Return what a limited build with some options left out, and its tables."""
+    made: dict[str, Made] = {}
+
+    def tables(name: str, options: Values) -> Made:
+        probe = find_probe(name)
+        if "gcide" in probe.options.model_fields:
+            try:
+                open_gcide()
+            except MissingDependencyError as error:
+                pytest.skip(str(error))
+        values = {"limit": 200, **knowledge(name), **probe.quick, **options}
+        key = f"{name} {sorted(values.items())}"
+        if key not in made:
+            built = build(Request(probe, probe.options.parse(values, name), audit=False))
+            tables = {
+                (config, split): items.table()
+                for config, splits in built.configs.items()
+                for split, items in splits.items()
+            }
+            made[key] = built.manifest["counts"]["dropped"], tables
+        return made[key]
+
+    return tables
+
+
+EVERY = [
+    pytest.param(name, option, id=f"{name}-{option}")
+    for name in builders.names()
+    for option, info in find_probe(name).options.model_fields.items()
+    if len(choices_of(info)) != 1 and (name, option) not in NOT_HERE
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "option"), EVERY)
+def test_another_value_changes_something_or_is_refused(name: str, option: str, rows: Rows) -> None:
+    probe = find_probe(name)
+    info, more = probe.options.model_fields[option], GOES_WITH.get(option, {})
+    more = {key: value for key, value in more.items() if key in probe.options.model_fields}
+    value = {**probe.quick, **more}.get(option, info.default)
+    try:
+        left_out, changed = rows(name, {**more, option: another(option, info, value)})
+    except KbprobeError:
+        return
+    dropped, before = rows(name, more)
+    assert (
+        left_out != dropped
+        or changed.keys() != before.keys()
+        or any(not changed[key].equals(before[key]) for key in before)
+    )
+
+
+def test_an_option_that_nothing_reads_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing in this build reads --sister-depth 3"):
+        builders.build("wordnet_antonymy", audit=False, limit=100, sister_depth=3)
+    with pytest.raises(UsageError, match="wordnet_antonymy has no option --stem-overlap"):
+        builders.build("wordnet_antonymy", stem_overlap="keep")
+
+
+def test_what_a_model_reads_for_itself_does_not_count_as_read() -> None:
+    class OneSided(AgeOptions):
+        WITHOUT = ("controls",)
+
+    options = OneSided.parse({"train_ages": (50, 90), "limit": 20}, "")
+    assert options.unread() == ["limit", "train_ages"]
+    assert options.model_copy().limit == 20
+    assert options.unread() == ["train_ages"]
+    assert options.only(["train_ages"]).train_ages == (50, 90)
+    assert options.unread() == []
+    assert OneSided.left_out() == {"tier", "screen", "choices", "controls"}
+    assert not OneSided.left_out() & options.model_dump().keys()

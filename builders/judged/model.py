@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints
 
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
@@ -58,6 +58,6 @@ def judged_model(name: str) -> JudgedModel:
     return JudgedModel(fitted["intercept"], fitted["weights"], fitted["thresholds"])
 
 
-def strata(features: Mapping[str, Floats]) -> Ints:
+def strata(same_word: Bools, siblings: Bools) -> Ints:
     """Return the stratum of each pair, as an index into ``STRATA``."""
-    return np.where(features["same_word"] > 0, 2, features["common_1"] > 0).astype(np.int64)
+    return np.where(same_word, 2, siblings).astype(np.int64)

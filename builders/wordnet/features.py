@@ -14,15 +14,14 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import Tokens, content_words
 from builders.engine.plan import Facts
-from builders.english.word_lists import word_list
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
     alike,
     generality,
-    known_synsets,
     lemma_texts,
     shown_glosses,
+    vague_synsets,
     zipf_of,
 )
 from kb_cache.wordnet.types import POS, WordNet
@@ -114,6 +113,18 @@ class PairFeatures:
             distance[(top >= 0) & (top == ancestors(self._main, other, reach))] = reach
         return distance
 
+    def same_word(self, one: Ints, other: Ints) -> Bools:
+        """Return whether two synsets share a word, or a gloss."""
+        return contains(self._alike, one * len(self.wordnet) + other)
+
+    def siblings(self, one: Ints, other: Ints) -> Bools:
+        """Return whether two synsets have the same parent."""
+        return (self._main[one] >= 0) & (self._main[one] == self._main[other])
+
+    @cached_property
+    def _alike(self) -> Ints:
+        return alike(self.wordnet).keys
+
     def of_pair(self, concept: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` is true of ``concept``, whatever the relation."""
         glosses, lemmas = self._words
@@ -162,7 +173,7 @@ class PairFeatures:
         child, parent = np.where(down, target, subject), np.where(down, subject, target)
         bear = glosses.bear_out(child, parent)
         names = glosses.name(child, parent)
-        vague = known_synsets(self.wordnet, sorted(word_list("vague_golds", __package__)))
+        vague = vague_synsets(self.wordnet)
         lower = np.where(self._general[concept] < self._general[gold], concept, gold)
         upper = np.where(lower == concept, gold, concept)
         return {

@@ -9,7 +9,7 @@ from builders.engine.plan import Facts
 from builders.judged.model import judged_model
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
-from builders.wordnet.synsets import known_synsets
+from builders.wordnet.synsets import known_synsets, vague_synsets
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.columns import to_numpy
@@ -17,11 +17,13 @@ from kbprobe.columns import to_numpy
 ASKED_SENSES = 5
 """A word without a sentence is asked about in one of its first so many senses."""
 
-DOUBTFUL, MINOR_SENSE, TAXON = "doubtful_gold", "minor_sense", "taxon"
+DOUBTFUL, VAGUE = "doubtful_gold", "vague_gold"
+MINOR_SENSE, TAXON = "minor_sense", "taxon"
 
 ISA_FLAGS = {
     DOUBTFUL: "pairs like it are accepted by fewer than 94% of readers, by the model of their "
     "judgements (builders/judged)",
+    VAGUE: "the gold overlaps with its neighbours: a device may be equipment, and an implement too",
 }
 
 
@@ -32,7 +34,9 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     glosses = Glosses.of(structure, sorted_unique(on_paths))
     features = features_of(structure).of_gold(facts, concept, gold, glosses)
     model = judged_model(f"{probe}_gold")
-    return Flags.none(gold.size).mark(DOUBTFUL, model.chance(features) < model.thresholds[probe])
+    flags = Flags.none(gold.size)
+    flags = flags.mark(DOUBTFUL, model.chance(features) < model.thresholds[probe])
+    return flags.mark(VAGUE, np.isin(gold, vague_synsets(structure)))
 
 
 def asked_in_minor_sense(wordnet: WordNet, senses: Ints) -> Bools:

@@ -449,11 +449,15 @@ def _plan(
 
 def _arguable(wordnet: WordNet, probe: str, concept: Ints, gold: Ints, node: Ints) -> Bools:
     """Return whether readers may well take a distractor for an answer."""
-    features = features_of(wordnet).beside(concept, gold, node)
-    features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
-    model = judged_model("distractor")
-    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
-    return model.chance(features) > most[strata(features)]
+    known, model = features_of(wordnet), judged_model("distractor")
+    stratum = strata(known.same_word(concept, node), known.siblings(gold, node))
+    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])[stratum]
+    arguable = np.zeros(node.size, dtype=np.bool_)
+    asked = np.flatnonzero(most < 1)
+    features = known.beside(concept[asked], gold[asked], node[asked])
+    features |= {name: np.full(asked.size, float(name == probe)) for name in JUDGED}
+    arguable[asked] = model.chance(features) > most[asked]
+    return arguable
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

@@ -15,6 +15,7 @@ from builders.engine.audit.ngrams import weighted_counts
 from builders.engine.draw.balanced import first_of_each
 from builders.engine.plan import Facts, Nodes, Questions
 from builders.english.contexts import kinds_of_context, without_full_stop
+from builders.english.word_lists import word_list
 from builders.relations import union
 from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
@@ -440,6 +441,11 @@ def has_name(wordnet: WordNet) -> Bools:
     named[to_numpy(wordnet.senses["synset"])[capital]] = True
     named[wordnet.edges("instance_hypernym")[0]] = True
     return named & (wordnet.pos_codes == POS.index("n"))
+
+
+def vague_synsets(wordnet: WordNet) -> Ints:
+    """Return the synsets of the word list of kinds that overlap with their neighbours."""
+    return known_synsets(wordnet, sorted(word_list("vague_golds", __package__)))
 
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:

@@ -29,6 +29,9 @@ from kbprobe.rng import RandomGenerator
 ROUNDS = 10
 """How often questions are dealt out, at most: first each once, then with those shown already."""
 
+FEWEST_NEW = 0.002
+"""A round that places fewer of the questions dealt out is the last."""
+
 OFFERS = 12
 """How often the places of a group that became free are offered to other questions of the pool."""
 
@@ -148,7 +151,8 @@ def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, de
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]
-            if dealt.size == 0 and turn > 1:
+            # Late rounds bring little: the same questions clash again.
+            if len(dealt) * rules.size <= FEWEST_NEW * ready.size and turn > 1:
                 break
             groups.append(dealt)
             used += np.bincount(dealt.ravel(), minlength=used.size)

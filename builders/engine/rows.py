@@ -192,13 +192,14 @@ def draw_plan(
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
-    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``split`` (lines,) is the split of
-    each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
-    :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in ``truth`` is no distractor, nor what is not of the
-    gold's kind (``kinds``: a part of speech for each node); in the clean tier, what is
-    ``arguable`` neither. ``flags`` are those of the lines of ``asking``. What is
-    left out is added to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no
-    concept, no gold and no distractor, and no question holds a listed word.
+    ``asking`` points into ``questions``, ``choices`` and ``facts``. ``split`` (lines,) is the split
+    of each of its lines, -1 for none; ``part`` (nodes,) the part of the split that a gold is in
+    (see :class:`Territory`). ``families`` makes the families of the questions that are asked. What
+    is in ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of
+    speech for each node); in the clean tier, what is ``arguable`` neither. ``flags`` are those of
+    the lines of ``asking``. What is left out is added to ``dropped``. With ``options.screen``,
+    nodes marked in ``offensive`` are no concept, no gold and no distractor, and no question holds a
+    listed word.
 
     Raises:
         UsageError: nothing is left to ask.

@@ -435,7 +435,7 @@ def zipf_of(wordnet: WordNet, nodes: Ints) -> Floats:
 
 @lru_cache(maxsize=2)
 def has_name(wordnet: WordNet) -> Bools:
-    """(synsets,) whether a noun is, or has among its words, a name: it is written with a capital."""
+    """(synsets,) whether a noun is, or has among its words, a name: with a capital letter."""
     capital = mask(pc.match_substring_regex(lemma_texts(wordnet), r"^\p{Lu}|\s\p{Lu}"))
     named = np.zeros(len(wordnet), dtype=np.bool_)
     named[to_numpy(wordnet.senses["synset"])[capital]] = True

@@ -210,8 +210,8 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     them) -> ``{accuracy, low, high, rows, verdict}``; ``picks``: what each of them picks;
     ``positions``: how often each position is right; ``leakage``: what train and test share;
     ``oracles``: name -> what it ``knows``, its ``target``, and how often it is right by family and
-    by hops; ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold it;
-    ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
+    by hops; ``giveaways``: what the question shows -> ``{golds, distractors, rows}``: how many hold
+    it; ``bar``: how far off chance is too far, in words; ``flags``: the verdicts that are not ok.
 
     Args:
         rows: at least those of the sample.

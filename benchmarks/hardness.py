@@ -1,0 +1,114 @@
+"""What the questions of built probes need, and what they give away: one line a probe and family.
+
+    python benchmarks/hardness.py probes/wordnet_hypernymy probes/wordnet_definitions
+    python benchmarks/hardness.py probes/* --encoder all-MiniLM-L6-v2 --json hardness.json
+
+For each probe: its rows, distinct (question, answer) pairs and rows a cluster; the share of rows
+with random distractors; what oracles of partial knowledge reach (all rows / near families). For
+each family on the scored split: how often the choice most similar to the question is right, by word
+vectors without function words and by a sentence encoder (``--encoder``), and the strongest
+adversary that sees the choices alone. All in percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbprobe.format.manifest import read_manifest
+from kbprobe.format.setups import DEFAULT_CONFIG
+from release.adversaries.elimination import elimination
+from release.adversaries.likeness import likeness
+from release.adversaries.meaning import meaning
+from release.adversaries.reading import read
+from release.adversaries.surface import surface
+from release.adversaries.types import Guesses, Rows
+
+
+def main() -> None:
+    """Measure each probe and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("probes", nargs="+", type=Path, help="Folders of built probes.")
+    parser.add_argument("--encoder", default="", help="A sentence encoder, folder or id.")
+    parser.add_argument("--json", type=Path, help="Write the figures to this file as well.")
+    options = parser.parse_args()
+    figures = {}
+    for folder in options.probes:
+        figures[folder.name] = found = measured(folder, options.encoder)
+        about = ", ".join(f"{name} {value}" for name, value in found["probe"].items())
+        print(f"{folder.name}: {about}")
+        for family, cells in found["families"].items():
+            print(f"  {family:22}" + "  ".join(f"{name} {value}" for name, value in cells.items()))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def measured(folder: Path, encoder: str) -> dict[str, Any]:
+    """Return the figures of a built probe."""
+    manifest = read_manifest(folder)
+    counts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    rows = read(folder, manifest, DEFAULT_CONFIG, seed=0)
+    if rows is None:
+        return {"probe": {"rows": counts["counts"]["rows"]}, "families": {}}
+    sizes = {name: int((rows.family[rows.scored] == name).sum()) for name in np.unique(rows.family)}
+    oracles = (counts["audit"] or {}).get("oracles", {})
+    probe = {
+        "rows": counts["counts"]["rows"],
+        "pairs": counts["counts"]["question_answer_pairs"],
+        "rows a cluster": counts["counts"]["mean_cluster"],
+        "random": percent(sizes.get("random", 0) / max(sum(sizes.values()), 1)),
+        **{
+            f"{name} oracle": "/".join(
+                percent(oracle["families"][part])
+                for part in ("all", "near")
+                if part in oracle["families"]
+            )
+            for name, oracle in oracles.items()
+        },
+    }
+    families: dict[str, dict[str, Any]] = {name: {"rows": size} for name, size in sizes.items()}
+    strongest = dict.fromkeys(sizes, 0.0)
+    for guesses in adversaries(rows, encoder):
+        right = credit(guesses, rows)
+        for name in sizes:
+            share = float(right[rows.family[rows.scored] == name].mean())
+            if guesses.judged:
+                strongest[name] = max(strongest[name], share)
+            elif guesses.name.startswith("similar:"):
+                families[name][guesses.name] = percent(share)
+    for name, share in strongest.items():
+        families[name]["choices alone"] = percent(share)
+    return {"probe": probe, "families": families}
+
+
+def adversaries(rows: Rows, encoder: str) -> Iterator[Guesses]:
+    """Yield what sees the choices alone, and what compares them with the question."""
+    if rows.train.size:
+        yield surface(rows)
+        yield meaning(rows)
+        if encoder:
+            yield meaning(rows, encoder)
+    yield from likeness(rows, encoder)
+    yield from elimination(rows)
+
+
+def credit(guesses: Guesses, rows: Rows) -> np.ndarray:
+    """Return how likely an adversary's pick is right in each scored row."""
+    shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
+    scores = np.where(shown, guesses.scores, -np.inf)
+    best = scores >= scores.max(axis=1, keepdims=True)
+    return (best & is_gold).sum(axis=1) / best.sum(axis=1)
+
+
+def percent(share: float) -> str:
+    """Return a share as people read it."""
+    return f"{100 * share:.1f}"
+
+
+if __name__ == "__main__":
+    main()

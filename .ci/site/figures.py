@@ -35,6 +35,7 @@ import gallery
 import builders
 import templates
 from builders.engine.listing import ROWS
+from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from kb_cache.catalogue import snapshot_names
 from kbprobe.errors import UsageError
@@ -83,6 +84,8 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
 
     manifest = built("default", audit=True)
     counts = manifest.content["counts"]
+    tiers = "tier" in find_probe(name).options.model_fields
+    full = built("full", tier="full") if tiers else manifest
     figures = {
         "rows": counts["rows"],
         "unlabelled": "unlabelled" in counts,
@@ -90,7 +93,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
         **_audit(manifest),
-        "full": built("full", tier="full").content["counts"]["rows"],
+        "full": full.content["counts"]["rows"],
     }
     folder = Path(templates.__file__).parent
     for language in LANGUAGES:

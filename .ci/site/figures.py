@@ -35,6 +35,7 @@ import gallery
 import builders
 import templates
 from builders.engine.listing import ROWS
+from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from kb_cache.catalogue import snapshot_names
 from kbprobe.errors import UsageError
@@ -43,12 +44,13 @@ from kbprobe.format.manifest import Manifest, manifest_text, read_manifest
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "docs" / "figures" / "builds.json"
 READINGS = BUILDS.with_name("readings.json")
+PAIRS = ROOT / "builders" / "judged" / "data" / "pairs.csv"
 KEPT = ROOT / "tests" / "data" / "manifests"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 LANGUAGES = ("it", "pt", "sq")
 WORDNETQA = ("wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy")
-PUBLISHED = {"tier": "full", "every_family": True, "families": ("paper",), "sampling": "uniform"}
+PUBLISHED = {"tier": "full", "families": ("paper",), "sampling": "uniform"}
 """Distractors as in the WordNetQA paper, which `WORDNETQA` are measured with as well."""
 
 INLINE = re.compile(r"(<!--= (.+?) -->).*?(?=<!--/-->)", re.S)
@@ -82,6 +84,8 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
 
     manifest = built("default", audit=True)
     counts = manifest.content["counts"]
+    tiers = "tier" in find_probe(name).options.model_fields
+    full = built("full", tier="full") if tiers else manifest
     figures = {
         "rows": counts["rows"],
         "unlabelled": "unlabelled" in counts,
@@ -89,7 +93,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
         **_audit(manifest),
-        "full": built("full", tier="full").content["counts"]["rows"],
+        "full": full.content["counts"]["rows"],
     }
     folder = Path(templates.__file__).parent
     for language in LANGUAGES:
@@ -129,9 +133,11 @@ def load() -> Figures:
     for name, probe in figures.items():
         probe["listed"] = f"{probe['rows']:,}{' ¹' * probe['unlabelled']}"
         own = [one for one in read if one["probe"] == name]
-        probe["sound"] = ", ".join(f"{one['sound']} of {one['rows']}" for one in own)
+        probe["sound"] = ", ".join(f"{one['sound']} of {_readings(one)}" for one in own)
         current = sum(one.get("rows_digest") == probe["rows_digest"] for one in own)
         probe["current"] = f"{current} of {len(own)}"
+        for one in own:
+            probe |= _details(one)
     for one in by_hand["natural"]:
         figures[one["probe"]] |= {"premises": one["premises"], "hypotheses": one["hypotheses"]}
     for one in by_hand["languages"]:
@@ -139,8 +145,11 @@ def load() -> Figures:
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     five = [probe for probe in figures.values() if probe.get("chance") == 0.2]
     only_choices = [probe["baselines"]["choice-only model"] for probe in five]
-    shares = [one["sound"] / one["rows"] for one in read]
-    rows = sum(one["rows"] for one in read)
+    shares = [one["sound"] / _readings(one) for one in read]
+    rows = sum(map(_readings, read))
+    with PAIRS.open(encoding="utf-8", newline="") as file:
+        judged = [(row["reader_a"], row["reader_b"]) for row in csv.DictReader(file)]
+    twice = [pair for pair in judged if all(pair)]
     figures["all"] = {
         "least choice-only": min(only_choices),
         "most choice-only": max(only_choices),
@@ -148,8 +157,31 @@ def load() -> Figures:
         "most sound": max(shares),
         "sound": sum(one["sound"] for one in read) / rows,
         "read": rows,
+        "judged pairs": len(judged),
+        "judged twice": len(twice),
+        "judged agreement": sum(one == other for one, other in twice) / len(twice),
     }
     return figures
+
+
+def _readings(reading: Mapping[str, Any]) -> int:
+    """Return how many rows were read, each counted once for every reader."""
+    return int(reading["rows"] * reading.get("readers", 1))
+
+
+def _details(reading: Mapping[str, Any]) -> dict[str, str]:
+    """Return what some readings say besides how many rows are sound."""
+    details = {}
+    if "key" in reading:
+        details["key"] = f"{reading['key']} of {_readings(reading)}"
+    if "published" in reading:
+        details["published sound"] = "{1} of {0}".format(*reading["published"])
+    if "ease" in reading:
+        details["ease"] = " / ".join(map(str, reading["ease"]))
+    if "parts" in reading:
+        parts = reading["parts"].items()
+        details["sound by part"] = ", ".join(f"{name} {ok} of {n}" for name, (n, ok) in parts)
+    return details
 
 
 def filled(text: str, figures: Figures) -> str:

@@ -29,6 +29,12 @@ class WordSenseOptions(DrawOptions):
         ("usage", "quotation"), min_length=1, description="Contexts to show the word in."
     )
     max_contexts: int = Field(0, ge=0, description="Contexts for a sense (0: all).")
+    random_share: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Maximum share of rows in groups of which no two are senses of one word.",
+    )
     other_pos: bool = Field(
         False,
         description="Let senses of different parts of speech share choices, as published.",

@@ -41,14 +41,19 @@ class ProbeOptions(Options):
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
     train_rows: int = Field(
-        4000, ge=0, description="Maximum rows of the train split, in whole clusters (0: all)."
+        4000,
+        ge=0,
+        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
     )
     split_shares: tuple[float, float, float] = Field(
         (0.25, 0.25, 0.5),
         description="Shares of the clusters in train, validation and test, before --train-rows.",
     )
     limit: int | None = Field(
-        None, ge=1, description="Maximum rows in total, in whole clusters, drawn with the seed."
+        None,
+        ge=1,
+        description="Maximum rows in total, in whole clusters or choice groups, drawn with the "
+        "seed.",
     )
     controls: bool = Field(
         True,

@@ -48,7 +48,8 @@ def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Orac
         possible["word"] = (
             "all senses of the word, not its sentence",
             _true_of_a_sense(wordnet, concept, nodes, true_of),
-            0.95,
+            # What is true of another sense of the word is no distractor of its kinds.
+            0.95 if true_of is None else 1.0,
         )
     return {
         name: Oracle(knows, credit(those), target)

@@ -15,7 +15,7 @@ parent, say. Guarantee:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +99,7 @@ def draw_in_groups(
     Yields:
         Each family and (groups, size) positions of the questions of its groups.
     """
+    allowed = rules
     placed = np.zeros(gold.size, dtype=np.bool_)
     near, filled = np.zeros((2, int(cell.max(initial=0)) + 1), dtype=np.int64)
     alone = np.arange(gold.size, dtype=np.int64)
@@ -112,12 +113,14 @@ def draw_in_groups(
             order = np.lexsort((rng.bits(identity), placed, cell))
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
+            allowed = replace(rules, uses=1)
         _, pool = np.unique(np.stack([key, cell]), axis=1, return_inverse=True)
         pool = np.where(key < 0, -1, pool)
         unit = gold if family.unit is None else family.unit
         deal = _deal if family.kin is None else _deal_kin
         questions = Pooled(pool, unit, identity, alone if family.kin is None else family.kin)
-        groups = choose_groups(questions, rules, rng.child(family.name, family.distance), deal)
+        chance = rng.child(family.name, family.distance)
+        groups = choose_groups(questions, allowed, chance, deal)
         placed[groups] = True
         # Of kin that stand in one group with others, some questions have only the others.
         alone_in = ~_with_kin(questions.kin[groups]) if family.kin is not None else groups < 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from itertools import chain, combinations
+from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -17,9 +17,6 @@ COMMON_CLAUSE = 64
 
 STEM = 5
 """Letters by which words are compared."""
-
-FEW = 1
-"""Words that may be synonyms of synonyms of two senses of a word, which include the word itself."""
 
 _LABELS = re.compile(
     r"^(?:(?:Hence|Fig|Figuratively|Specifically|Specif|Especially|Esp|Also)\b[.:,;\s]+)+"
@@ -72,37 +69,18 @@ def content_words(definition: str) -> set[str]:
     return {word[:STEM] for word in words if len(word) > 2 and word not in _FUNCTION_WORDS}
 
 
-def synonyms(definition: str) -> set[str]:
-    """Return the clauses of a definition that are one word each.
-
-    >>> sorted(synonyms("To make larger; to expand; to spread."))
-    ['expand', 'spread']
-    """
-    return {clause for clause in clauses(definition) if " " not in clause}
-
-
-def alike_pairs(
-    senses: Ints,
-    definitions: Sequence[str],
-    word: Ints,
-    size: int,
-    contexts: Sequence[str],
-    synonyms_of: Callable[[str], set[str]],
-) -> Ints:
+def alike_pairs(senses: Ints, definitions: Sequence[str], word: Ints, size: int) -> Ints:
     """Find senses that may not stand in one row, for both might be right or both are wrong.
 
-    Those are senses whose definitions are equal or share a clause ("to adorn"); and senses of one
-    word whose definitions share a content word, of which one holds a synonym of the other's
-    synonyms, or of which one shares a content word with the other's context: readers cannot keep
-    them apart.
+    Those are senses whose definitions are equal or share a clause ("to adorn"), and senses of one
+    word whose definitions share a content word. Readers took such a sense of the word for right in
+    18 of 100 pairs, and one that shares none in 6 (``builders/judged``).
 
     Args:
         senses: the senses that may be shown.
         definitions: of each of them.
         word: the headword of each of them.
         size: number of senses in the dictionary.
-        contexts: the texts in which each of them is asked about.
-        synonyms_of: returns the synonyms that a dictionary gives for a word.
 
     Returns:
         Sorted keys ``sense * size + other``, both ways.
@@ -118,21 +96,8 @@ def alike_pairs(
     shared = [some for some in by_clause.values() if len(some) <= COMMON_CLAUSE]
     pairs = [pair for some in (*shared, *by_text.values()) for pair in combinations(some, 2)]
     for some in by_word.values():
-        if len(some) < 2:
-            continue
         words = {at: content_words(definitions[at]) for at in some}
-        said = {at: words[at] | content_words(contexts[at]) for at in some}
-        wider = {}
-        for at in some:
-            further = (synonyms_of(one) for one in sorted(synonyms(definitions[at])))
-            wider[at] = {one[:STEM] for one in chain.from_iterable(further) if len(one) > 2}
-        pairs += [
-            (one, other)
-            for one, other in combinations(some, 2)
-            if (said[one] | wider[one]) & words[other]
-            or words[one] & (said[other] | wider[other])
-            or len(wider[one] & wider[other]) > FEW
-        ]
+        pairs += [(one, other) for one, other in combinations(some, 2) if words[one] & words[other]]
     if not pairs:
         return np.empty(0, dtype=np.int64)
     one, other = senses[np.array(pairs, dtype=np.int64)].T

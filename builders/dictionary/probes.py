@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.dictionary.alike import alike_pairs, normalised, shown_definition, synonyms
+from builders.dictionary.alike import alike_pairs, normalised, shown_definition
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
@@ -79,9 +79,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
     definitions = _shown_definitions(gcide).take(pa.array(senses)).to_pylist()
     word = gcide.word_ids.astype(np.int64)
     kinds = np.zeros_like(word) if options.other_pos else gcide.pos_codes.astype(np.int64)
-    alike = alike_pairs(
-        senses, definitions, word[senses], len(gcide), _contexts_of(gcide, asked), _Synonyms(gcide)
-    )
+    alike = alike_pairs(senses, definitions, word[senses], len(gcide))
     component = _components(definitions, word[senses])
     part = np.zeros(len(gcide), dtype=np.int64)
     part[senses] = rng.shared("parts").below(PARTS, component)
@@ -106,35 +104,6 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         rng=rng,
         dropped=dropped,
     )
-
-
-def _contexts_of(gcide: Gcide, asking: InContext) -> list[str]:
-    """Return all contexts of each sense that is asked about, as one text."""
-    texts = single_chunk(gcide.contexts["text"]).take(pa.array(asking.context)).to_pylist()
-    found: dict[int, list[str]] = defaultdict(list)
-    for sense, text in zip(asking.sense.tolist(), texts, strict=True):
-        found[sense].append(text)
-    return [" ".join(found[sense]) for sense in sorted(found)]
-
-
-class _Synonyms:
-    """The synonyms that a dictionary gives for a word, looked up once."""
-
-    def __init__(self, gcide: Gcide) -> None:
-        self._gcide = gcide
-        self._row = {word: at for at, word in enumerate(gcide.words["word"].to_pylist())}
-        self._definitions = single_chunk(gcide.senses["definition"])
-        self._found: dict[str, set[str]] = {}
-
-    def __call__(self, word: str) -> set[str]:
-        if word not in self._found:
-            found: set[str] = set()
-            if word in self._row:
-                start, end = self._gcide.sense_start[self._row[word] :][:2].tolist()
-                for definition in self._definitions.slice(start, end - start).to_pylist():
-                    found |= synonyms(definition)
-            self._found[word] = found
-        return self._found[word]
 
 
 def _asked_about(

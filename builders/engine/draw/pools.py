@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family
 from builders.engine.options import RANDOM
-from kbprobe.arrays import Bools, Ints, contains, lines_of, sorted_unique
+from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges, run_starts, sorted_unique
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 10
@@ -129,8 +130,8 @@ def draw_in_groups(
         yield family, groups
 
 
-Deal = Callable[[Pooled, Ints, int, RandomGenerator], Ints]
-"""Returns groups of questions, given how often each was used and the size of a group."""
+Deal = Callable[[Pooled, Ints, GroupRules, RandomGenerator], Ints]
+"""Returns groups of questions, given how often each was used and what a group must be like."""
 
 
 def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal) -> Ints:
@@ -146,10 +147,11 @@ def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, de
         for turn in range(ROUNDS):
             chance = rng.child(limit, turn)
             ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
-            dealt = ready[deal(lines_of(questions, ready), used[ready], rules.size, chance)]
+            some = replace(rules, wrong=partial(_wrong_of, rules.wrong, ready))
+            dealt = ready[deal(lines_of(questions, ready), used[ready], some, chance)]
             dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
             dealt = dealt[(used[dealt] == 0).any(axis=1)]
-            if deal is _deal_kin:
+            if deal is not _deal:
                 dealt = dealt[_with_kin(questions.kin[dealt]).any(axis=1)]
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
@@ -226,13 +228,18 @@ def _fits(members: Ints, guest: Ints, questions: Pooled, rules: GroupRules) -> B
     return joined
 
 
-def _deal(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Ints:
+def _wrong_of(wrong: Wrong, rows: Ints, one: Ints, other: Ints) -> Bools:
+    """Return what ``wrong`` says of some of the questions."""
+    return wrong(rows[one], rows[other])
+
+
+def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator) -> Ints:
     """Deal the questions of each pool into as many groups as can be, units apart in each.
 
     Questions that were not used come first. Where the questions of a pool are laid out unit by
     unit, and none has more of them than there are groups, every nth one makes a group.
     """
-    chance = rng.bits(questions.identity)
+    size, chance = rules.size, rng.bits(questions.identity)
     # Questions of each unit, those used least first; of each, no more than there are groups.
     order = np.lexsort((chance, used, questions.unit, questions.pool))
     pool, unit = questions.pool[order], questions.unit[order]
@@ -253,33 +260,41 @@ def _deal(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Int
     return order[np.lexsort((column, in_pool))].reshape(-1, size)
 
 
-def _deal_kin(questions: Pooled, used: Ints, size: int, rng: RandomGenerator) -> Ints:
+def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator) -> Ints:
     """Deal kin into groups, which are completed with the kin of others, or with single questions.
 
-    Of each unit one question is dealt. Where there are more kin than a group has room for, they are
-    divided evenly.
+    Of each unit one question is dealt. Kin that clash, or that a group has no room for, stand in
+    different groups.
     """
-    chance = rng.bits(questions.identity)
+    size, chance = rules.size, rng.bits(questions.identity)
     order = np.lexsort((chance, used, questions.unit, questions.kin, questions.pool))
     keys = np.stack([questions.pool[order], questions.kin[order], questions.unit[order]])
     order = order[_changes(keys)]
     order = order[np.lexsort((chance[order], questions.kin[order], questions.pool[order]))]
     family = np.cumsum(_changes(np.stack([questions.pool[order], questions.kin[order]]))) - 1
-    pieces = -(-np.bincount(family) // size)
-    piece = ranks_within(family) % pieces[family]
-    laid_out = np.lexsort((piece, family))
-    order = order[laid_out]
-    starts = np.flatnonzero(_changes(np.stack([family[laid_out], piece[laid_out]])))
-    groups: list[list[int]] = []
-    kin = np.split(order, starts[1:])
-    lot = rng.child("kin").bits(questions.identity[order[starts]])
+    sizes = np.bincount(family)
+    line = np.repeat(np.arange(order.size), sizes[family])
+    kin = ragged_ranges(run_starts(sizes)[family], sizes[family])
+    both = rules.wrong(order[line], order[kin]) & rules.wrong(order[kin], order[line])
+    fits = set((line[both] * order.size + kin[both]).tolist())
+    pieces: list[list[int]] = []
+    for members in np.split(np.arange(order.size), run_starts(sizes)[1:-1]):
+        open_pieces: list[list[int]] = []
+        for member in members.tolist():
+            for piece in open_pieces:
+                if len(piece) < size and all(member * order.size + o in fits for o in piece):
+                    piece.append(member)
+                    break
+            else:
+                open_pieces.append([member])
+        pieces += open_pieces
+    lot = rng.child("kin").bits(questions.identity[order[[piece[0] for piece in pieces]]])
     shelves: dict[int, list[list[list[int]]]] = {}
     for number in np.argsort(lot, kind="stable").tolist():
-        members = kin[number].tolist()
+        members = order[pieces[number]].tolist()
         pool = int(questions.pool[members[0]])
         shelves.setdefault(pool, [[] for _ in range(size + 1)])[len(members)].append(members)
-    for pool in sorted(shelves):
-        groups += _completed(shelves[pool], size)
+    groups = [group for pool in sorted(shelves) for group in _completed(shelves[pool], size)]
     return np.array(groups, dtype=np.int64).reshape(-1, size)
 
 

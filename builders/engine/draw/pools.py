@@ -193,10 +193,10 @@ def _exchanged(
         return dealt
     dealt = dealt.copy()
     one, other = np.nonzero(~np.eye(rules.size, dtype=np.bool_))
+    first, second = dealt[:, one].ravel(), dealt[:, other].ravel()
+    apart = (questions.unit[first] != questions.unit[second]) & rules.wrong(first, second)
     clash = np.zeros((len(dealt), rules.size, rules.size), dtype=np.bool_)
-    clash[:, one, other] = ~rules.wrong(dealt[:, one].ravel(), dealt[:, other].ravel()).reshape(
-        len(dealt), -1
-    )
+    clash[:, one, other] = ~apart.reshape(len(dealt), -1)
     clash |= clash.transpose(0, 2, 1)
     free = [spare]
     while (bad := np.flatnonzero(clash.any(axis=(1, 2)))).size:

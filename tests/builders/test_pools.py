@@ -231,15 +231,19 @@ def test_kin_stay_together_and_the_rest_is_filled_up() -> None:
 
 
 def test_once_leaves_a_question_to_the_first_family_that_places_it() -> None:
-    lines = 12
-    near = tuple([0] * 6 + [-1] * 6)
+    lines = 60
+    near = tuple([0] * 30 + [-1] * 30)
     keys = (("near", near), ("far", (0,) * lines), (RANDOM, (0,) * lines))
     problem = Problem(tuple(range(lines)), (0,) * lines, keys, clashes=10_000, uses=1)
     every, once = problem.draw(), replace(problem, once=True).draw()
     assert {name: groups.size for name, groups in every.items()} == {
-        "near": 6, "far": 12, RANDOM: 12
+        "near": 30, "far": 60, RANDOM: 60
     }  # fmt: skip
-    assert {name: groups.size for name, groups in once.items()} == {"near": 6, "far": 6, RANDOM: 0}
+    assert {name: groups.size for name, groups in once.items()} == {
+        "near": 30,
+        "far": 30,
+        RANDOM: 0,
+    }
 
 
 def test_the_same_choices_are_not_shown_again_by_another_family() -> None:

@@ -224,11 +224,11 @@ def draw_plan(
     if options.sampling == "grouped":
         wrong = _wrong(asking, truth, arguable if options.tier == "clean" else None)
         wanted = list(families(asking))
-        parts = max(asking.gold.size // LINES_OF_PART, 1)
+        territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(
             wanted,
             asking.gold,
-            (part[asking.gold] % parts * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
+            (part[asking.gold] % territories * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
             GroupRules(options.choices, options.perturbations, wrong),
             once=options.once,
@@ -312,7 +312,7 @@ def _first_only(parts: list[Perturbation], questions: int) -> list[Perturbation]
     for part in parts:
         keep = ~asked[part.rows]
         asked[part.rows] = True
-        kept.append(Perturbation(part.family, *(array[keep] for array in part[1:])))
+        kept.append(Perturbation(part.family, part.rows[keep], part.nodes[keep], part.filled[keep]))
     return kept
 
 

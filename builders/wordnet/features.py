@@ -67,12 +67,13 @@ class PairFeatures:
     def _sense(self) -> Floats:
         """(synsets,) which sense of its first lemma each is."""
         number = to_numpy(self.wordnet.senses["number"])[self.wordnet.sense_start[:-1]]
-        return np.minimum(number, 8).astype(np.float64)
+        return np.asarray(np.minimum(number, 8), dtype=np.float64)
 
     @cached_property
     def _thing(self) -> Floats:
         file, names = codes(self.wordnet.synsets["lexname"])
-        return np.isin(names, [f"noun.{name}" for name in THINGS])[file].astype(np.float64)
+        thing = np.isin(names, [f"noun.{name}" for name in THINGS])
+        return np.asarray(thing[file], dtype=np.float64)
 
     @cached_property
     def _file(self) -> Ints:
@@ -85,7 +86,7 @@ class PairFeatures:
 
     @cached_property
     def _verb(self) -> Floats:
-        return (self.wordnet.pos_codes == POS.index("v")).astype(np.float64)
+        return np.asarray(self.wordnet.pos_codes == POS.index("v"), dtype=np.float64)
 
     @cached_property
     def _words(self) -> tuple[UInts, UInts]:
@@ -119,7 +120,7 @@ class PairFeatures:
 
     def siblings(self, one: Ints, other: Ints) -> Bools:
         """Return whether two synsets have the same parent."""
-        return (self._main[one] >= 0) & (self._main[one] == self._main[other])
+        return np.asarray((self._main[one] >= 0) & (self._main[one] == self._main[other]))
 
     @cached_property
     def _alike(self) -> Ints:

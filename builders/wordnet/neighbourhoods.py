@@ -56,16 +56,18 @@ def ancestors(main: Ints, nodes: Ints, reach: int) -> Ints:
 def territory(wordnet: WordNet, shares: tuple[float, float, float], seed: int) -> Territory:
     """Assign every synset to a split, and to a part of it, block by block.
 
-    The tops of the taxonomy are in test: nearly all of what stands below them would else be lost.
-    Other blocks fill train and validation up to their shares, in seeded order.
+    The tops of the taxonomy are in test, or in the last split that has a share: nearly all of what
+    stands below them would else be lost. Other blocks fill the splits before it up to their shares,
+    in seeded order.
     """
     block, weight, tops = blocks(wordnet)
     rng = RandomGenerator.of(seed, "neighbourhoods")
     order = np.argsort(rng.bits(np.arange(weight.size)), kind="stable")
     order = order[order >= tops]
     filled = np.cumsum(weight[order]) / weight.sum()
-    split = np.full(weight.size, 2, dtype=np.int64)
-    split[order] = np.searchsorted(np.cumsum(shares)[:2], filled, side="right")
+    last = max(at for at, share in enumerate(shares) if share > 0)
+    split = np.full(weight.size, last, dtype=np.int64)
+    split[order] = np.minimum(np.searchsorted(np.cumsum(shares)[:2], filled, side="right"), last)
     part = rng.child("parts").below(PARTS, np.arange(weight.size))
     return Territory(split[block], part[block])
 
@@ -84,7 +86,7 @@ def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
     """
     main = main_parents(wordnet)
     asked = [to_numpy(wordnet.examples["synset"]), *(wordnet.edges(name)[0] for name in MERONYMS)]
-    weight = 1.0 + np.bincount(np.concatenate(asked), minlength=len(wordnet))
+    weight = np.bincount(np.concatenate(asked), minlength=len(wordnet)) + np.float64(1)
     below = _sums_below(main, weight)
     small = below <= LARGEST_BLOCK * weight.sum()
     # The topmost ancestor whose subtree is small enough, of every synset.
@@ -97,7 +99,8 @@ def blocks(wordnet: WordNet) -> tuple[Ints, Floats, int]:
     own = _with_opposites(wordnet, own)
     label = np.where(own < 0, file.astype(np.int64), len(names) + own)
     labels, block = np.unique(label, return_inverse=True)
-    return block, np.bincount(block, weight), int((labels < len(names)).sum())
+    sums = np.bincount(block, weight).astype(np.float64)
+    return block.astype(np.int64), sums, int((labels < len(names)).sum())
 
 
 def _with_opposites(wordnet: WordNet, top: Ints) -> Ints:

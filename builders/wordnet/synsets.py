@@ -440,7 +440,7 @@ def has_name(wordnet: WordNet) -> Bools:
     named = np.zeros(len(wordnet), dtype=np.bool_)
     named[to_numpy(wordnet.senses["synset"])[capital]] = True
     named[wordnet.edges("instance_hypernym")[0]] = True
-    return named & (wordnet.pos_codes == POS.index("n"))
+    return np.asarray(named & (wordnet.pos_codes == POS.index("n")))
 
 
 def vague_synsets(wordnet: WordNet) -> Ints:

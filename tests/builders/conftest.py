@@ -23,7 +23,6 @@ UNLIMITED: Mapping[str, Any] = {
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
-    "every_family": True,
 }
 
 KINDS: Mapping[str, Mapping[str, Any]] = {
@@ -33,6 +32,8 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
     "limited": {"limit": 200},
     "small": {"pos": ("noun",), "limit": 200},
+    "verbs": {"pos": ("verb",), "train_rows": 0},
+    "published verbs": {**UNLIMITED, "pos": ("verb",)},
 }
 """The builds that tests share, and the options that make them."""
 
@@ -52,7 +53,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path
     def folder_of(name: str, kind: str) -> Path:
         if (name, kind) not in folders:
             probe = find_probe(name)
-            options = probe.options.parse(dict(KINDS[kind]), name)
+            values = {k: v for k, v in KINDS[kind].items() if k not in probe.options.left_out()}
+            options = probe.options.parse(values, name)
             audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
             folder = parent / kind.replace(", ", "-").replace(" ", "-") / name
             write(build(Request(probe, options, audit=audited)), folder)

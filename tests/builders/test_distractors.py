@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,12 +181,11 @@ def test_candidates_are_members_of_the_pool_each_once(
 
 
 def test_restricted_pools_keep_what_is_allowed_under_its_key() -> None:
-    pool = Pool.from_pairs(2, np.array([1, 0, 1]), np.array([3, 2, 1]), np.array([7, 8, 9]))
+    pool = Pool.from_pairs(2, np.array([1, 0, 1]), np.array([3, 2, 1]))
     some = pool.restricted(np.array([True, True, False, True]))
-    assert some.group is not None
     assert (some.indptr.tolist(), some.node.tolist()) == ([0, 0, 2], [3, 1])
-    assert some.group.tolist() == [7, 9]
-    assert some.with_empty_key().candidates(np.array([2]), 5, RNG).row.size == 0
+    found = some.candidates(np.array([-1, 1]), 5, RNG)
+    assert list(zip(found.row.tolist(), found.node.tolist(), strict=True)) == [(1, 1), (1, 3)]
 
 
 # Families
@@ -225,37 +223,31 @@ def test_false_is_what_is_neither_true_nor_alike(
     assert found.tolist() == [expected]
 
 
-def drawn_with(
-    family: Family, sampling: str, max_fill: int, truth: Truth, rows: int = 40
-) -> Perturbation:
+def drawn_with(family: Family, max_fill: int, truth: Truth, rows: int = 40) -> Perturbation:
     """Ask ``rows`` questions, about nodes 0 .. 7 in turn; the gold is the next node."""
     concept = np.arange(rows, dtype=np.int64) % 8
     gold = (concept + 1) % 8
-    asked = QuestionBatch(concept, gold, np.zeros_like(gold), KIND[gold], np.ones_like(gold))
     parts = perturb(
-        asked,
+        QuestionBatch(concept, gold, KIND[gold]),
         [family._replace(key=concept)],
         truth,
         KIND,
         distractors=3,
         max_fill=max_fill,
-        sampling=sampling,
         repeats=1,
         rng=RNG,
     )
     return next(iter(parts))
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "balanced"])
-def test_fills_are_false_distinct_of_the_golds_kind_and_marked(sampling: str) -> None:
+def test_fills_are_false_distinct_of_the_golds_kind_and_marked() -> None:
     """Every question's own family offers two nodes, of which one stands for true."""
     truth = truth_of({(concept, (concept + 2) % 8) for concept in range(8)}, set())
     keys = np.repeat(np.arange(8, dtype=np.int64), 2)
     nodes = (keys + np.tile([2, 3], 8)) % 8
-    family = Family("near", 1, Pool.from_pairs(8, keys, nodes), keys)
-    drawn = drawn_with(family, sampling, 2, truth)
-    # Balanced sampling keeps the questions that the family itself, without fills, pays back.
-    assert drawn.rows.size >= (40 if sampling == "uniform" else 8)
+    family = Family("near", 1, keys, pool=Pool.from_pairs(8, keys, nodes))
+    drawn = drawn_with(family, 2, truth)
+    assert drawn.rows.size == 40
     assert (drawn.filled == [False, True, True]).all()
     concept = (drawn.rows % 8)[:, None]
     assert (drawn.nodes[:, :1] == (concept + 3) % 8).all()
@@ -263,13 +255,32 @@ def test_fills_are_false_distinct_of_the_golds_kind_and_marked(sampling: str) ->
     assert (KIND[drawn.nodes] == 0).all()
     assert all(len(set(line)) == 3 for line in drawn.nodes.tolist())
     # With fewer fills allowed than the family lacks, there is nothing to ask.
-    assert drawn_with(family, sampling, 1, truth).rows.size == 0
+    assert drawn_with(family, 1, truth).rows.size == 0
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "balanced"])
-def test_random_distractors_are_of_the_golds_kind(sampling: str) -> None:
-    family = Family(RANDOM, 0, Pool.empty(), np.empty(0, dtype=np.int64))
-    drawn = drawn_with(family, sampling, 0, truth_of(set(), set()))
+def test_random_distractors_are_of_the_golds_kind() -> None:
+    family = Family(RANDOM, 0, np.empty(0, dtype=np.int64))
+    drawn = drawn_with(family, 0, truth_of(set(), set()))
     assert drawn.rows.size == 40
     assert not drawn.filled.any()
     assert (KIND[drawn.nodes] == 0).all()
+
+
+def test_without_a_pool_the_candidates_are_the_golds_of_the_key() -> None:
+    """Six questions of one key, of which two have one gold; another has none to share."""
+    gold = np.array([0, 1, 2, 3, 3, 4, 5], dtype=np.int64)
+    key = np.array([7, 7, 7, 7, 7, 7, -1], dtype=np.int64)
+    concept = np.full(7, 11, dtype=np.int64)
+    [drawn] = perturb(
+        QuestionBatch(concept, gold, KIND[gold]),
+        [Family("near", 1, key)],
+        truth_of(set(), set()),
+        KIND,
+        distractors=4,
+        max_fill=0,
+        repeats=1,
+        rng=RNG,
+    )
+    assert drawn.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    for row, nodes in zip(drawn.rows.tolist(), drawn.nodes.tolist(), strict=True):
+        assert set(nodes) == {0, 1, 2, 3, 4} - {int(gold[row])}

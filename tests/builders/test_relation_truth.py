@@ -7,6 +7,7 @@ row of a full build is checked.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Any
@@ -105,6 +106,22 @@ def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> 
             assert other not in opposed, row
             assert other.pos().replace("s", "a") == gold.pos().replace("s", "a"), row
             assert not lemmas(other) & (lemmas(concept) | lemmas(gold)), row
+
+
+@pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
+def test_whoever_sees_the_choices_alone_is_right_by_chance(name: str, built: Any) -> None:
+    """Each choice is the gold as often as each other one, and no question is repeated."""
+    together: dict[tuple[str, ...], Counter[str]] = {}
+    asked: Counter[tuple[str, ...]] = Counter()
+    for row in built(name):
+        nodes = tuple(sorted(row["choice_nodes"]))
+        gold = row["choice_nodes"][row["answer"]]
+        together.setdefault(nodes, Counter())[gold] += 1
+        asked[row["question"], gold, *nodes] += 1
+    for nodes, golds in together.items():
+        assert set(golds) == set(nodes)
+        assert len(set(golds.values())) == 1
+    assert max(asked.values()) == 1
 
 
 @pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])

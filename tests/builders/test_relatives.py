@@ -1,14 +1,22 @@
-"""Distractor families against references written for clarity, on small random graphs."""
+"""Distractor families against references written for clarity, on small graphs and on WordNet."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import cast
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.engine.draw.families import Pool
-from builders.wordnet.families import at_distance, level_below, level_with, sisters
+from builders.engine.rows import Asking
+from builders.wordnet.families import at_distance, sisters, wordnet_families
+from builders.wordnet.neighbourhoods import ancestors, main_parents
+from builders.wordnet.options import DefinitionsOptions, HyponymyOptions
 from kb_cache.graph import Graph
+from kb_cache.wordnet.load import load_wordnet
+from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints
 
 Edges = frozenset[tuple[int, int]]
@@ -46,24 +54,6 @@ def below(edges: Edges, node: int, hops: int) -> set[int]:
     return {other for other, distance in distances_below(edges, node).items() if distance == hops}
 
 
-def widest_ancestor(size: int, edges: Edges, node: int, reach: int) -> int | None:
-    """Of the ends of all paths of ``reach`` edges up, the one with most such paths below it."""
-
-    def ends(start: int, links: Edges) -> list[int]:
-        level = [start]
-        for _ in range(reach):
-            level = [end for at in level for begin, end in sorted(links) if begin == at]
-        return level
-
-    down = frozenset((parent, child) for child, parent in edges)
-    tops = set(ends(node, edges))
-    return min(tops, key=lambda top: (-len(ends(top, down)), top), default=None)
-
-
-def members(pool: Pool, key: int) -> set[int]:
-    return set(pool.node[pool.indptr[key] : pool.indptr[key + 1]].tolist())
-
-
 def all_nodes(size: int) -> Ints:
     return np.arange(size, dtype=np.int64)
 
@@ -92,47 +82,100 @@ def test_sisters_stand_below_a_parent_and_outside_of_the_own_branch(
         assert set(found.neighbours(node).tolist()) == wanted - own - {node}
 
 
-@given(hierarchies(), st.integers(1, 2))
-def test_level_with_stands_as_far_below_the_widest_ancestor(
-    hierarchy: tuple[int, Edges], reach: int
+@dataclass(frozen=True)
+class Taxonomy:
+    """Of a WordNet, what main parents are read from."""
+
+    isa: Graph
+
+    def __len__(self) -> int:
+        return len(self.isa)
+
+    @property
+    def pos_codes(self) -> Ints:
+        return np.zeros(len(self), dtype=np.int64)
+
+    def edges(self, name: str) -> tuple[Ints, Ints]:
+        assert name == "similar_to"
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+@given(hierarchies())
+def test_the_main_parent_has_most_children_and_of_these_the_least_number(
+    hierarchy: tuple[int, Edges],
 ) -> None:
     size, edges = hierarchy
-    pool, keys = level_with(
-        graph(size, edges), all_nodes(size), reach, np.zeros_like(all_nodes(size))
-    )
+    main = main_parents(cast(WordNet, Taxonomy(graph(size, edges))))
     for node in range(size):
-        top = widest_ancestor(size, edges, node, reach)
-        expected = set() if top is None else below(edges, top, reach)
-        assert members(pool, keys[node]) == expected
+        width = {top: len([1 for _, up in edges if up == top]) for top in parents_of(edges, node)}
+        assert main[node] == min(width, key=lambda top: (-width[top], top), default=-1)
 
 
-@given(hierarchies(), st.integers(1, 2), st.data())
-def test_level_below_hangs_on_siblings_or_cousins_and_names_them(
-    hierarchy: tuple[int, Edges], reach: int, data: st.DataObject
+@given(st.lists(st.integers(-1, 8), min_size=9, max_size=9), st.integers(0, 4))
+def test_ancestors_follow_the_main_parents(main: list[int], reach: int) -> None:
+    found = ancestors(np.array(main, dtype=np.int64), all_nodes(9), reach)
+    for node in range(9):
+        top = node
+        for _ in range(reach):
+            top = main[top] if top >= 0 else -1
+        assert found[node] == top
+
+
+LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
+
+
+@pytest.fixture(scope="module")
+def wordnet() -> WordNet:
+    return load_wordnet("3.0")
+
+
+@pytest.fixture(scope="module")
+def asked(wordnet: WordNet) -> Asking:
+    """Return two hundred golds, and a concept two or three edges from each of them."""
+    gold = np.random.default_rng(0).choice(np.flatnonzero(wordnet.pos_codes == 1), 200)
+    concept = np.where(gold % 2, *(ancestors(main_parents(wordnet), gold, n) for n in (2, 3)))
+    known = concept >= 0
+    gold, concept = gold[known].astype(np.int64), concept[known]
+    line = np.arange(gold.size, dtype=np.int64)
+    return Asking(line, line, concept, gold, np.where(gold % 2, 2, 3))
+
+
+def test_level_families_key_golds_by_an_ancestor_so_many_edges_up(
+    wordnet: WordNet, asked: Asking
 ) -> None:
-    size, edges = hierarchy
-    row = st.tuples(st.integers(0, size - 1), st.integers(1, 3))
-    rows = data.draw(st.lists(row, min_size=1, max_size=6))
-    concepts, hops = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    pool, keys = level_below(graph(size, edges), concepts, hops, reach)
-    assert pool.group is not None
-    for (concept, hop), key in zip(rows, keys.tolist(), strict=True):
-        entries = slice(pool.indptr[key], pool.indptr[key + 1])
-        found = set(zip(pool.node[entries].tolist(), pool.group[entries].tolist(), strict=True))
-        top = widest_ancestor(size, edges, concept, reach)
-        branches = set() if top is None else below(edges, top, reach)
-        assert found == {
-            (node, branch) for branch in branches for node in below(edges, branch, hop)
-        }
+    options = DefinitionsOptions.parse({"families": tuple(LEVELS)}, "")
+    main = main_parents(wordnet)
+    found = {family.name: family for family in wordnet_families(wordnet, options, asked)}
+    assert {name: family.distance for name, family in found.items()} == LEVELS
+    for name, reach in LEVELS.items():
+        for gold, key in zip(asked.gold.tolist(), found[name].key.tolist(), strict=True):
+            for _ in range(reach):
+                gold = int(main[gold]) if gold >= 0 else -1
+            assert key == gold
+        assert found[name].unit is None
 
 
-def test_a_gold_is_level_with_its_siblings_and_itself() -> None:
-    """Nodes 1 and 2 are children of 0, 3 and 4 of 1, 5 of 2."""
-    parents = Graph.from_edges(6, [1, 2, 3, 4, 5], [0, 0, 1, 1, 2])
-    alike = np.zeros(6, dtype=np.int64)
-    siblings, key = level_with(parents, np.array([3, 5, 0]), 1, alike)
-    assert [members(siblings, k) for k in key.tolist()] == [{3, 4}, {5}, set()]
-    cousins, key = level_with(parents, np.array([3, 1]), 2, alike)
-    assert [members(cousins, k) for k in key.tolist()] == [{3, 4, 5}, set()]
-    apart, key = level_with(parents, np.array([3, 5]), 2, np.array([0, 0, 0, 0, 1, 0]))
-    assert [members(apart, k) for k in key.tolist()] == [{3, 5}, {3, 5}]
+def test_branch_families_key_questions_by_the_concepts_ancestor_and_hops(
+    wordnet: WordNet, asked: Asking
+) -> None:
+    options = HyponymyOptions.parse({"families": ("near",)}, "")
+    for family in wordnet_families(wordnet, options, asked):
+        top = ancestors(main_parents(wordnet), asked.concept, family.distance)
+        assert LEVELS[family.name.removesuffix("_branch")] == family.distance
+        together = family.key[:, None] == family.key
+        known = (top >= 0)[:, None] & (top >= 0)
+        same = (top[:, None] == top) & (asked.hops[:, None] == asked.hops)
+        assert (together[known] == same[known]).all()
+        assert ((family.key < 0) == (top < 0)).all()
+        assert family.unit is asked.concept
+
+
+def test_senses_of_a_word_are_kin(wordnet: WordNet, asked: Asking) -> None:
+    options = DefinitionsOptions.parse({"families": ("same_word", "random")}, "")
+    same, random = wordnet_families(wordnet, options, asked, word=asked.gold % 7)
+    assert (same.name, random.name) == ("same_word", "random")
+    assert same.kin is not None
+    assert (same.kin == asked.gold % 7).all()
+    assert random.kin is None
+    assert not same.key.any()
+    assert not random.key.any()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from builders.engine.pipeline import build
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.engine.splits import assign_splits, connected_components, first_clusters
+from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
 
 Built = Callable[[str, str], Path]
@@ -98,59 +100,50 @@ def test_first_clusters_are_whole_and_as_many_as_fit(
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_splits_of_a_build_share_no_cluster_and_train_is_small(built: Built, name: str) -> None:
-    folder = built(name, "default") / "data"
-    clusters, rows = {}, {}
-    for split in ("train", "validation", "test"):
-        table = pq.read_table(folder / f"{split}-00000-of-00001.parquet", columns=["cluster"])
+def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: str) -> None:
+    clusters: dict[str, set[str]] = {}
+    choices: dict[str, set[str]] = {}
+    for path in (built(name, "verbs") / "data").glob("*.parquet"):
+        split = path.name.split("-")[0]
+        table = pq.read_table(path, columns=["cluster", "choice_nodes"])
         clusters[split] = set(table["cluster"].to_pylist())
-        rows[split] = table.num_rows
-    assert not clusters["train"] & clusters["validation"]
-    assert not clusters["train"] & clusters["test"]
-    assert not clusters["validation"] & clusters["test"]
-    assert 800 <= rows["train"] <= 4_000
-    # Clusters of validation and test stand 1 to 2, as --split-shares says.
-    share = len(clusters["test"]) / (len(clusters["test"]) + len(clusters["validation"]))
-    assert share == pytest.approx(2 / 3, abs=0.05)
-
-
-@pytest.mark.slow
-def test_without_a_cap_on_train_each_split_has_its_share_of_clusters(built: Built) -> None:
-    folder = built("wordnet_hyponymy", "published") / "data"
-    found = {
-        path.name.split("-")[0]: len(set(pq.read_table(path)["cluster"].to_pylist()))
-        for path in folder.glob("*.parquet")
-    }
-    total = sum(found.values())
-    expected = {"train": 0.25, "validation": 0.25, "test": 0.5}
-    assert {name: count / total for name, count in found.items()} == pytest.approx(
-        expected, abs=0.02
-    )
+        choices[split] = {node for row in table["choice_nodes"].to_pylist() for node in row}
+    assert clusters.keys() == {"train", "validation", "test"}
+    for one, other in combinations(clusters, 2):
+        assert not clusters[one] & clusters[other]
+        assert not choices[one] & choices[other]
 
 
 def test_a_split_without_share_is_not_written(tmp_path: Path) -> None:
     from builders.engine.pipeline import write
 
     probe = find_probe("wordnet_hyponymy")
-    options = probe.options.parse({"split_shares": (0, 0.4, 0.6), "limit": 300}, probe.name)
+    values = {"split_shares": (0, 0.4, 0.6), "limit": 300, "pos": ("verb",)}
+    options = probe.options.parse(values, probe.name)
     manifest = write(build(Request(probe, options, audit=False)), tmp_path / "probe")
     assert [file.split for file in manifest["files"]] == ["validation", "test"]
     assert manifest["counts"]["splits"]["train"] == 0
 
 
-def test_limit_keeps_whole_clusters(built: Built, manifest_of: Callable[..., Any]) -> None:
-    """A cluster of the limited build has all the rows that it has in the full one."""
-    full, some = (
-        cluster_sizes(built("wordnet_hypernymy", kind)) for kind in ("default", "limited")
-    )
-    assert 150 <= sum(some.values()) <= 200
-    assert some.items() <= full.items()
-    assert manifest_of("wordnet_hypernymy", "limited")["counts"]["rows"] == sum(some.values())
+@pytest.mark.parametrize("most", ["limit", "train_rows"])
+def test_a_cut_build_holds_whole_groups_of_the_full_one(built: Built, most: str) -> None:
+    """So that the choices tell nothing, however few rows are wanted."""
+    probe = find_probe("wordnet_hypernymy")
+    options = probe.options.parse({"pos": ("verb",), "train_rows": 0, most: 202}, probe.name)
+    done = build(Request(probe, options, audit=False))
+    splits = done.splits if most == "limit" else {"train": done.splits["train"]}
+    some = Counter[tuple[str, ...]]()
+    for items in splits.values():
+        some.update(map(choice_set, plain(items.table())["choice_nodes"].to_pylist()))
+    full = pq.read_table(built("wordnet_hypernymy", "verbs") / "data", columns=["choice_nodes"])
+    every = Counter(map(choice_set, full["choice_nodes"].to_pylist()))
+    assert some.total() == 200
+    assert some <= every
+    assert not any(count % 5 for count in some.values())
 
 
-def cluster_sizes(folder: Path) -> dict[str, int]:
-    counted = pq.read_table(folder / "data", columns=["cluster"])["cluster"].value_counts()
-    return {one["values"]: one["counts"] for one in counted.to_pylist()}
+def choice_set(nodes: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(nodes))
 
 
 @given(st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=4), max_size=12))

@@ -46,6 +46,7 @@ class Pooled(NamedTuple):
 
     Attributes:
         pool: which questions may share choices (0 or more); -1: this one with none.
+        gold: the gold of each.
         unit: questions of one unit are never in one group.
         identity: what random numbers depend on.
         kin: questions of one number, of different units, are put in one group; a number of its
@@ -53,6 +54,7 @@ class Pooled(NamedTuple):
     """
 
     pool: Ints
+    gold: Ints
     unit: Ints
     identity: Ints
     kin: Ints
@@ -92,7 +94,7 @@ def draw_in_groups(
         cell: (questions,) only questions of one cell, a part of a split, share choices.
         identity: what random numbers depend on.
         rules: what a group must be like.
-        once: ask each question with distractors of one family, not of every one.
+        once: ask each question in one group, not in one or more of every family.
         random_share: the most rows of a cell that may have random distractors, as a share;
             questions without others come first.
         rng: the random generator.
@@ -100,29 +102,34 @@ def draw_in_groups(
     Yields:
         Each family and (groups, size) positions of the questions of its groups.
     """
-    allowed = rules
     placed = np.zeros(gold.size, dtype=np.bool_)
     near, filled = np.zeros((2, int(cell.max(initial=0)) + 1), dtype=np.int64)
     alone = np.arange(gold.size, dtype=np.int64)
+    shown = np.empty(0, dtype=np.int64)
+    if once:
+        rules = replace(rules, uses=1)
     for family in sorted(families, key=lambda family: family.name == RANDOM):
         key = family.key
         if once:
             key = np.where(placed, -1, key)
-        if family.name == RANDOM and len(families) > 1:
+        limited = family.name == RANDOM and len(families) > 1
+        if limited:
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions that no other family serves come first.
             order = np.lexsort((rng.bits(identity), placed, cell))
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
-            allowed = replace(rules, uses=1)
         _, pool = np.unique(np.stack([key, cell]), axis=1, return_inverse=True)
         pool = np.where(key < 0, -1, pool)
         unit = gold if family.unit is None else family.unit
         deal = _deal if family.kin is None else _deal_kin
-        questions = Pooled(pool, unit, identity, alone if family.kin is None else family.kin)
+        questions = Pooled(pool, gold, unit, identity, alone if family.kin is None else family.kin)
         chance = rng.child(family.name, family.distance)
-        groups = choose_groups(questions, allowed, chance, deal)
+        groups = choose_groups(questions, rules, chance, deal, shown)
+        if limited:
+            groups = _within(groups, placed, cell, room)
         placed[groups] = True
+        shown = sorted_unique(np.concatenate([shown, _keys(questions, groups).ravel()]))
         # Of kin that stand in one group with others, some questions have only the others.
         alone_in = ~_with_kin(questions.kin[groups]) if family.kin is not None else groups < 0
         near += np.bincount(cell[groups[~alone_in]], minlength=near.size)
@@ -134,15 +141,26 @@ Deal = Callable[[Pooled, Ints, GroupRules, RandomGenerator], Ints]
 """Returns groups of questions, given how often each was used and what a group must be like."""
 
 
-def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal) -> Ints:
+def _within(groups: Ints, placed: Bools, cell: Ints, room: Ints) -> Ints:
+    """Keep as many groups as a cell has room for, those of questions not placed so far first."""
+    own = cell[groups[:, 0]]
+    order = np.lexsort((placed[groups].sum(axis=1), own))
+    fits = (ranks_within(own[order]) + 1) * groups.shape[1] <= room[own[order]]
+    return np.asarray(groups[np.sort(order[fits])])
+
+
+def choose_groups(
+    questions: Pooled, rules: GroupRules, rng: RandomGenerator, deal: Deal, shown: Ints
+) -> Ints:
     """Deal questions into groups, and exchange those that may not stand together.
+
+    ``shown`` (ascending) says which questions were asked with which choices already.
 
     Returns:
         (groups, size) positions of the questions of each group.
     """
     used = np.zeros(questions.pool.size, dtype=np.int64)
     groups = [np.empty((0, rules.size), dtype=np.int64)]
-    shown = np.empty(0, dtype=np.int64)
     for limit in sorted({1, rules.uses}):
         for turn in range(ROUNDS):
             chance = rng.child(limit, turn)
@@ -177,10 +195,10 @@ def _exchanged(
         return dealt
     dealt = dealt.copy()
     one, other = np.nonzero(~np.eye(rules.size, dtype=np.bool_))
+    first, second = dealt[:, one].ravel(), dealt[:, other].ravel()
+    apart = (questions.unit[first] != questions.unit[second]) & rules.wrong(first, second)
     clash = np.zeros((len(dealt), rules.size, rules.size), dtype=np.bool_)
-    clash[:, one, other] = ~rules.wrong(dealt[:, one].ravel(), dealt[:, other].ravel()).reshape(
-        len(dealt), -1
-    )
+    clash[:, one, other] = ~apart.reshape(len(dealt), -1)
     clash |= clash.transpose(0, 2, 1)
     free = [spare]
     while (bad := np.flatnonzero(clash.any(axis=(1, 2)))).size:
@@ -213,7 +231,7 @@ def _exchanged(
         place, guest = place[first], guest[first]
         dealt[row[place], column[place]] = waiting[guest]
         waiting = np.delete(waiting, guest)
-    return dealt[(dealt >= 0).all(axis=1)]
+    return np.asarray(dealt[(dealt >= 0).all(axis=1)])
 
 
 def _fits(members: Ints, guest: Ints, questions: Pooled, rules: GroupRules) -> Bools:
@@ -257,7 +275,7 @@ def _deal(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator
     laid_out = np.lexsort((chance[order], questions.unit[order], lot, in_pool))
     order, in_pool = order[laid_out], in_pool[laid_out]
     column = ranks_within(in_pool) % np.maximum(wanted[in_pool], 1)
-    return order[np.lexsort((column, in_pool))].reshape(-1, size)
+    return np.asarray(order[np.lexsort((column, in_pool))].reshape(-1, size))
 
 
 def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGenerator) -> Ints:
@@ -335,7 +353,7 @@ def _with_kin(kin: Ints) -> Bools:
 def _keys(questions: Pooled, dealt: Ints) -> Ints:
     """(groups, size) an identity of each question together with its choices."""
     rng = RandomGenerator(0)
-    choices = rng.bits(questions.unit[dealt]).sum(axis=1, dtype=np.uint64)
+    choices = rng.bits(questions.gold[dealt]).sum(axis=1, dtype=np.uint64)
     return (rng.bits(choices[:, None], dealt) >> np.uint64(1)).astype(np.int64)
 
 

@@ -35,6 +35,7 @@ import gallery
 import builders
 import templates
 from builders.engine.listing import ROWS
+from builders.engine.probe import find_probe
 from builders.engine.registry import PROBES
 from kb_cache.catalogue import snapshot_names
 from kbprobe.errors import UsageError
@@ -80,7 +81,9 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         builders.build(name, output=scratch / variant, audit=audit, **given, **options)
         return read_manifest(scratch / variant)
 
-    manifest = built("default", audit=True)
+    manifest = full = built("default", audit=True)
+    if "tier" in find_probe(name).options.model_fields:
+        full = built("full", tier="full")
     counts = manifest.content["counts"]
     figures = {
         "rows": counts["rows"],
@@ -89,7 +92,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
         **_audit(manifest),
-        "full": built("full", tier="full").content["counts"]["rows"],
+        "full": full.content["counts"]["rows"],
     }
     folder = Path(templates.__file__).parent
     for language in LANGUAGES:

@@ -19,7 +19,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 UNLIMITED: Mapping[str, Any] = {
     "sampling": "uniform",
     "families": ("paper",),
-    "max_contexts": 0,
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
@@ -34,7 +33,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "limited": {"limit": 200},
     "small": {"pos": ("noun",), "limit": 200},
 }
-"""The builds that tests share, and the options that make them."""
+"""The builds that tests share, and the options that make them, of those that a probe has."""
 
 AUDITED = ("default", "small")  # and the published hypernymy, whose flaw is known
 
@@ -52,7 +51,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path
     def folder_of(name: str, kind: str) -> Path:
         if (name, kind) not in folders:
             probe = find_probe(name)
-            options = probe.options.parse(dict(KINDS[kind]), name)
+            fields = probe.options.model_fields
+            chosen = {key: value for key, value in KINDS[kind].items() if key in fields}
+            options = probe.options.parse(chosen, name)
             audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
             folder = parent / kind.replace(", ", "-").replace(" ", "-") / name
             write(build(Request(probe, options, audit=audited)), folder)

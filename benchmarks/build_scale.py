@@ -38,7 +38,6 @@ OPTIONS: dict[str, Any] = {
     "stem_overlap": "keep",
     "sampling": "uniform",
     "train_rows": 0,
-    "max_contexts": 0,
     "cap_per_gold": 0,
     "tier": "full",
     "every_family": True,

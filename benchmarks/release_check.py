@@ -30,7 +30,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE = "wordnet_hypernymy"
-OPTIONS: dict[str, Any] = {"max_contexts": 0, "train_rows": 0, "cap_per_gold": 0}
+OPTIONS: dict[str, Any] = {"train_rows": 0, "cap_per_gold": 0}
 REPOSITORY = "me/probe"
 
 # Before this file's own folder: here it would be the module release.

@@ -45,7 +45,6 @@ OPTIONS: dict[str, Any] = {
     "families": ("paper",),
     "sampling": "uniform",
     "train_rows": 0,
-    "max_contexts": 0,
     "cap_per_gold": 0,
     "tier": "full",
     "every_family": True,
@@ -104,15 +103,13 @@ def build_ours(specification: Report) -> Report:
     from builders.engine.request import Request
     from kbprobe.format import dataset  # noqa: F401
 
-    probes = [find_probe(name) for name in specification["probes"]]
     report: Report = {"imports": time.perf_counter() - start, "probes": {}}
-    jobs = [
-        (
-            Request(probe, probe.options.parse(specification["options"], probe.name), audit=False),
-            Path(specification["output"]) / probe.name,
-        )
-        for probe in probes
-    ]
+    jobs = []
+    for probe in map(find_probe, specification["probes"]):
+        fields, given = probe.options.model_fields, specification["options"]
+        options = probe.options.parse({key: given[key] for key in given if key in fields}, "")
+        folder = Path(specification["output"]) / probe.name
+        jobs.append((Request(probe, options, audit=False), folder))
     for built, manifest, folder in build_all(jobs):
         report["probes"][folder.name] = {
             "rows": manifest["counts"]["rows"],

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.plugins import import_file, left_out
+from kbprobe.plugins import import_file, left_out, of_others
 
 IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
 """A file of the user's own, and what an entry is called in it."""
@@ -139,6 +139,7 @@ class Registry(Generic[_Entry]):
                 module, _, attribute = place.partition(":")
                 self._add(self._entries, getattr(import_module(module), attribute), "kbprobe")
             for point in entry_points(group=self._group):
+                of_others(point.module)
                 try:
                     self._add(self._entries, point.load(), f"the entry point {point.value}")
                 except (Exception, SystemExit) as error:

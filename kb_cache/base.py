@@ -29,7 +29,7 @@ from kbprobe.files import file_sha256
 from kbprobe.format.attribution import SourceRecord
 from kbprobe.format.licences import LICENCES, parts_of
 from kbprobe.options import Metavar, Options
-from kbprobe.plugins import left_out
+from kbprobe.plugins import left_out, of_others
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -438,6 +438,7 @@ def _installed() -> dict[str, str]:
             error = KbprobeError(f"the name belongs to {taken}; {entry.value} needs another")
             left_out("knowledge base", entry.name, error)
         else:
+            of_others(entry.module)
             found[entry.name] = entry.value
     return found
 

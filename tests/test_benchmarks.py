@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from builders.engine.probe import find_probe
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "benchmarks").glob("*.py"))
@@ -32,6 +35,13 @@ def test_each_is_run_once_as_small_as_it_gets() -> None:
     assert sorted(re.findall(r"^run (\w+)", script, re.MULTILINE)) == sorted(commands)
     steps = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "/.ci/benchmarks" in steps
+
+
+def test_the_options_that_ceilings_names_exist() -> None:
+    limits = runpy.run_path(str(ROOT / "benchmarks" / "ceilings.py"))["LIMITS"]
+    for name, cases in limits.items():
+        for options in cases.values():
+            find_probe(name).options.parse(dict(options), name)
 
 
 def test_the_tests_that_other_kernels_repeat_exist() -> None:

@@ -82,7 +82,9 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         builders.build(name, output=scratch / variant, audit=audit, **given, **options)
         return read_manifest(scratch / variant)
 
-    manifest = built("default", audit=True)
+    manifest = full = built("default", audit=True)
+    if "tier" in find_probe(name).options.model_fields:
+        full = built("full", tier="full")
     counts = manifest.content["counts"]
     tiers = "tier" in find_probe(name).options.model_fields
     full = built("full", tier="full") if tiers else manifest

@@ -19,7 +19,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 UNLIMITED: Mapping[str, Any] = {
     "sampling": "uniform",
     "families": ("paper",),
-    "max_contexts": 0,
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
@@ -35,7 +34,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "verbs": {"pos": ("verb",), "train_rows": 0},
     "published verbs": {**UNLIMITED, "pos": ("verb",)},
 }
-"""The builds that tests share, and the options that make them."""
+"""The builds that tests share, and the options that make them, of those that a probe has."""
 
 AUDITED = ("default", "small")  # and the published hypernymy, whose flaw is known
 

@@ -168,7 +168,10 @@ def test_learners_can_be_files(files, tmp_path, capsys):
             "2 learners. Name one: frequent.py:FREQUENT or frequent.py:RARE",
         ),
         (["--scorer", "taken.py"], "there is a scorer named 'random' already. Rename this one"),
-        (["--scorer", "broken.py"], "broken.py cannot be imported: NameError"),
+        (
+            ["--scorer", "broken.py"],
+            "broken.py cannot be imported: NameError: name 'scorer' is not defined (",
+        ),
     ],
 )
 def test_files_that_do_not_define_what_is_named(files, words, said, world, capsys):
@@ -180,6 +183,17 @@ def test_files_that_do_not_define_what_is_named(files, words, said, world, capsy
     )
     run("questions", "--model", "none", *words, code=1 if "broken.py" in words else 2)
     assert said in capsys.readouterr().err
+
+
+def test_an_error_of_a_file_names_its_line(files, world, tmp_path, capsys):
+    path = world / "twice.py"
+    text = path.read_text().replace("options.second", "options.no_such")
+    path.write_text(text)
+    line = next(at for at, one in enumerate(text.splitlines(), 1) if "no_such" in one)
+    words = ("questions", "--model", "gpt2", "-o", tmp_path / "out")
+    run(*words, "--scorer", "twice.py", "--second", "It is", code=1)
+    said = capsys.readouterr().err
+    assert f"It was raised by {path}, line {line}, which is not part of kbprobe" in said
 
 
 @pytest.mark.parametrize(
@@ -410,7 +424,8 @@ def test_a_registry_takes_entries_of_its_kind_once():
 def test_entry_points_are_found_and_a_broken_one_breaks_nothing(monkeypatch, capsys):
     class Point:
         def __init__(self, name, loaded):
-            self.name, self.value, self._loaded = name, f"package:{name}", loaded
+            self.name, self.value, self.module = name, f"package:{name}", "package"
+            self._loaded = loaded
 
         def load(self):
             if isinstance(self._loaded, Exception):

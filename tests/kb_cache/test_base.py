@@ -213,3 +213,9 @@ def test_the_tutorials_knowledge_base_works_as_it_says(
     failed = run(*command, "fetch", "taxonomy", "--from", str(source))
     assert failed.returncode == 1
     assert "animals.tsv, line 1: two columns expected" in failed.stderr
+    module = site / "acme_taxonomy.py"
+    text = module.read_text("utf-8").replace("raise SourceError(", "raise NoSuch(")
+    module.write_text(text, "utf-8")
+    failed = run(*command, "fetch", "taxonomy", "--from", str(source))
+    assert failed.returncode == 1
+    assert f"NoSuch' is not defined. It was raised by {module}, line " in failed.stderr

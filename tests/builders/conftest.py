@@ -23,7 +23,6 @@ UNLIMITED: Mapping[str, Any] = {
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
-    "every_family": True,
 }
 
 KINDS: Mapping[str, Mapping[str, Any]] = {

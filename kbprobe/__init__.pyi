@@ -109,7 +109,6 @@ def build(
     audit: bool = True,
     overwrite: bool = False,
     config: str = "default",
-    tier: Literal["clean", "full"] = "clean",
     screen: bool = True,
     choices: int = 5,
     train_rows: int = 4000,

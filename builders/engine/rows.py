@@ -233,7 +233,7 @@ def draw_plan(
             asking.gold,
             (part[asking.gold] % parts * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
-            GroupRules(options.choices, options.perturbations, wrong),
+            GroupRules(options.choices, 1 if options.once else options.perturbations, wrong),
             once=options.once,
             random_share=options.random_share,
             rng=draw,

@@ -22,6 +22,7 @@ UNLIMITED: Mapping[str, Any] = {
     "max_contexts": 0,
     "train_rows": 0,
     "cap_per_gold": 0,
+    "perturbations": 1,
     "tier": "full",
 }
 

@@ -243,7 +243,10 @@ probes:
     assert done.returncode == 0, done.stderr
     requests = [manifest_in(tmp_path / "set" / name)["request"] for name in (NAME, "easy")]
     assert [request["seed"] for request in requests] == [3, 4]
-    assert [request["options"]["families"] for request in requests] == [["level"], ["random"]]
+    assert [request["options"]["families"] for request in requests] == [
+        ["near", "random"],
+        ["random"],
+    ]
     again = build_probe("--recipe", "recipe.yaml", "--no-audit")
     assert again.stdout.count("already holds exactly this") == 2
 

@@ -15,7 +15,7 @@ PartOfSpeech = Literal["noun", "verb", "adjective", "adverb", "other"]
 class WordSenseOptions(DrawOptions):
     """Options of dictionary_wordsense."""
 
-    WITHOUT = ("variants",)
+    WITHOUT = ("tier", "variants")  # no question is doubtful
 
     gcide: GcideName = Field(
         "", description="Which GCIDE (see kb-cache list); if empty, the one that is there."

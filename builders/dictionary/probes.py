@@ -19,7 +19,7 @@ from builders.dictionary.alike import alike_pairs, normalised, shown_definition
 from builders.dictionary.options import WordSenseOptions
 from builders.engine.audit.kin import holds_kin, shares_a_word
 from builders.engine.draw.balanced import first_of_each
-from builders.engine.draw.families import Family, Truth
+from builders.engine.draw.families import NEVER_DRAWN, Family, Truth
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
 from builders.engine.plan import Facts, Nodes, Plan, Questions
@@ -78,16 +78,19 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
     senses, fact = np.unique(asked.sense, return_inverse=True)
     definitions = _shown_definitions(gcide).take(pa.array(senses)).to_pylist()
     word = gcide.word_ids.astype(np.int64)
-    kinds = np.zeros_like(word) if options.other_pos else gcide.pos_codes.astype(np.int64)
     alike = alike_pairs(senses, definitions, word[senses], len(gcide))
     component = _components(definitions, word[senses])
+    split = assign_splits(component, options.split_shares, rng.shared("splits"))
     part = np.zeros(len(gcide), dtype=np.int64)
     part[senses] = rng.shared("parts").below(PARTS, component)
+    # Choices are senses that are asked about, of one split, and of one part of speech.
+    kinds = np.full(len(gcide), NEVER_DRAWN)
+    kinds[senses] = split + (0 if options.other_pos else 3 * gcide.pos_codes[senses])
     line = np.arange(fact.size, dtype=np.int64)
 
     def families(asking: Asking) -> Iterator[Family]:
         yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word[asking.gold])
-        yield Family(RANDOM, 0, np.zeros_like(asking.gold))
+        yield Family(RANDOM, 0, np.zeros_like(asking.gold), unit=word[asking.gold])
 
     return draw_plan(
         Asking(line, fact, asked.sense, asked.sense, np.zeros_like(line)),
@@ -97,7 +100,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         facts=_facts(gcide, senses),
         relation="definition",
         truth=Truth(len(gcide), np.empty(0, dtype=np.int64), alike),
-        split=assign_splits(component, options.split_shares, rng.shared("splits"))[fact],
+        split=split[fact],
         part=part,
         kinds=kinds,
         options=options,

@@ -192,20 +192,23 @@ def draw_plan(
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
-    ``asking`` points into ``questions``, ``choices`` and ``facts``. ``split`` (lines,) is the split
-    of each of its lines, -1 for none; ``part`` (nodes,) the part of the split that a gold is in
-    (see :class:`Territory`). ``families`` makes the families of the questions that are asked. What
-    is in ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of
-    speech for each node); in the clean tier, what is ``arguable`` neither. ``flags`` are those of
-    the lines of ``asking``. What is left out is added to ``dropped``. With ``options.screen``,
-    nodes marked in ``offensive`` are no concept, no gold and no distractor, and no question holds a
-    listed word.
+    ``asking`` points into ``questions``, ``choices`` and ``facts``; ``split`` (lines,) is the split
+    of each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
+    :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in
+    ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of speech for
+    each node, or ``NEVER_DRAWN``); in the clean tier, what is ``arguable`` neither. ``flags`` are
+    those of the lines of ``asking``; a probe with neither needs no tier. What is left out is added
+    to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no concept, no gold
+    and no distractor, and no question holds a listed word.
 
     Raises:
         UsageError: nothing is left to ask.
     """
-    flags = Flags.none(asking.gold.size) if flags is None else flags
-    keep = flags.of_tier(options.tier, dropped)
+    keep = np.ones(asking.gold.size, dtype=np.bool_)
+    if flags is None:
+        flags = Flags.none(asking.gold.size)
+    else:
+        keep = flags.of_tier(options.tier, dropped)
     keep &= dropped.drop(APART, keep & (split < 0))
     asking, flags, split = asking.take(keep), flags.take(keep), split[keep]
     if options.screen:
@@ -222,7 +225,7 @@ def draw_plan(
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
     if options.sampling == "grouped":
-        wrong = _wrong(asking, truth, arguable if options.tier == "clean" else None)
+        wrong = _wrong(asking, truth, arguable if arguable and options.tier == "clean" else None)
         wanted = list(families(asking))
         territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(

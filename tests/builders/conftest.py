@@ -21,6 +21,7 @@ UNLIMITED: Mapping[str, Any] = {
     "families": ("paper",),
     "train_rows": 0,
     "cap_per_gold": 0,
+    "perturbations": 1,
     "tier": "full",
 }
 

@@ -94,7 +94,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
         ([NAME, "--split-shares", "0.5,0.5,0.5"], ["--split-shares", "add up to 1"]),
         ([NAME, "--split-shares", "0.5,0.5"], ["--split-shares"]),
         ([NAME, "--split-shares", "-1,1,1"], ["--split-shares", "0 or more"]),
-        ([NAME, "--sampling", "fair"], ["--sampling", "balanced, uniform", "'fair'"]),
+        ([NAME, "--sampling", "fair"], ["--sampling", "grouped, uniform", "'fair'"]),
         ([NAME, "--format", "csv"], ["--format", "'csv'", "parquet"]),
         ([NAME, "--template", "none.yaml"], ["none.yaml", "No such file"]),
         ([NAME, "--stop-golds", "dog.n.99"], ["'dog.n.99'", "Did you mean"]),
@@ -243,7 +243,10 @@ probes:
     assert done.returncode == 0, done.stderr
     requests = [manifest_in(tmp_path / "set" / name)["request"] for name in (NAME, "easy")]
     assert [request["seed"] for request in requests] == [3, 4]
-    assert [request["options"]["families"] for request in requests] == [["level"], ["random"]]
+    assert [request["options"]["families"] for request in requests] == [
+        ["near", "random"],
+        ["random"],
+    ]
     again = build_probe("--recipe", "recipe.yaml", "--no-audit")
     assert again.stdout.count("already holds exactly this") == 2
 

@@ -94,7 +94,6 @@ READ_WITH_OTHERS = {
     "min_agreement": "labels",
     "min_votes": "labels",
     "offline": "endpoint",
-    "perturbations": "every_family",
     "proposer_top_k": "proposer",
     "refresh": "endpoint",
     "sister_depth": "families",

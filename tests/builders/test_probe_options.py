@@ -21,16 +21,14 @@ Values = dict[str, Any]
 Made = tuple[dict[str, int], dict[tuple[str, str], pa.Table]]
 Rows = Callable[[str, Values], Made]
 
-PUBLISHED = {"tier": "full", "every_family": True, "sampling": "uniform", "families": ("paper",)}
+PUBLISHED = {"tier": "full", "sampling": "uniform", "families": ("paper",)}
 
 GOES_WITH: dict[str, Values] = {
-    "every_family": {"tier": "full", "families": ("paper",)},
     "max_distance": PUBLISHED,
     "max_fill": PUBLISHED,
     "max_majority": {"silver": True, "max_majority": 1},
     "min_agreement": {"labels": ("no_such_votes.csv",)},
     "min_votes": {"labels": ("no_such_votes.csv",)},
-    "perturbations": PUBLISHED,
     "proposer_top_k": {"proposer": "no_such_model"},
     "sister_depth": PUBLISHED,
 }
@@ -45,8 +43,7 @@ NOT_HERE = {
     ("property_conjunction", "train_rows"): "the miniature has hardly any row of train",
     ("taxonomy_conjunction", "min_weight"): "it is read where a ConceptNet is given",
     ("wordnet_antonymy", "screen"): "no pair of opposites is offensive",
-    ("wordnet_definitions", "tier"): "it allows --every-family",
-    ("wordnet_synonymy", "tier"): "no verb is doubtful",
+    ("wordnet_antonymy", "random_share"): "all its distractors are random",
 }
 """What is read and changes nothing in these builds, and why."""
 
@@ -81,7 +78,6 @@ OTHER: Values = {
     "max_per_gold": 2,
     "max_reach": 100,
     "max_requests": 1,
-    "max_same_word": 1,
     "max_share": 0.2,
     "max_tokens": 15,
     "min_agreement": 0.9,
@@ -98,13 +94,15 @@ OTHER: Values = {
     "min_weight_firm": 6,
     "min_weight_loose": 5,
     "min_zipf": 4.5,
+    "name_share": 0.01,
     "only_paths": ("no_such_path",),
     "out_of_range": (300, 330),
     "pairs_per_word": 1,
     "per_family": 50,
     "per_sentence": 1,
-    "perturbations": 2,
+    "perturbations": 1,
     "proposer_top_k": 3,
+    "random_share": 0.1,
     "reference_year": 2000,
     "sigma": 9,
     "sister_depth": 1,
@@ -210,6 +208,21 @@ def test_an_option_that_nothing_reads_is_refused() -> None:
         builders.build("wordnet_antonymy", audit=False, limit=100, sister_depth=3)
     with pytest.raises(UsageError, match="wordnet_antonymy has no option --stem-overlap"):
         builders.build("wordnet_antonymy", stem_overlap="keep")
+
+
+@pytest.mark.parametrize("sampling", ["grouped", "uniform"])
+def test_once_asks_each_question_once(sampling: str) -> None:
+    made = {}
+    for once in (True, False):
+        options: Values = {"sampling": sampling, "once": once, "pos": ("verb",), "audit": False}
+        splits = builders.build("wordnet_antonymy", train_rows=0, **options)
+        made[once] = [
+            (row["question"], row["choice_nodes"][row["answer"]])
+            for rows in splits.values()
+            for row in rows
+        ]
+    assert len(made[True]) == len(set(made[True])) > 100
+    assert len(made[False]) > len(set(made[False]))
 
 
 def test_what_a_model_reads_for_itself_does_not_count_as_read() -> None:

@@ -127,6 +127,14 @@ def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: boo
         builders.build("always_never", conceptnet=nine_edges, families=(family,), silver=silver)
 
 
+def test_words_without_neighbours_are_asked_with_random_distractors() -> None:
+    """The share of random distractors is limited only where there are others: adverbs have none."""
+    counts = builders.build("wordnet_synonymy", pos=("adverb",), train_rows=0, audit=False)
+    families = {family for rows in counts.values() for family in rows["distractor_family"]}
+    assert families == {"random"}
+    assert sum(map(len, counts.values())) > 400
+
+
 def test_of_a_few_rows_no_verdict_is_given(tmp_path: Path) -> None:
     built = small("wordnet_definitions", 12)
     write(built, tmp_path / "few")

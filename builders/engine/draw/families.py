@@ -234,7 +234,8 @@ def perturb(
         if family.name == RANDOM:
             pool, key = anywhere, some.kind
         else:
-            pool, key = _pool_of(family, asked), family.key[rows]
+            pool, keys = _pool_of(family, asked)
+            key = keys[rows]
             if drawable.size < node_kind.size:
                 pool = pool.restricted(node_kind >= 0)
         found = _false_only(pool.candidates(key, POOL_SAMPLE, chance), some, truth)
@@ -264,12 +265,19 @@ def perturb(
         yield Perturbation(family, *drawn)
 
 
-def _pool_of(family: Family, asked: QuestionBatch) -> Pool:
-    """Return a family's candidates by key: by default, the golds of the questions of a key."""
+def _pool_of(family: Family, asked: QuestionBatch) -> tuple[Pool, Ints]:
+    """Return a family's candidates by key, and the key of each question.
+
+    By default, the candidates are the golds of the questions of a key, or of the kin of a kind.
+    """
     if family.pool is not None:
-        return family.pool
-    known = family.key >= 0
-    return Pool.from_pairs(int(family.key.max(initial=0)) + 1, family.key[known], asked.gold[known])
+        return family.pool, family.key
+    key = family.key
+    if family.kin is not None:
+        kin = np.stack([key, family.kin, asked.kind])
+        key = np.where(key < 0, -1, np.unique(kin, axis=1, return_inverse=True)[1])
+    known = key >= 0
+    return Pool.from_pairs(int(key.max(initial=0)) + 1, key[known], asked.gold[known]), key
 
 
 def _false_only(candidates: Candidates, asked: QuestionBatch, truth: Truth) -> Candidates:

@@ -95,8 +95,8 @@ def draw_in_groups(
         identity: what random numbers depend on.
         rules: what a group must be like.
         once: ask each question in one group, not in one or more of every family.
-        random_share: the most rows of a cell that may have random distractors, as a share;
-            questions without others come first.
+        random_share: the most rows of a cell that may have random distractors, as a share, where
+            some have others; questions without others come first.
         rng: the random generator.
 
     Yields:
@@ -112,7 +112,7 @@ def draw_in_groups(
         key = family.key
         if once:
             key = np.where(placed, -1, key)
-        limited = family.name == RANDOM and len(families) > 1
+        limited = family.name == RANDOM and bool(near.any())
         if limited:
             room = (near * random_share / max(1 - random_share, 1e-9)).astype(np.int64) - filled
             # Questions that no other family serves come first.
@@ -317,16 +317,22 @@ def _deal_kin(questions: Pooled, used: Ints, rules: GroupRules, rng: RandomGener
 
 
 def _completed(shelves: list[list[list[int]]], size: int) -> Iterator[list[int]]:
-    """Complete the largest pieces with the largest that fit; ``shelves`` holds them by length."""
+    """Complete the largest pieces with the largest that fit; ``shelves`` holds them by length.
+
+    Where none fits, the shortest of the others is divided.
+    """
     for largest in range(size, 1, -1):
         while shelves[largest]:
             group = shelves[largest].pop()
             while len(group) < size:
                 room = size - len(group)
-                length = next((n for n in range(room, 0, -1) if shelves[n]), 0)
+                lengths = (*range(room, 0, -1), *range(room + 1, largest + 1))
+                length = next((n for n in lengths if shelves[n]), 0)
                 if not length:
                     return
-                group = group + shelves[length].pop()
+                piece = shelves[length].pop()
+                group = group + piece[:room]
+                shelves[max(length - room, 0)].append(piece[room:])
             yield group
 
 

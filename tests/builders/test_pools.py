@@ -172,6 +172,14 @@ def test_random_rows_are_at_most_their_share_of_each_cell(problem: Problem, seed
     ).all()
 
 
+def test_questions_shown_again_do_not_exceed_the_share_of_random_rows() -> None:
+    """Twenty random questions make six groups of three; two more groups would be too many."""
+    keys = (("near", tuple([0] * 21 + [-1] * 39)), (RANDOM, (0,) * 60))
+    problem = Problem(tuple(range(60)), (0,) * 60, keys, clashes=10_000, random_share=0.49)
+    drawn = problem.draw()
+    assert (drawn["near"].size, drawn[RANDOM].size) == (21, 18)
+
+
 @settings(max_examples=30)
 @given(problems(), st.data())
 def test_the_order_of_questions_does_not_matter(problem: Problem, data: st.DataObject) -> None:

@@ -302,9 +302,7 @@ def test_words_with_one_definition_stay_together(gcide: Gcide) -> None:
     ],
 )
 def test_near_equal_definitions_of_a_word_are_alike(one: str, other: str, alike: bool) -> None:
-    found = alike_pairs(
-        np.array([3, 5]), [one, other], np.array([0, 0]), 10, ["", ""], lambda _: set()
-    )
+    found = alike_pairs(np.array([3, 5]), [one, other], np.array([0, 0]), 10)
     assert found.tolist() == ([35, 53] if alike else [])
 
 
@@ -325,9 +323,7 @@ def test_what_ties_a_definition_to_another_is_not_shown(definition: str, shown: 
 
 def test_a_clause_that_words_share_makes_them_alike() -> None:
     definitions = ["To trim; to adorn.", "To adorn, as a hat.", "To break."]
-    found = alike_pairs(
-        np.arange(3), definitions, np.array([0, 1, 2]), 3, [""] * 3, lambda _: set()
-    )
+    found = alike_pairs(np.arange(3), definitions, np.array([0, 1, 2]), 3)
     assert found.tolist() == [1, 3]
 
 
@@ -478,24 +474,3 @@ def test_every_row_of_the_real_build_is_true(real: Gcide, real_build: Built) -> 
     splits = rows_of(real_build)
     check_rows(real, splits)
     check_splits(splits)
-
-
-def test_senses_whose_synonyms_are_near_are_alike() -> None:
-    definitions = ["To enlarge; to spread.", "To stretch out.", "To bark."]
-    known = {"spread": {"stretch", "open"}}
-    found = alike_pairs(
-        np.arange(3),
-        definitions,
-        np.zeros(3),
-        3,
-        ["a", "b", "c"],
-        lambda one: known.get(one, set()),
-    )
-    assert found.tolist() == [1, 3]
-
-
-def test_a_sense_whose_definition_speaks_of_the_context_is_alike() -> None:
-    definitions = ["To utter with the voice.", "To celebrate; to praise."]
-    contexts = ["sing your carol of high praise", "sing of arms"]
-    found = alike_pairs(np.arange(2), definitions, np.zeros(2), 2, contexts, lambda _: set())
-    assert found.tolist() == [1, 2]

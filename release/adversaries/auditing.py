@@ -26,8 +26,8 @@ REMEDIES = {
     "argument": "Ask about each argument with each answer equally often, in every split.",
     "sentence": "Ask about each document with acceptable and unacceptable sentences alike.",
     "place": "Change words as often into one another as back, whatever stands beside them.",
-    "recurrence": "Ask each question once (--once), build without --limit, or show no model several "
-    "of its rows.",
+    "recurrence": "Ask each question once (--once), build without --limit, or show no model "
+    "several of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")

@@ -62,7 +62,6 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             "min_share": 0.0,
             "level": 1e9,
             "cap_per_gold": 0,
-            "train_cap_per_gold": 0,
             "cap_per_word": 0,
         },
         "drawn the published way": {"families": ("paper",)},

@@ -45,10 +45,8 @@ OPTIONS: dict[str, Any] = {
     "families": ("paper",),
     "sampling": "uniform",
     "train_rows": 0,
-    "max_contexts": 0,
     "cap_per_gold": 0,
     "tier": "full",
-    "every_family": True,
 }
 PHASES = ("knowledge base", "plan", "render", "write")
 COMPARED_CONCEPTS = 2000

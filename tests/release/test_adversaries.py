@@ -425,7 +425,7 @@ def test_the_command_adds_adversaries_to_the_check(
         assert stopped.value.code == code, shown
         assert ("recurrence:question:most" in shown.out) == bool(deep)
         assert ("NOT ready" in shown.out) == bool(code)
-    assert {"surface", "meaning"} <= exceeding(audit(published))
+    assert "elimination:choices:most" in exceeding(audit(published))
     with pytest.raises(SystemExit) as stopped:
         main(["check", str(grouped), "--deep", "--json"])
     found = json.loads(capsys.readouterr().out)

@@ -1,6 +1,6 @@
 """Fit the models of readers' judgements, cross-validate them, and write them as data.
 
-    python benchmarks/fit_judged.py
+    python benchmarks/fit_judged.py [--output FILE]
 
 Reads builders/judged/data/pairs.csv and writes builders/judged/data/models.json, which says with
 each model what it was fitted on and how well it predicts pairs of concepts that it has not seen.
@@ -9,9 +9,11 @@ Needs scikit-learn (extra ``release``).
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,9 @@ Row = Mapping[str, str]
 
 def main() -> None:
     """Fit every model and write them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", type=Path, default=MODELS, metavar="FILE")
+    output = parser.parse_args().output
     with (DATA / "pairs.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["probe"] in JUDGED]
     wordnet = load_wordnet("3.0")
@@ -83,7 +88,7 @@ def main() -> None:
         for at, name in enumerate(STRATA)
     }
     models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, ARGUABLE)
-    MODELS.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
+    output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
 
 def synsets(wordnet: WordNet, rows: Sequence[Row], end: str) -> Ints:

@@ -65,9 +65,9 @@ LIMIT = 4000
 
 LARGE = "wordnet_hypernymy"
 PUBLISHED = (
-    "--tier", "full", "--families", "paper", "--every-family", "--sampling", "uniform",
+    "--tier", "full", "--families", "paper", "--sampling", "uniform",
     "--max-hops", "4", "--cap-per-gold", "0", "--train-rows", "0", "--split-shares", "0.1,0.1,0.8",
-    "--no-audit", "--no-variants",
+    "--no-audit",
 )  # fmt: skip
 """The probe's published form, which has many rows: each question with every distractor family."""
 TARGET_SECONDS = 2.0

@@ -47,7 +47,6 @@ OPTIONS: dict[str, Any] = {
     "train_rows": 0,
     "cap_per_gold": 0,
     "tier": "full",
-    "every_family": True,
 }
 PHASES = ("knowledge base", "plan", "render", "write")
 COMPARED_CONCEPTS = 2000

@@ -8,12 +8,13 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Floats, Some
+from builders.engine.options import RANDOM
+from kbprobe.arrays import Bools, Floats, Ints, Some
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,22 @@ def credit(possible: Bools) -> Floats:
     return np.asarray(np.where(count == 0, guess, possible[:, 0] / np.maximum(count, 1)))
 
 
-def report(oracles: Oracles, family: list[str], hops: list[int]) -> dict[str, object]:
-    """Return, JSON-ready, how often each oracle is right: over all rows, by family and by hops."""
+def report(
+    oracles: Oracles, family: Ints, family_names: Sequence[str], hops: Ints
+) -> dict[str, object]:
+    """Return, JSON-ready, how often each oracle is right: over all rows, by family and by hops.
+
+    ``near`` are the rows of all families but the random one, where there are both.
+    """
     families, of_family = np.unique(family, return_inverse=True)
     numbers, of_hops = np.unique(hops, return_inverse=True)
+    near = np.array([name != RANDOM for name in family_names])[family]
     made: dict[str, object] = {}
     for name, oracle in oracles.items():
         cells = {"all": float(oracle.credit.mean())}
-        near = np.array(family) != "random"
         if near.any() and not near.all():
             cells["near"] = float(oracle.credit[near].mean())
-        cells |= _means(oracle.credit, of_family, families)
+        cells |= _means(oracle.credit, of_family, [family_names[code] for code in families])
         made[name] = {
             "knows": oracle.knows,
             "target": oracle.target,
@@ -74,6 +80,6 @@ def report(oracles: Oracles, family: list[str], hops: list[int]) -> dict[str, ob
     return made
 
 
-def _means(values: Floats, label: np.ndarray, names: np.ndarray) -> dict[str, float]:
+def _means(values: Floats, label: Ints, names: Iterable[object]) -> dict[str, float]:
     totals = np.bincount(label, values) / np.bincount(label)
     return {str(name): float(mean) for name, mean in zip(names, totals, strict=True)}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from evaluation.results.breakdown import RANDOM
 from evaluation.results.types import METRIC_OF, Cell, ClusterSize, Estimate, Group, Metrics
 from evaluation.results.wilson import wilson
 from evaluation.results.words import natural_key
@@ -43,6 +44,7 @@ class HeatMap(NamedTuple):
         distances: the lower heads.
         rows: one for each number of hops.
         totals: accuracy and rows of each column; ``total`` of all cells.
+        apart: the first column of random distractors, if others are before it.
     """
 
     families: tuple[tuple[str, int], ...]
@@ -50,6 +52,7 @@ class HeatMap(NamedTuple):
     rows: tuple[HeatRow, ...]
     totals: tuple[tuple[float, int], ...]
     total: tuple[float, int]
+    apart: int | None
 
 
 def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> HeatMap | None:
@@ -58,8 +61,8 @@ def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> Hea
     ``layout`` holds the cells whose hops and distractors make the rows and columns, where these
     are not those of the table itself: heat maps of several models have the same layout.
 
-    Random distractors, the easiest, come first; families follow by name, those of numbers (``5-9
-    years apart``) by these, distances ascending.
+    Near families come by name, those of numbers (``5-9 years apart``) by these, distances
+    ascending; random distractors, the easiest, come after them.
     """
     layout = table if layout is None else layout
     if len(layout) < 2:
@@ -70,7 +73,8 @@ def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> Hea
 
     heads = {_column(cell): cell for cell in layout}
     columns = sorted(heads)
-    families = Counter(_named(heads[key].family) for key in columns)
+    names = [_named(heads[key].family) for key in columns]
+    families = Counter(names)
     at = {(level(cell), _column(cell)): cell for cell in table}
     rows = tuple(
         HeatRow(
@@ -86,6 +90,7 @@ def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> Hea
         rows=rows,
         totals=tuple(_pooled([cell for cell in table if _column(cell) == key]) for key in columns),
         total=_pooled(table),
+        apart=names.index(RANDOM) or None if RANDOM in names else None,
     )
 
 
@@ -97,7 +102,7 @@ def in_order(table: Sequence[Cell]) -> list[Cell]:
 def _column(cell: Cell) -> tuple[Any, ...]:
     family, distance = cell.family, cell.distractor_hops
     far = float("inf") if distance is None else distance
-    return family is None, family != "random", tuple(natural_key(family or "")), far
+    return family is None, family == RANDOM, tuple(natural_key(family or "")), far
 
 
 def _named(value: str | int | None) -> str:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 BINS = 10
 
+RANDOM = "random"
+"""The family of random distractors, the easy reference; all others are near ones."""
+
 
 def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
     """Split the scored rows by hops, distractor family and distance k' ([W] Figure 3).

@@ -16,6 +16,7 @@ from evaluation.results.scores import Scores, compared, lengths, softmax
 from evaluation.results.types import (
     FURTHER_COLUMNS,
     METRIC_OF,
+    Estimate,
     Metrics,
     Normalization,
     predictions_schema,
@@ -143,6 +144,7 @@ def measure(
     tie_tolerance: float,
     baselines: Mapping[str, float] | None = None,
     baseline_intervals: Mapping[str, tuple[float, float]] | None = None,
+    oracles: Mapping[str, dict[str, float]] | None = None,
 ) -> Metrics:
     """Compute every number of a run from its predictions.
 
@@ -156,6 +158,7 @@ def measure(
         tie_tolerance: the one that ties were found with.
         baselines: accuracies of the probe's audit, from :func:`baselines_of`.
         baseline_intervals: theirs, from :func:`baseline_intervals_of`.
+        oracles: shares of the probe's oracles, from :func:`oracles_of`.
 
     Raises:
         UsageError: no item was scored; or a choice has no length to divide by.
@@ -176,6 +179,7 @@ def measure(
     if clustered and complete.any():
         strict, difference = intervals.strict_accuracy(right, cluster, complete, seed)
         strict_chance = breakdown.strict_chance(widths[complete], cluster[complete])
+    near, random = _near_and_random(scored, right, cluster, seed)
     bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
     return Metrics(
         items=predictions.num_rows,
@@ -183,6 +187,8 @@ def measure(
         set_aside=dict(sorted(aside.items())),
         normalization=normalization,
         accuracy=intervals.accuracy(right, cluster, seed),
+        near_accuracy=near,
+        random_accuracy=random,
         accuracies={
             METRIC_OF[name]: intervals.accuracy(_right_by(scored, name), cluster, seed)
             for name in (METRIC_OF if by_length else (normalization,))
@@ -207,6 +213,7 @@ def measure(
         brier=_brier(scored, normalization),
         baselines=dict(baselines or {}),
         baseline_intervals=dict(baseline_intervals or {}),
+        oracles=dict(oracles or {}),
     )
 
 
@@ -230,6 +237,25 @@ def baseline_intervals_of(audit: Audit | None) -> dict[str, tuple[float, float]]
         for name, (low, high) in ends.items()
         if low is not None and high is not None
     }
+
+
+def oracles_of(audit: Audit | None) -> dict[str, dict[str, float]]:
+    """Return the shares that each oracle in a built probe's audit gets right, by what it knows."""
+    return {oracle.knows: oracle.families for oracle in audit.oracles.values()} if audit else {}
+
+
+def _near_and_random(
+    scored: pa.Table, right: Bools, cluster: Ints, seed: int
+) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Estimate the accuracy with near and with random distractors; nothing without both."""
+    import pyarrow.compute as pc
+
+    random = pc.equal(scored["distractor_family"], breakdown.RANDOM)
+    rows = [bools(pc.invert(random)), bools(random)]
+    if not all(some.any() for some in rows):
+        return None, None
+    near, far = (intervals.accuracy(right[some], cluster[some], seed) for some in rows)
+    return near, far
 
 
 def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:

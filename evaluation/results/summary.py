@@ -76,6 +76,9 @@ def cautions(result: Results) -> list[str]:
     """Say what a reader of the number must know."""
     metrics = result.metrics
     lines = [f"accuracy: {against_chance(metrics.accuracy, metrics.chance)}"]
+    if metrics.near_accuracy is not None:
+        near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
+        lines.append(f"near distractors: {near}; random ones: {random}")
     if (drawn := limit_remark(result)) is not None:
         lines.append(drawn)
     lines += [

@@ -26,8 +26,8 @@ PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
-SCHEMA_VERSION = "1.5"
-_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3", "1.4")
+SCHEMA_VERSION = "1.6"
+_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3", "1.4", "1.5")
 """Earlier versions, whose files have no checksums."""
 AGAIN = "Evaluate again with --overwrite."
 
@@ -135,6 +135,14 @@ class Metrics(Model):
     set_aside: dict[str, int] = Field(description="Items that were not scored, by reason.")
     normalization: Normalization = Field(description="The one that predictions were made with.")
     accuracy: Estimate = Field(description="Share of the scored rows answered right.")
+    near_accuracy: Estimate | None = Field(
+        None,
+        description="Accuracy on the rows with near distractors: of any family but random. Null "
+        "where rows do not have both kinds, and in results of earlier versions.",
+    )
+    random_accuracy: Estimate | None = Field(
+        None, description="Accuracy on the rows with random distractors; null as above."
+    )
     accuracies: dict[str, Estimate] = Field(
         description="Accuracy by normalization: acc (sum), acc_norm (per character), acc_bytes, "
         "acc_tokens. Only acc where scores are not log-likelihoods of texts."
@@ -184,6 +192,12 @@ class Metrics(Model):
         default_factory=dict,
         description="The 95% interval of each of these, as the probe's manifest records it; empty "
         "in results of earlier versions.",
+    )
+    oracles: dict[str, dict[str, float]] = Field(
+        default_factory=dict,
+        description="Share of the audit's rows that each oracle of partial knowledge gets right, "
+        "by what it knows: of all rows, of near ones, and by family. Empty where the probe's audit "
+        "has none, and in results of earlier versions.",
     )
 
 

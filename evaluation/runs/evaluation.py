@@ -20,6 +20,7 @@ from evaluation.results.metrics import (
     baseline_intervals_of,
     baselines_of,
     measure,
+    oracles_of,
     predictions_table,
     tie_tolerance,
 )
@@ -108,6 +109,7 @@ def evaluate_run(
         tie_tolerance=tolerance,
         baselines=baselines_of(audit),
         baseline_intervals=baseline_intervals_of(audit),
+        oracles=oracles_of(audit),
     )
     timings = Timings(
         load=model.seconds - loading,

@@ -141,8 +141,31 @@ class BaselineCell(Part):
     high: float | None = None
 
 
+class OracleReport(Part):
+    """How often an oracle of partial knowledge is right.
+
+    ``families`` has a share for each distractor family, for all rows (``all``) and, where there are
+    random and other distractors, for those of the others (``near``).
+    """
+
+    knows: str
+    target: float
+    families: dict[str, float]
+    hops: dict[str, float] = {}
+
+    @field_validator("families")
+    @classmethod
+    def _cover_all(cls, families: dict[str, float]) -> dict[str, float]:
+        if "all" not in families:
+            raise ValueError("no share over 'all' families")
+        return families
+
+
 class Audit(Part):
-    """What shortcuts reach; ``baselines`` by their name, and then by distractor family."""
+    """What shortcuts reach; ``baselines`` by their name, and then by distractor family.
+
+    ``oracles`` says by their name what those reach that know a part of what is asked.
+    """
 
     baselines: dict[str, dict[str, BaselineCell]]
     flags: tuple[str, ...]
@@ -150,6 +173,7 @@ class Audit(Part):
     scored_rows: int
     bar: str = "the bar"
     leakage: dict[str, int] = {}
+    oracles: dict[str, OracleReport] = {}
 
     @field_validator("baselines")
     @classmethod

@@ -2,7 +2,8 @@
 
 Each row is answered from the rows of other folds of its own split, of which the answers are known,
 without its question. Two ways of making folds: of clusters, so that rows of other concepts show the
-same texts; and of rows that share choices, directly or through others, which must tell nothing.
+same choices; and of rows that show the same choices, in any order. What is right in rows with other
+choices must tell nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ FOLDS = 5
 def elimination(rows: Rows) -> Iterator[Guesses]:
     """Take the choice that is least often right in rows of other folds, and the most often right.
 
-    That rows of one neighbourhood share choices is how the choices of each are balanced: what
-    clusters tell is reported, not judged.
+    That each of the same choices is right once is how they are balanced: what clusters tell is
+    reported, not judged.
     """
-    for name, group in (("clusters", rows.cluster), ("choices", _sharing(rows))):
+    for name, group in (("clusters", rows.cluster), ("choices", _same_choices(rows))):
         fold = _folds(group[rows.scored])
         rate = _right_elsewhere(rows, fold)
         judged = name == "choices"
@@ -59,14 +60,7 @@ def _folds(group: Ints) -> Ints:
     return fold[local]
 
 
-def _sharing(rows: Rows) -> Ints:
-    """(rows,) a number for each row: rows that share choices, also through others, have one."""
-    from scipy.sparse import coo_array, csgraph
-
-    line, column = np.nonzero(rows.shown)
-    text = rows.choices[line, column]
-    size = rows.answer.size + len(rows.texts)
-    graph = coo_array((np.ones(line.size), (line, rows.answer.size + text)), shape=(size, size))
-    return np.asarray(
-        csgraph.connected_components(graph, directed=False)[1][: rows.answer.size], dtype=np.int64
-    )
+def _same_choices(rows: Rows) -> Ints:
+    """(rows,) a number for each row: rows that show the same choices, in any order, have one."""
+    ordered = np.sort(rows.choices, axis=1)
+    return np.unique(ordered, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

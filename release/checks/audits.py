@@ -9,18 +9,19 @@ from kbprobe.format.setups import DEFAULT_CONFIG
 from release.checks.findings import Finding, failure, some
 
 if TYPE_CHECKING:
-    from kbprobe.format.manifest import Audit, Manifest
+    from kbprobe.format.manifest import Audit, Manifest, OracleReport
 
 FLAGGED = (
-    "Build it with other options (balanced sampling, other families), or release it with --force: "
+    "Build it with other options (--sampling grouped, other families), or release it with --force: "
     "the card then says so."
 )
+ORACLE = "Claim nothing that needs the rest of the question; the card has the shares by family."
 CLUSTERS = "clusters in train and elsewhere"
 QUESTIONS = "questions in train and elsewhere"
 
 
 def audit_findings(manifest: Manifest) -> Iterator[Finding]:
-    """Look at the audits of the default config and of each sub-question config.
+    """Look at the audits of the default config and of each sub-question config, and the oracles.
 
     Controls show the default's rows, so its audit is theirs.
     """
@@ -40,6 +41,20 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
         scored = sum(audit.scored_rows for audit in audits.values() if audit)
         what = f"every baseline is at chance ({scored:,} rows scored)"
         yield Finding("audit", "ok", what)
+    for config, audit in audits.items():
+        for oracle in (audit.oracles if audit else {}).values():
+            yield _oracle_finding(config, oracle)
+
+
+def _oracle_finding(config: str, oracle: OracleReport) -> Finding:
+    """Say how often an oracle is right; more than its target is no fault, but worth knowing."""
+    share, near = oracle.families["all"], oracle.families.get("near")
+    what = f"who knows only {oracle.knows} gets {share:.1%}"
+    if near is not None:
+        what += f" (near distractors {near:.1%})"
+    if share <= oracle.target:
+        return Finding("oracles", "ok", f"{what}, target {oracle.target:.0%}")
+    return Finding("oracles", "warning", f"{what}, above {oracle.target:.0%}", config, ORACLE)
 
 
 def _findings(config: str, audit: Audit | None) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from builders.engine.draw.families import QuestionBatch, Family, Pool, Truth, perturb
+from builders.engine.draw.families import Family, QuestionBatch, Truth, perturb
 from builders.engine.options import RANDOM
 from builders.engine.options import ProbeOptions
 from builders.engine.plan import Facts, Nodes, Questions

@@ -19,6 +19,7 @@ from evaluation.results.metrics import (
     baseline_intervals_of,
     baselines_of,
     measure,
+    oracles_of,
     predictions_table,
     tie_tolerance,
 )
@@ -281,6 +282,19 @@ def test_metrics_are_those_of_loops(seed: int) -> None:
         expected = np.mean([flag for flag in alone["correct"].to_pylist() if flag is not None])
         assert metrics.accuracies[name].value == pytest.approx(expected)
 
+    families = [row["distractor_family"] for row in rows]
+    for estimate, family in (
+        (metrics.near_accuracy, "sister"),
+        (metrics.random_accuracy, "random"),
+    ):
+        assert estimate is not None
+        flags = [flag for flag, name in zip(right, families, strict=True) if name == family]
+        assert (estimate.value, estimate.n) == (pytest.approx(np.mean(flags)), len(flags))
+        assert (estimate.low < estimate.value < estimate.high, estimate.method) == (
+            True,
+            "cluster bootstrap",
+        )
+
     cells: dict[Any, list[bool]] = defaultdict(list)
     for row, flag in zip(rows, right, strict=True):
         cells[row["hops"], row["distractor_family"], row["distractor_hops"]].append(flag)
@@ -301,6 +315,13 @@ def test_metrics_are_those_of_loops(seed: int) -> None:
             flags = [flag for name, flag in zip(named, right, strict=True) if name == group.name]
             assert group.accuracy.value == pytest.approx(np.mean(flags))
             assert group.accuracy.n == len(flags)
+
+
+@pytest.mark.parametrize("families", [["random"] * 4, ["sister", "level"] * 2, [None] * 4])
+def test_one_kind_of_distractors_has_no_accuracy_apart(families: list[str | None]) -> None:
+    split, scores = right_rows([True, False] * 2, distractor_family=families)
+    _, metrics = judged(split, scores)
+    assert metrics.near_accuracy is metrics.random_accuracy is None
 
 
 def test_clusters_are_judged_whole_by_loops() -> None:
@@ -450,6 +471,10 @@ def test_baselines_come_from_the_audit() -> None:
     for name in ("low", "high"):
         del value["baselines"]["longest choice"]["all"][name]  # a manifest may lack them
     assert baseline_intervals_of(Audit.model_validate(value)) == {}
+    assert oracles_of(audit) == oracles_of(None) == {}
+    oracle = {"knows": "half of it", "target": 0.5, "families": {"all": 0.4, "near": 0.3}}
+    audit = Audit.model_validate({**value, "oracles": {"half": oracle}})
+    assert oracles_of(audit) == {"half of it": {"all": 0.4, "near": 0.3}}
     split, scores = right_rows([True, False])
     assert judged(split, scores, baselines=baselines_of(audit))[1].baselines == {
         "longest choice": 0.25

@@ -100,6 +100,7 @@ def run(
     baselines: dict[str, float] | None = None,
     gain: float = 2.0,
     finetuning: dict[str, Any] | None = None,
+    oracles: dict[str, dict[str, float]] | None = None,
 ) -> tuple[Results, pa.Table]:
     """Score with a seeded generator that favours the gold by ``gain``."""
     generator = np.random.default_rng(1)
@@ -118,6 +119,7 @@ def run(
         seed=0,
         tie_tolerance=TOLERANCE,
         baselines=baselines,
+        oracles=oracles,
     )
     results = results_of(
         metrics,
@@ -428,14 +430,41 @@ def test_heat_map_is_arranged_and_pooled() -> None:
         ]
     )
     assert heat is not None
-    assert heat.families == (("random", 1), ("sister", 2), ("not given", 1))
-    assert heat.distances == ("0", "1", "2", "not given")
+    assert heat.families == (("sister", 2), ("random", 1), ("not given", 1))
+    assert heat.distances == ("1", "2", "0", "not given")
+    assert heat.apart == 2
     assert [row.hops for row in heat.rows] == ["1", "2", "not given"]
-    assert heat.rows[1].cells[0] is None
+    assert heat.rows[1].cells[2] is None
     assert heat.rows[0].total == (0.75, 40)
-    assert heat.totals[1] == (1.0, 30)
+    assert heat.totals[0] == (1.0, 30)
     assert heat.total == (36 / 52, 52)
     assert heat_map([_cell(1, "random", 0, 0.5, 10)]) is None
+
+
+@pytest.mark.parametrize("families", [("random",), ("sister", "level")])
+def test_nothing_stands_apart_without_both_kinds_of_families(families: tuple[str, ...]) -> None:
+    heat = heat_map([_cell(hops, name, 1, 0.5, 10) for hops in (1, 2) for name in families])
+    assert heat is not None
+    assert heat.apart is None
+
+
+def test_near_and_random_distractors_are_reported_apart_beside_the_oracles() -> None:
+    families = [("sister", "cousin", "random")[row % 3] for row in range(240)]
+    shares = {"all": 0.4321, "near": 0.3123, "sister": 0.3, "cousin": 0.32, "random": 0.8764}
+    results, predictions = run(
+        probe(distractor_family=families), oracles={"the field of the word": shares}
+    )
+    near, random = results.metrics.near_accuracy, results.metrics.random_accuracy
+    assert near is not None
+    assert random is not None
+    page = render(results, predictions)
+    text = well_formed(page).text
+    assert text.count(f"{percent(near.value)}") >= 3, "a tile, a bar, and next to the oracles"
+    assert f"random ones: {percent(random.value)}" in text
+    assert page.count("apart") > 2
+    assert "the field of the word31.2%87.6%43.2%" in text
+    without, predictions = run(probe(distractor_family=["sister"] * 240))
+    assert "Near distractors" not in render(without, predictions)
 
 
 def test_joined_cluster_sizes_count_what_they_join() -> None:
@@ -499,7 +528,7 @@ def test_families_of_numbers_are_in_their_order() -> None:
     found = heat_map(results.metrics.table)
     assert found is not None
     names = [name for name, _ in found.families]
-    assert names == ["random", "5-9 years apart", "10-19 years apart", "20 or more years apart"]
+    assert names == ["5-9 years apart", "10-19 years apart", "20 or more years apart", "random"]
     page = render(results, predictions)
     cells = page[page.index("The cells with their intervals") :]
     places = [cells.index(f"<td>{name}</td>") for name in names]

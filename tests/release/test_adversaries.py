@@ -11,20 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import builders
 import release
 from kb_cache.frequency import zipf_frequencies
+from kb_cache.vectors.types import WordVectors
 from kb_cache.wordnet.load import load_wordnet
+from kbprobe.errors import UsageError
 from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.auditing import DeepAudit, audit, write_outcomes
+from release.adversaries.elimination import _folds, elimination
 from release.adversaries.encoder import tuned
+from release.adversaries.likeness import likeness
 from release.adversaries.meaning import meaning
 from release.adversaries.reading import read
-from release.adversaries.types import clustered_mean, outcome
+from release.adversaries.types import Guesses, clustered_mean, outcomes
 from release.checks.checking import check
 from release.cli import main
 from tests.evaluation.real_models import minilm
@@ -94,6 +99,26 @@ def shared_distractors(row: Row, number: int, generator: random.Random) -> None:
     row["position"] = generator.randrange(3)
 
 
+def favoured_golds(row: Row, number: int, generator: random.Random) -> None:
+    """Words of their own in each split: some are right wherever they stand, others never."""
+    pools = row["rows"][0].setdefault(
+        "pools", [[word(generator) for _ in "abc" * 40] for _ in "ab"]
+    )
+    row["gold"] = generator.choice(pools[0][::3])
+    row["distractors"] = generator.sample(pools[1], 3)
+    row["position"] = generator.randrange(4)
+
+
+def choice_groups(row: Row, number: int, generator: random.Random) -> None:
+    """Four rows of different clusters show the same choices, each of them gold once."""
+    first = row["rows"][number - number % 4]
+    texts = first.setdefault("texts", [word(generator) for _ in range(4)])
+    row["cluster"] = f"{number}"
+    row["gold"] = texts[number % 4]
+    row["distractors"] = [text for text in texts if text != row["gold"]]
+    row["position"] = generator.randrange(4)
+
+
 def first_positions(row: Row, number: int, generator: random.Random) -> None:
     row["position"] *= generator.random() < 0.7
 
@@ -118,9 +143,8 @@ LEAKS: list[tuple[Leak, str]] = [
     (golds_of_a_topic, "meaning"),
     (prefixed_arguments, "argument:y"),
     (frequent_arguments, "argument:x"),
-    (recurring_golds, "recurrence:question:most"),
-    (recurring_distractors, "recurrence:cluster:least"),
     (shared_distractors, "recurrence:split"),
+    (favoured_golds, "elimination:choices:most"),
     (first_positions, "order:position"),
     (cyclic_positions, "order:number"),
     (numbered_ids, "order:id"),
@@ -166,6 +190,150 @@ def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None
     assert [one.verdict for one in done.findings()] == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("leak", "adversary"),
+    [
+        (recurring_golds, "recurrence:question:most"),
+        (recurring_distractors, "recurrence:cluster:least"),
+        (choice_groups, "elimination:clusters:least"),
+    ],
+)
+def test_what_balanced_rows_tell_of_each_other_is_reported(
+    leak: Leak, adversary: str, tmp_path: Path
+) -> None:
+    (found,) = [one for one in audit(plant(tmp_path, leak)).outcomes if one.adversary == adversary]
+    assert found.low > found.chance + 0.2
+    assert (found.verdict, found.remedy) == ("reported", "")
+
+
+def test_what_is_right_elsewhere_tells_nothing_of_choice_groups(tmp_path: Path) -> None:
+    done = audit(plant(tmp_path, choice_groups))
+    assert done.passed, exceeding(done)
+    found = {one.adversary: one for one in done.outcomes}
+    for how in ("least", "most"):
+        assert found[f"elimination:choices:{how}"].accuracy == found["surface"].chance == 0.25
+
+
+def test_elimination_is_that_of_a_loop(tmp_path: Path) -> None:
+    def from_few_words(row: Row, number: int, generator: random.Random) -> None:
+        row["gold"], *row["distractors"] = generator.sample(RARE[:9], 1 + len(row["distractors"]))
+
+    probe = plant(tmp_path, from_few_words)
+    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    rows = replace(rows, scored=rows.scored[:200])
+    shown = [[code for code in row if code >= 0] for row in rows.choices[rows.scored].tolist()]
+    golds = rows.gold[rows.scored].tolist()
+    mean = 1 / np.mean([len(row) for row in shown])
+    # A choice less is filled up by -1.
+    ordered = [tuple(sorted(row)) for row in rows.choices[rows.scored].tolist()]
+    sets = np.array([sorted(set(ordered)).index(row) for row in ordered])
+    assert np.unique(sets).size > 50
+    found = {guesses.name: guesses for guesses in elimination(rows)}
+    for name, group in (("clusters", rows.cluster[rows.scored]), ("choices", sets)):
+        fold = _folds(group)
+        assert all(np.unique(fold[group == one]).size == 1 for one in group)
+        assert np.bincount(fold).size == 5
+        most, least = found[f"elimination:{name}:most"], found[f"elimination:{name}:least"]
+        assert most.judged == least.judged == (name == "choices")
+        for at, row in enumerate(shown):
+            for code in row:
+                times = [
+                    other
+                    for other in range(len(shown))
+                    if fold[other] != fold[at] and code in shown[other]
+                ]
+                right = sum(golds[other] == code for other in times)
+                column = rows.choices[rows.scored[at]].tolist().index(code)
+                rate = (right + mean) / (len(times) + 1)
+                assert most.scores[at, column] == pytest.approx(rate)
+                assert least.scores[at, column] == pytest.approx(-rate)
+
+
+def own_words(row: Row, number: int, generator: random.Random) -> None:
+    row["question"] = word(generator)
+
+
+def test_likeness_is_that_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = plant(tmp_path, own_words)
+    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    asked = [rows.questions[code].strip("\x1f") for code in rows.question[rows.scored]]
+    words = [*rows.texts, *asked]
+    matrix = np.random.default_rng(0).normal(size=(len(words), 4)).astype(np.float32)
+    vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(words), matrix=matrix)
+    monkeypatch.setattr("release.adversaries.likeness.load_vectors", lambda name: vectors)
+    similar, central = likeness(rows)
+    assert (similar.name, central.name) == ("similar:words", "central:words")
+    assert (similar.judged, central.judged) == (False, True)
+    assert not similar.trained
+    unit = dict(zip(words, matrix / np.linalg.norm(matrix, axis=1, keepdims=True), strict=True))
+    for at, codes in enumerate(rows.choices[rows.scored].tolist()):
+        texts = [rows.texts[code] if code >= 0 else "" for code in codes]
+        for column, text in enumerate(texts):
+            if not text:
+                assert similar.scores[at, column] == central.scores[at, column] == -np.inf
+                continue
+            others = [unit[other] for other in texts if other not in ("", text)]
+            to_question = unit[text] @ unit[asked[at]]
+            assert similar.scores[at, column] == pytest.approx(to_question, abs=1e-6)
+            to_others = sum(unit[text] @ other for other in others)
+            assert central.scores[at, column] == pytest.approx(to_others, abs=1e-6)
+
+
+def test_golds_in_the_middle_are_found_and_golds_like_the_question_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gold has the vector of the question, and that of a distractor more than others do."""
+    probe = plant(tmp_path, own_words)
+    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    place = {rows.texts[code]: 0 for code in rows.gold}
+    for row in range(rows.answer.size):
+        others = [code for code in rows.choices[row] if code >= 0 and code != rows.gold[row]]
+        place |= {rows.texts[code]: 1 + at for at, code in enumerate(others)}
+    place |= {question.strip("\x1f"): 0 for question in rows.questions}
+    # Unit vectors of three directions, and their sum.
+    directions = np.vstack([np.ones(3), np.eye(3)]).astype(np.float32)
+    matrix = directions[list(place.values())]
+    vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(list(place)), matrix=matrix)
+    monkeypatch.setattr("release.adversaries.likeness.load_vectors", lambda name: vectors)
+    found = {
+        one.adversary: one
+        for guesses in likeness(rows)
+        for one in outcomes(DEFAULT_CONFIG, guesses, rows, "")
+    }
+    assert found["similar:words"].accuracy == found["central:words"].accuracy == 1
+    assert found["similar:words"].verdict == "reported"
+    assert found["central:words"].verdict == "exceeds"
+
+
+def test_without_word_vectors_likeness_has_nothing_to_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str | None) -> None:
+        raise UsageError("there are no word vectors in the cache")
+
+    probe = plant(tmp_path)
+    rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    monkeypatch.setattr("release.adversaries.likeness.load_vectors", missing)
+    assert list(likeness(rows)) == []
+
+
+def test_an_adversary_is_judged_in_each_family(tmp_path: Path) -> None:
+    rows = read(probe := plant(tmp_path), read_manifest(probe), DEFAULT_CONFIG, seed=0)
+    assert rows is not None
+    family = np.where(np.arange(rows.answer.size) % 10 == 0, "sibling", "random")
+    rows = replace(rows, family=family)
+    near = (family == "sibling")[rows.scored][:, None]
+    scores = np.where(near, rows.is_gold[rows.scored], 0.0)
+    every, sibling = outcomes(DEFAULT_CONFIG, Guesses("toy", scores), rows, "Mend it.")
+    assert every.rows == 1000
+    assert (sibling.adversary, sibling.rows) == ("toy, sibling rows", 100)
+    assert (sibling.accuracy, sibling.verdict, sibling.remedy) == (1, "exceeds", "Mend it.")
+
+
 def test_the_same_probe_has_the_same_figures(tmp_path: Path) -> None:
     folder = plant(tmp_path, golds_of_a_topic)
     assert audit(folder) == release.audit(folder)
@@ -186,7 +354,7 @@ def test_an_encoder_finds_topics(tmp_path: Path) -> None:
     assert rows is not None
     rows = replace(rows, train=rows.train[:160], scored=rows.scored[:160])
     for guesses in (meaning(rows, str(folder)), tuned(rows, str(folder))):
-        assert outcome(DEFAULT_CONFIG, guesses, rows, "").verdict == "exceeds"
+        assert next(outcomes(DEFAULT_CONFIG, guesses, rows, "")).verdict == "exceeds"
 
 
 ANIMALS = [
@@ -245,22 +413,21 @@ def test_splits_without_answers_are_named(split: str, tmp_path: Path) -> None:
 def test_the_command_adds_adversaries_to_the_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    several, once = tmp_path / "several", tmp_path / "once"
+    grouped, published = tmp_path / "grouped", tmp_path / "published"
     options: dict[str, Any] = {"max_hops": 1, "limit": 1500, "controls": False}
-    one = {**options, "families": ["random"]}
-    builders.build("wordnet_hypernymy", output=once, audit=True, **one)
-    # A question asked once for each family of distractors is the only one to keep its gold.
-    options |= {"tier": "full", "every_family": True}
-    builders.build("wordnet_hypernymy", output=several, audit=True, **options)
-    for folder, deep, code in ((several, [], 0), (several, ["--deep"], 1)):
+    builders.build("wordnet_hypernymy", output=grouped, audit=True, **options)
+    options |= {"tier": "full", "families": ["paper"], "sampling": "uniform"}
+    builders.build("wordnet_hypernymy", output=published, audit=True, **options)
+    for folder, deep, code in ((grouped, [], 0), (grouped, ["--deep"], 0), (published, [], 1)):
         with pytest.raises(SystemExit) as stopped:
             main(["check", str(folder), *deep])
         shown = capsys.readouterr()
         assert stopped.value.code == code, shown
         assert ("recurrence:question:most" in shown.out) == bool(deep)
         assert ("NOT ready" in shown.out) == bool(code)
+    assert "elimination:choices:most" in exceeding(audit(published))
     with pytest.raises(SystemExit) as stopped:
-        main(["check", str(once), "--deep", "--json"])
+        main(["check", str(grouped), "--deep", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["passed"]
     (form,) = [one for one in found["deep"]["outcomes"] if one["adversary"] == "surface"]

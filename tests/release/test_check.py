@@ -135,7 +135,8 @@ def test_what_else_lies_there_is_named(probe_copy: Probe) -> None:
     report = check(folder)
     assert report.passed
     assert report.blocks(strict=True)
-    assert [(one.name, one.where) for one in report.warnings] == [("other files", "notes.txt")]
+    (found,) = [one for one in report.warnings if one.name != "oracles"]
+    assert (found.name, found.where) == ("other files", "notes.txt")
     (folder / "data" / "old-00000-of-00001.parquet").write_bytes(b"")
     assert "data/old" in failures(check(folder))["other files"]
 
@@ -367,6 +368,32 @@ def test_an_audit_that_fails_or_lacks_blocks(
     assert message in failures(report)["audit"]
     assert report.blocks()
     assert all(one.remedy for one in report.failed)
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, "ok"), (0.6, "warning")])
+def test_an_oracle_above_its_target_is_a_warning(
+    probe_copy: Probe, share: float, verdict: str
+) -> None:
+    folder = probe_copy(HYPERNYMY)
+    families = {"all": share, "near": 0.3, "random": 0.9}
+    oracle = {"knows": "half of it", "target": 0.5, "families": families, "hops": {"1": share}}
+    edit_manifest(folder, lambda manifest: manifest["audit"].update(oracles={"half": oracle}))
+    report = check(folder)
+    assert report.passed
+    (found,) = [one for one in report.findings if one.name == "oracles"]
+    assert found.verdict == verdict
+    assert f"who knows only half of it gets {share:.1%} (near distractors 30.0%)" in found.what
+    assert bool(found.remedy) == (verdict == "warning")
+    edit_manifest(folder, lambda manifest: manifest["audit"]["oracles"]["half"]["families"].clear())
+    assert "no share over 'all' families" in failures(check(folder))["manifest"]
+
+
+def test_manifests_without_oracles_are_read(probe_copy: Probe) -> None:
+    folder = probe_copy(HYPERNYMY)
+    edit_manifest(folder, lambda manifest: manifest["audit"].pop("oracles"))
+    report = check(folder)
+    assert report.passed
+    assert "oracles" not in {one.name for one in report.findings}
 
 
 def test_a_gold_standard_is_taken_for_what_it_is(probe_copy: Probe) -> None:

@@ -265,8 +265,9 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     if rows.oracles and rows.hops is not None:
         report["oracles"] = oracle_report(
             {name: oracle.take(scored) for name, oracle in rows.oracles.items()},
-            [rows.family_names[code] for code in rows.family[scored].tolist()],
-            rows.hops[scored].tolist(),
+            rows.family[scored],
+            rows.family_names,
+            rows.hops[scored],
         )
     return report
 

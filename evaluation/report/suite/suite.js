@@ -69,20 +69,22 @@ function heatTable(map, model) {
   const caption = `${about.models[model]} on ${about.probes[probe]}`;
   table.append(element("caption", { class: "unseen" }, caption));
   const head = table.createTHead();
+  const columns = map.families.flatMap(([name, span]) => Array(span).fill(name));
+  const apart = (at) => (at && at === columns.indexOf("random") ? "apart" : "");
   const families = map.families.map(([name, span]) =>
-    element("th", { scope: "colgroup", colspan: span }, name));
+    element("th", { scope: "colgroup", colspan: span, class: apart(columns.indexOf(name)) }, name));
   const corner = () => element("th", { scope: "col", class: "corner" }, "hops");
   head.insertRow().append(corner(), ...families);
   if (new Set(map.distances).size > 1) {
-    const distances = map.distances.map((name) => element("th", { scope: "col" }, `distance ${name}`));
+    const distances = map.distances.map((name, at) =>
+      element("th", { scope: "col", class: apart(at) }, `distance ${name}`));
     head.insertRow().append(corner(), ...distances);
     head.rows[0].cells[0].textContent = "distractors";
   }
-  const columns = map.families.flatMap(([name, span]) => Array(span).fill(name));
   const body = table.createTBody();
   map.hops.forEach((hops, row) => {
     const cells = map.cells[model][row].map((cell, at) => {
-      if (!cell) return element("td", { class: "none" }, "–");
+      if (!cell) return element("td", { class: `none ${apart(at)}` }, "–");
       const [value, low, high, n] = cell;
       const lines = [`${percent(low)} to ${percent(high)}`, `n ${count(n)}`];
       const content = element(form ? "button" : "div", form ? { type: "button" } : {},
@@ -90,7 +92,8 @@ function heatTable(map, model) {
       const distance = map.distances[at];
       const see = { probe, model, hops, family: columns[at], distance };
       if (form) content.addEventListener("click", () => seeQuestions(see));
-      return element("td", { class: n < about.small ? "few" : `s${Math.round(20 * value)}` }, content);
+      const shade = n < about.small ? "few" : `s${Math.round(20 * value)}`;
+      return element("td", { class: `${shade} ${apart(at)}` }, content);
     });
     body.insertRow().append(element("th", { scope: "row" }, hops), ...cells);
   });

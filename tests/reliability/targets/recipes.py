@@ -18,7 +18,7 @@ probes:
     template: wording.yaml
     options: &few
       split_shares: [0.25, 0.25, 0.5]
-      every_family: true
+      once: true
       tier: full
       perturbations: 2
   - probe: wordnet_meronymy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -11,10 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.files import file_sha256
-from kbprobe.plugins import import_file, left_out, of_others
-
-IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
-"""A file of the user's own, and what an entry is called in it."""
+from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
 
 
 class Named(Protocol):

@@ -6,6 +6,7 @@ A file is imported, a broken package left out, and an error in such code told as
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from traceback import walk_tb
@@ -13,6 +14,9 @@ from types import ModuleType
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
+
+IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
+"""A file of the user's own, and what an entry is called in it."""
 
 _told: set[str] = set()
 _others: set[str] = set()

@@ -75,7 +75,9 @@ def open_gcide(session_cache: None, tmp_path_factory: pytest.TempPathFactory) ->
         with locked(shared.with_suffix(".lock"), "compiling GCIDE", timeout=300):
             if not shared.is_dir():
                 fetch("gcide", source=source, name=name, output=shared)
-        shutil.copytree(shared, store.entry_path(name))
+        # A build that another test ran may have compiled it into this process's cache already.
+        if not store.entry_path(name).is_dir():
+            shutil.copytree(shared, store.entry_path(name))
         return name
 
     return compiled

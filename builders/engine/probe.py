@@ -8,7 +8,6 @@ each probe's template, ``NAME.yaml``, beside that module.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -22,7 +21,7 @@ from builders.engine.registry import PROBES
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.attribution import PAPERS
 from kbprobe.format.setups import CONTROLS, SETUPS
-from kbprobe.plugins import import_file, left_out, of_others
+from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
 
 if TYPE_CHECKING:
     from builders.engine.plan import Plan
@@ -229,14 +228,11 @@ def third_party_probes() -> list[Probe]:
 
 def knows(name: str) -> bool:
     """Tell whether a probe has that name, or "FILE.py" or "FILE.py:function" names one."""
-    if _IN_FILE.match(name):
+    if IN_FILE.fullmatch(name):
         return True
     if name not in PROBES and name not in _registered:
         _third_party(name)
     return name in PROBES or name in _registered
-
-
-_IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?$")
 
 
 def _from_file(path: Path, function: str | None) -> Probe:
@@ -278,7 +274,7 @@ def find_probe(name: str, others: Iterable[str] = ()) -> Probe:
         UsageError: there is none; the message names the nearest and how to list them.
         KbprobeError: it belongs to a package that cannot be imported.
     """
-    if in_file := _IN_FILE.match(name):
+    if in_file := IN_FILE.fullmatch(name):
         return _from_file(Path(in_file[1]), in_file[2])
     if not knows(name):
         if name in _broken:

@@ -27,13 +27,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluation.models.files import is_checkpoint
-from evaluation.registry import IN_FILE
 from evaluation.studies.base import Study, StudyRequest
 from evaluation.studies.registry import STUDIES
 from kbprobe.errors import UsageError
 from kbprobe.format.manifest import MANIFEST
 from kbprobe.options import MAX_SEED
 from kbprobe.parsing import read_yaml, validated
+from kbprobe.plugins import IN_FILE
 
 DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000

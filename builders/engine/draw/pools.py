@@ -118,6 +118,11 @@ def draw_in_groups(
         deal = _deal if family.kin is None else _deal_kin
         questions = Pooled(pool, unit, identity, alone if family.kin is None else family.kin)
         groups = choose_groups(questions, rules, rng.child(family.name, family.distance), deal)
+        if family.name == RANDOM and near.any():
+            # Questions shown again to complete a group take room too.
+            groups = groups[np.argsort(cell[groups[:, 0]], kind="stable")]
+            of = cell[groups[:, 0]]
+            groups = groups[(ranks_within(of) + 1) * rules.size <= room[of]]
         placed[groups] = True
         # Of kin that stand in one group with others, some questions have only the others.
         alone_in = ~_with_kin(questions.kin[groups]) if family.kin is not None else groups < 0

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from builders.engine.draw.families import QuestionBatch, Family, Pool, Truth, perturb
+from builders.engine.draw.families import QuestionBatch, Family, Truth, perturb
 from builders.engine.options import RANDOM
 from builders.engine.options import ProbeOptions
 from builders.engine.plan import Facts, Nodes, Questions
@@ -64,15 +64,12 @@ def acme_letters(alphabet, options, rng):
     split = assign_splits(concept, options.split_shares, rng.child("splits"))
     kind = np.zeros(size, dtype=np.int64)
     (drawn,) = perturb(
-        QuestionBatch(
-            concept, gold, np.zeros_like(gold), kind[gold], np.ones_like(gold)
-        ),
-        [Family(RANDOM, 0, Pool.empty(), gold)],
+        QuestionBatch(concept, gold, kind[gold]),
+        [Family(RANDOM, 0, gold)],
         Truth(size, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)),
         kind,
         distractors=options.choices - 1,
         max_fill=0,
-        sampling="uniform",
         repeats=1,
         rng=rng.child("distractors"),
     )

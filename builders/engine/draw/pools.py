@@ -152,7 +152,8 @@ def choose_groups(questions: Pooled, rules: GroupRules, rng: RandomGenerator, de
             dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
             dealt = dealt[(used[dealt] == 0).any(axis=1)]
             if deal is _deal_kin:
-                dealt = dealt[_with_kin(questions.kin[dealt]).any(axis=1)]
+                # Most have kin in their group: the others are rows with random distractors.
+                dealt = dealt[2 * _with_kin(questions.kin[dealt]).sum(axis=1) > rules.size]
             keys = _keys(questions, dealt)
             fresh = ~contains(shown, keys).any(axis=1)
             dealt, keys = dealt[fresh], keys[fresh]

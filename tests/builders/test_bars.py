@@ -53,18 +53,33 @@ def test_other_relations_are_held_to_the_same_bars(
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("wordnet_hypernymy", 8_000), ("wordnet_hyponymy", 3_000)]
+    ("name", "rows", "pairs", "cluster"),
+    [
+        ("wordnet_definitions", 25_000, 12_000, 2),
+        ("wordnet_hypernymy", 12_000, 7_000, 2),
+        ("wordnet_hyponymy", 17_000, 9_000, 4),
+        ("wordnet_synonymy", 33_000, 12_000, 1.5),
+        ("wordnet_meronymy", 5_000, 1_200, 2),
+    ],
 )
-def test_default_builds_are_large(manifest_of: ManifestOf, name: str, least: int) -> None:
+def test_default_builds_are_large_and_near(
+    manifest_of: ManifestOf, name: str, rows: int, pairs: int, cluster: float
+) -> None:
     counts = manifest_of(name, "default")["counts"]
-    assert counts["rows"] >= least
+    assert counts["rows"] >= rows
+    assert counts["question_answer_pairs"] >= pairs
+    assert counts["mean_cluster"] >= cluster
     assert counts["rows"] == sum(counts["splits"].values())
+    cells = counts["cells"].values()
+    random = sum(families.get("random", 0) for families in cells)
+    assert 0.2 < random / counts["rows"] <= 0.35
+    assert counts["filled_choices"] == 0 or name == "wordnet_definitions"
 
 
 def test_no_gold_of_a_default_build_exceeds_its_cap(
     built: Callable[..., Any], manifest_of: ManifestOf
 ) -> None:
-    """At most 40 questions a gold and split, each asked with three families."""
+    """At most 40 questions a gold and split, whatever the families that each is asked with."""
     import pyarrow.parquet as pq
 
     assert manifest_of("wordnet_hypernymy", "default")["request"]["options"]["cap_per_gold"] == 40

@@ -29,6 +29,7 @@ GOES_WITH: dict[str, Values] = {
     "max_majority": {"silver": True, "max_majority": 1},
     "min_agreement": {"labels": ("no_such_votes.csv",)},
     "min_votes": {"labels": ("no_such_votes.csv",)},
+    "other_pos": {"pos": ("noun", "verb")},
     "proposer_top_k": {"proposer": "no_such_model"},
     "sister_depth": PUBLISHED,
 }

@@ -104,13 +104,12 @@ def build_ours(specification: Report) -> Report:
 
     probes = [find_probe(name) for name in specification["probes"]]
     report: Report = {"imports": time.perf_counter() - start, "probes": {}}
-    jobs = [
-        (
-            Request(probe, probe.options.parse(specification["options"], probe.name), audit=False),
-            Path(specification["output"]) / probe.name,
-        )
-        for probe in probes
-    ]
+    jobs = []
+    for probe in probes:
+        known = probe.options.model_fields
+        given = {key: value for key, value in specification["options"].items() if key in known}
+        request = Request(probe, probe.options.parse(given, probe.name), audit=False)
+        jobs.append((request, Path(specification["output"]) / probe.name))
     for built, manifest, folder in build_all(jobs):
         report["probes"][folder.name] = {
             "rows": manifest["counts"]["rows"],

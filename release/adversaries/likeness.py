@@ -61,4 +61,4 @@ def _encoded(left: Sequence[str], right: Sequence[str], encoder: str) -> Floats:
     vectors = encode(texts, encoder)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     one, other = ([number[text] for text in side] for side in (left, right))
-    return np.einsum("ij,ij->i", vectors[one], vectors[other]).astype(np.float64)
+    return np.asarray(np.einsum("ij,ij->i", vectors[one], vectors[other]), dtype=np.float64)

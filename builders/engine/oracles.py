@@ -52,7 +52,7 @@ def credit(possible: Bools) -> Floats:
     """
     count = possible.sum(axis=1)
     guess = 1.0 / possible.shape[1]
-    return np.where(count == 0, guess, possible[:, 0] / np.maximum(count, 1)).astype(np.float64)
+    return np.asarray(np.where(count == 0, guess, possible[:, 0] / np.maximum(count, 1)))
 
 
 def report(

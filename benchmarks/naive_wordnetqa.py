@@ -52,6 +52,7 @@ RELATIONS = {
     "wordnet_hyponymy": "hyponym",
     "wordnet_synonymy": "synonym",
 }
+PUBLISHED = {"families": ("paper",), "sampling": "uniform", "tier": "full"}
 CHUNK = 10_000  # rows held as dicts before they are written
 
 _WORD = re.compile(r"[^\W_]+")
@@ -263,7 +264,7 @@ class Generator:
     def __init__(self, name: str, lexicon: Lexicon, seed: int = 0) -> None:
         self.name, self.lexicon, self.seed = name, lexicon, seed
         self.relation = RELATIONS[name]
-        self.options: Any = find_probe(name).options.parse({"families": ("paper",)}, name)
+        self.options: Any = find_probe(name).options.parse(PUBLISHED, name)
         self.seen: set[str] = set()
         source = Path(templates.__path__[0]) / f"{name}.yaml"
         declared = yaml.safe_load(source.read_text(encoding="utf-8"))

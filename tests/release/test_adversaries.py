@@ -173,7 +173,9 @@ def test_a_planted_leak_is_found(leak: Leak, adversary: str, tmp_path: Path) -> 
     assert adversary in found
     kind = adversary.partition(":")[0]
     # Lengths, words and topics are in the n-grams too, and what one argument tells no other does.
-    assert {name.partition(":")[0] for name in found} <= {kind, "surface", "meaning"}
+    # Words that are always golds, or never, are known from other rows.
+    allowed = {kind, "surface", "meaning", "elimination"}
+    assert {name.partition(":")[0] for name in found} <= allowed
     assert kind != "argument" or found == {adversary}
     (one,) = [one for one in done.findings() if one.what.startswith(f"{adversary}:")]
     assert one.verdict == "failed"
@@ -431,7 +433,7 @@ def test_the_command_adds_adversaries_to_the_check(
     found = json.loads(capsys.readouterr().out)
     assert found["passed"]
     (form,) = [one for one in found["deep"]["outcomes"] if one["adversary"] == "surface"]
-    assert 0 < form["low"] < form["accuracy"] < form["high"] < 0.4
+    assert 0 < form["low"] <= form["accuracy"] <= form["high"] < 0.4
     assert form["verdict"] == "ok"
 
 

@@ -388,6 +388,20 @@ def test_an_oracle_above_its_target_is_a_warning(
     assert "no share over 'all' families" in failures(check(folder))["manifest"]
 
 
+def test_the_card_has_a_table_of_the_oracles(built_probe: Probe) -> None:
+    folder = built_probe(HYPERNYMY)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    section = card[card.index("### Oracles of partial knowledge") : card.index("## Columns")]
+    assert "| who knows only | target | all | near | sibling |" in section
+    assert "| random | 1 hop | 2 hops |" in section
+    oracles = json.loads((folder / "manifest.json").read_text())["audit"]["oracles"]
+    assert oracles
+    for one in oracles.values():
+        shares = f"| {one['families']['all']:.1%} | {one['families']['near']:.1%} |"
+        assert f"| {one['knows']} | {one['target']:.0%} {shares}" in section
+        assert f"| {one['hops']['1']:.1%} | {one['hops']['2']:.1%} |" in section
+
+
 def test_manifests_without_oracles_are_read(probe_copy: Probe) -> None:
     folder = probe_copy(HYPERNYMY)
     edit_manifest(folder, lambda manifest: manifest["audit"].pop("oracles"))

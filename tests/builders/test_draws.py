@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from builders.engine.draw.balanced import Candidates, draw_balanced
 from builders.engine.draw.groups import (
     ChoiceGroup,
-    Unit,
     draw_left_over,
-    pack_groups,
     search_groups,
 )
 from builders.engine.draw.selection import Matching, select_equally, select_matching
@@ -231,36 +229,3 @@ def test_rows_left_over_get_the_golds_least_used() -> None:
     *others, last = draw_left_over(rules, 0, 9, used, RNG)[2:]
     assert sorted(others) == [(4, 1), (5, 1)]
     assert last == (3, 1)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 5), max_size=30), st.integers(2, 5), st.integers(3, 50))
-def test_packed_groups_are_full_and_allowed(lengths: list[int], size: int, modulus: int) -> None:
-    ends = np.cumsum([0, *(min(length, size) for length in lengths)]).tolist()
-    units: list[Unit] = [tuple(range(*pair)) for pair in pairwise(ends)]
-
-    def fits(rows: Unit, row: int) -> bool:
-        return all((row * other) % modulus != 1 for other in rows)
-
-    groups = pack_groups(units, size, fits)
-    rows = [row for group in groups for unit in group for row in unit]
-    assert len(set(rows)) == len(rows)
-    of_unit = {row: unit for unit in units for row in unit}
-    for group in groups:
-        assert sum(map(len, group)) == size
-        assert all(set(part) <= set(of_unit[part[0]]) for part in group)
-        for one, other in combinations(group, 2):
-            assert all(fits(one, row) for row in other)
-
-
-@given(st.lists(st.integers(1, 5), max_size=30), st.integers(1, 5))
-def test_packing_loses_less_than_a_group_where_everything_fits(
-    lengths: list[int], size: int
-) -> None:
-    ends = np.cumsum([0, *(min(length, size) for length in lengths)]).tolist()
-    units: list[Unit] = [tuple(range(*pair)) for pair in pairwise(ends)]
-    groups = pack_groups(units, size, lambda rows, row: True)
-    assert len(groups) == ends[-1] // size
-    whole = [unit for group in groups for unit in group if unit in units]
-    # Units are cut only to fill a gap that no other unit fills.
-    assert len(whole) >= len(groups)

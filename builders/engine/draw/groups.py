@@ -8,9 +8,8 @@ Guarantee:
   the result depends on the rows and the random generator alone.
 - Approximately: as many rows as a greedy search finds a group for; the others are left over, and
   the family decides what becomes of them.
-- Cost: :func:`search_groups`, for golds that few others may stand beside, O(groups * golds) and
-  the family's own tests; :func:`pack_groups`, for golds that nearly all others may stand beside,
-  O(rows).
+- Cost: O(groups * golds), and the family's own tests. It serves golds that few others may stand
+  beside; for pools whose questions may nearly all share choices there is ``pools``.
 
 A plan marks the rows of a group by one number, so that all show the choices in one order: each
 place then holds the gold equally often.
@@ -18,7 +17,7 @@ place then holds the gold equally often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -28,8 +27,6 @@ from kbprobe.rng import RandomGenerator
 
 TRIED = 256
 """How many golds are looked at to complete a group, and how many rows of a gold."""
-
-Unit = tuple[int, ...]
 
 
 class ChoiceGroup(NamedTuple):
@@ -132,61 +129,6 @@ def _group_from(
                 golds.append(other)
                 if len(members) == size:
                     return tuple(members)
-    return ()
-
-
-def pack_groups(
-    units: Sequence[Unit], size: int, fits: Callable[[Unit, int], bool]
-) -> list[tuple[Unit, ...]]:
-    """Put units of rows together until each group has ``size`` rows.
-
-    A unit is a few rows that already stand together (the senses of one word), and stays whole
-    except where no other unit fills a gap. Large units come first; each is completed by the
-    largest that fit.
-
-    Args:
-        units: disjoint, of at most ``size`` rows each; of equally large ones the first come first.
-        size: rows of a group: the number of choices.
-        fits: tells whether a row may join some rows.
-
-    Returns:
-        Each group as the units (or parts of units) that it is made of, the largest first.
-    """
-    shelves: list[list[Unit]] = [[] for _ in range(size + 1)]
-    for unit in reversed(units):
-        shelves[len(unit)].append(unit)
-    groups = []
-    for largest in range(size, 0, -1):
-        while shelves[largest]:
-            group = [shelves[largest].pop()]
-            rows = group[0]
-            while len(rows) < size and (found := _filling(shelves, rows, size - len(rows), fits)):
-                group.append(found)
-                rows += found
-            if len(rows) == size:
-                groups.append(tuple(group))
-            else:
-                # The first row is left over; the others may yet find a group.
-                for unit in (group[0][1:], *group[1:]):
-                    if unit:
-                        shelves[len(unit)].append(unit)
-    return groups
-
-
-def _filling(
-    shelves: list[list[Unit]], rows: Unit, gap: int, fits: Callable[[Unit, int], bool]
-) -> Unit:
-    """Take the largest unit that fits a gap, else a part of a larger one; () if there is none."""
-    for length in (*range(gap, 0, -1), *range(gap + 1, len(shelves))):
-        shelf = shelves[length]
-        for at in range(len(shelf) - 1, max(len(shelf) - 1 - TRIED, -1), -1):
-            part: Unit = shelf[at][:gap]
-            rest: Unit = shelf[at][gap:]
-            if all(fits(rows, row) for row in part):
-                del shelf[at]
-                if rest:
-                    shelves[len(rest)].append(rest)
-                return part
     return ()
 
 

@@ -24,6 +24,7 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.rows import Asking, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique
+from kbprobe.columns import to_numpy
 from kbprobe.rng import RandomGenerator
 
 QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
@@ -155,6 +156,7 @@ def relation_plan(
         split=territory.of_concept(asking),
         part=territory.part,
         kinds=source.kinds,
+        reads=to_numpy(source.words.dictionary_encode().indices).astype(np.int64),
         offensive=source.offensive,
         options=options,
         rng=rng,

@@ -103,6 +103,7 @@ def dictionary_wordsense(gcide: Gcide, options: WordSenseOptions, rng: RandomGen
         split=split[fact],
         part=part,
         kinds=kinds,
+        reads=to_numpy(_shown_definitions(gcide).dictionary_encode().indices).astype(np.int64),
         options=options,
         rng=rng,
         dropped=dropped,

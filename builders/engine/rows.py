@@ -183,6 +183,7 @@ def draw_plan(
     split: Ints,
     part: Ints,
     kinds: Ints,
+    reads: Ints,
     options: DrawOptions,
     rng: RandomGenerator,
     dropped: DropLog,
@@ -196,7 +197,8 @@ def draw_plan(
     of each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
     :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in
     ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of speech for
-    each node, or ``NEVER_DRAWN``); in the clean tier, what is ``arguable`` neither. ``flags`` are
+    each node, or ``NEVER_DRAWN``); in the clean tier, what is ``arguable`` neither. Nodes of one
+    number in ``reads`` read the same as choices. ``flags`` are
     those of the lines of ``asking``; a probe with neither needs no tier. What is left out is added
     to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no concept, no gold
     and no distractor, and no question holds a listed word.
@@ -231,6 +233,7 @@ def draw_plan(
         grouped = draw_in_groups(
             wanted,
             asking.gold,
+            reads[asking.gold],
             (part[asking.gold] % territories * (kinds.max() + 1) + kinds[asking.gold]) * 3 + split,
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
             GroupRules(options.choices, options.perturbations, wrong),

@@ -160,6 +160,12 @@ class DefinitionsOptions(WordNetOptions):
 
     NEAR: ClassVar[tuple[str, ...]] = ("same_word", *WordNetOptions.NEAR)
 
+    random_share: float = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="Maximum share of rows with random distractors, the easy reference.",
+    )
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
 
 

@@ -420,6 +420,7 @@ def _plan(
     word: Ints | None = None
     if "surface_form" in shown.columns and relation == "definition":
         word = to_numpy(shown.fields["lemma"].dictionary_encode().indices).astype(np.int64)
+    reads = {"definition": _gloss, "synonym": _second_word}.get(relation, _first_word)
     places = territory(wordnet.structure, options.split_shares, rng.seed)
     plan = draw_plan(
         asking,
@@ -434,6 +435,7 @@ def _plan(
         split=places.of_both(asking),
         part=places.part,
         kinds=KINDS[wordnet.pos_codes],
+        reads=reads(wordnet),
         offensive=offensive_in_any(wordnet),
         arguable=partial(_arguable, wordnet.structure, PROBE_OF[relation]),
         options=options,
@@ -443,7 +445,6 @@ def _plan(
     )
     answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
     plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, answers))
-    reads = {"definition": _gloss, "synonym": _second_word}.get(relation, _first_word)
     return _readable_in_all(wordnet, plan, reads)
 
 

@@ -62,6 +62,7 @@ class Problem:
         drawn = draw_in_groups(
             self.families(),
             ints(self.gold),
+            ints(self.gold),
             ints(self.cell),
             self.identities,
             GroupRules(self.size, self.uses, self.wrong),

@@ -5,8 +5,8 @@ parent, say. Guarantee:
 
 - Exactly: whatever a model looks at in the choices alone, it picks the same choice in every row of
   a group and is right in one of K rows. Questions of one unit (a gold, say) are never in one group,
-  all distractors are wrong, and no question is asked twice with the same choices. The result
-  depends on the questions and the random generator alone.
+  all distractors are wrong, and no question is asked twice with choices that read the same. The
+  result depends on the questions and the random generator alone.
 - Approximately: every question that can be placed is placed once. It is shown again, with other
   choices, only where it completes the group of a question that is not placed yet.
 - Cost: O(rounds * questions log questions), all in NumPy, and tests of K * (K - 1) pairs a group.
@@ -46,7 +46,7 @@ class Pooled(NamedTuple):
 
     Attributes:
         pool: which questions may share choices (0 or more); -1: this one with none.
-        gold: the gold of each.
+        reads: how the gold of each reads: golds of one number read the same.
         unit: questions of one unit are never in one group.
         identity: what random numbers depend on.
         kin: questions of one number, of different units, are put in one group; a number of its
@@ -54,7 +54,7 @@ class Pooled(NamedTuple):
     """
 
     pool: Ints
-    gold: Ints
+    reads: Ints
     unit: Ints
     identity: Ints
     kin: Ints
@@ -78,6 +78,7 @@ class GroupRules:
 def draw_in_groups(
     families: Sequence[Family],
     gold: Ints,
+    reads: Ints,
     cell: Ints,
     identity: Ints,
     rules: GroupRules,
@@ -91,6 +92,7 @@ def draw_in_groups(
     Args:
         families: the families, each with the keys of the questions.
         gold: the gold of each question.
+        reads: how that gold reads: no question is asked twice with choices that read the same.
         cell: (questions,) only questions of one cell, a part of a split, share choices.
         identity: what random numbers depend on.
         rules: what a group must be like.
@@ -123,7 +125,7 @@ def draw_in_groups(
         pool = np.where(key < 0, -1, pool)
         unit = gold if family.unit is None else family.unit
         deal = _deal if family.kin is None else _deal_kin
-        questions = Pooled(pool, gold, unit, identity, alone if family.kin is None else family.kin)
+        questions = Pooled(pool, reads, unit, identity, alone if family.kin is None else family.kin)
         chance = rng.child(family.name, family.distance)
         groups = choose_groups(questions, rules, chance, deal, shown)
         if limited:
@@ -359,7 +361,7 @@ def _with_kin(kin: Ints) -> Bools:
 def _keys(questions: Pooled, dealt: Ints) -> Ints:
     """(groups, size) an identity of each question together with its choices."""
     rng = RandomGenerator(0)
-    choices = rng.bits(questions.gold[dealt]).sum(axis=1, dtype=np.uint64)
+    choices = rng.bits(questions.reads[dealt]).sum(axis=1, dtype=np.uint64)
     return (rng.bits(choices[:, None], dealt) >> np.uint64(1)).astype(np.int64)
 
 

@@ -164,7 +164,7 @@ def check_rows(gcide: Gcide, splits: dict[str, Rows], *, uniform: bool = False) 
         asked.append(words[gold["word"]])
         for at in others:
             other = texts[at]
-            assert not clauses(other) & clauses(gold["definition"]) - common(gcide)
+            assert not clauses(other) & clauses(golds[-1]) - common(gcide)
     at = np.arange(len(every))
     surface, context = ([row[name] for row in every] for name in ("surface_form", "context"))
     for column, compare in ((asked, holds_kin), (surface, holds_kin), (context, shares_a_word)):

@@ -103,7 +103,7 @@ OTHER: Values = {
     "per_sentence": 1,
     "perturbations": 1,
     "proposer_top_k": 3,
-    "random_share": 0.1,
+    "random_share": 0.5,
     "reference_year": 2000,
     "sigma": 9,
     "sister_depth": 1,

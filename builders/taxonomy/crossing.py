@@ -34,11 +34,11 @@ SHARED = 2
 """Two distractors have at most so many words in common, unless they can be the gold too: what they
 have in common with the gold would tell which it is."""
 
-TOLERANCE = 0.25
+TOLERANCE = 0.24
 """By how much a kind's share of golds may be off a third. If it were just a third, it would tell
 whose turn it is."""
 
-NOISE = 5.0
+NOISE = 4.0
 """By how many standard deviations of chance the share of golds may be off a third among the most
 general of the three choices, or those shown most."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from builders.judged.model import DATA, JUDGED, MODELS, STRATA, strata
+from builders.judged.model import JUDGED, MODELS, PAIRS, STRATA, strata
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import path_facts
@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, default=MODELS, metavar="FILE")
     output = parser.parse_args().output
-    with (DATA / "pairs.csv").open(encoding="utf-8", newline="") as file:
+    with PAIRS.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["probe"] in JUDGED]
     wordnet = load_wordnet("3.0")
     models = {}

@@ -8,6 +8,7 @@ matters here is fitted on features of the two nodes by ``benchmarks/fit_judged.p
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from kbprobe.arrays import Bools, Floats, Ints
 
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
+PAIRS = DATA / "pairs.csv"
 
 STRATA = ("other", "sibling", "same_word")
 """How near a distractor is: readers judge the nearest by a finer measure."""
@@ -56,6 +58,19 @@ def judged_model(name: str) -> JudgedModel:
     """Return one of the fitted models."""
     fitted = json.loads(MODELS.read_text(encoding="utf-8"))[name]
     return JudgedModel(fitted["intercept"], fitted["weights"], fitted["thresholds"])
+
+
+@cache
+def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels."""
+    with PAIRS.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["concept"], row["candidate"]): tuple(
+                label for name, label in row.items() if name.startswith("reader") and label
+            )
+            for row in csv.DictReader(file)
+            if row["probe"] == probe
+        }
 
 
 def strata(same_word: Bools, siblings: Bools) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import ConceptNetName, WordNetName
@@ -13,6 +13,7 @@ from builders.english.word_lists import word_list
 from kbprobe.errors import did_you_mean
 from kbprobe.options import Metavar
 
+CONJUNCTION: Literal["conjunction"] = "conjunction"
 LEVEL: Literal["level"] = "level"
 PAPER: Literal["paper"] = "paper"
 
@@ -53,8 +54,8 @@ act: activity.n.01 action.n.01 group_action.n.01
 """Disjoint parts of WordNet's nouns, each by its roots; a synset is in the tree of the nearest."""
 
 TRAIN_TREES = ("art", "crime", "illness", "person", "place", "recreation", "science", "text")
-VALIDATION_TREES = ("artifact", "clothing", "feeling", "job", "vehicle")
-TEST_TREES = ("animal", "body", "color", "food", "plant", "substance", "weather")
+VALIDATION_TREES = ("artifact", "clothing", "feeling", "job", "substance", "vehicle")
+TEST_TREES = ("animal", "body", "color", "food", "plant", "weather")
 """Trees are divided so as to leave many rows: what a word is in another split's tree is lost.
 
 The others (acts, groups, ideas, ...) are asked about on request: what two of their words have
@@ -94,11 +95,17 @@ class TaxonomyOptions(ProbeOptions):
     conceptnet: ConceptNetName = Field(
         "", description="A ConceptNet to take IsA from as well (see kb-cache list); none if empty."
     )
-    families: tuple[Literal["level", "paper"], ...] = Field(
-        (LEVEL,),
+    families: tuple[Literal["conjunction", "level", "paper"], ...] = Field(
+        (CONJUNCTION, LEVEL),
         min_length=1,
-        description="Distractor families: level (at the gold's level, true of neither word) and "
-        "paper (any hypernym of one of the two).",
+        description="Distractor families: conjunction (each true of one word, of kinds that "
+        "cross), level (at the gold's level, true of neither word) and paper (any hypernym of one "
+        "of the two).",
+    )
+    level_shares: tuple[float, float, float] = Field(
+        (0.52, 0.52, 0.2),
+        description="Maximum shares of the family level, of which one word is enough, in train, "
+        "validation and test, where there are conjunctions (tier clean).",
     )
     train_trees: tuple[str, ...] = Field(
         TRAIN_TREES,
@@ -112,7 +119,7 @@ class TaxonomyOptions(ProbeOptions):
         tuple(sorted(word_list("vague_kinds"))), description="Words that are no answers."
     )
     min_zipf: float = Field(
-        2.3, ge=0, le=8, description="Minimum frequency of a word asked about (Zipf scale)."
+        1.8, ge=0, le=8, description="Minimum frequency of a word asked about (Zipf scale)."
     )
     min_answer_zipf: float = Field(
         3.2, ge=0, le=8, description="Minimum frequency of a choice (Zipf scale)."
@@ -153,6 +160,13 @@ class TaxonomyOptions(ProbeOptions):
     def trees(self) -> tuple[tuple[str, ...], ...]:
         """The trees of each split."""
         return self.train_trees, self.validation_trees, self.test_trees
+
+    @field_validator("level_shares")
+    @classmethod
+    def _below_one(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
+        if not all(0 <= share < 1 for share in shares):
+            raise ValueError("three numbers from 0 to below 1, such as 0.5,0.5,0.2")
+        return shares
 
     @model_validator(mode="after")
     def _known_and_disjoint_trees(self) -> TaxonomyOptions:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from builders.engine.draw.balanced import draw_uniform
 from builders.engine.drops import DropLog
 from builders.engine.options import RANDOM
+from builders.engine.oracles import Oracle, credit
 from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import plan_rows
@@ -24,9 +25,10 @@ from builders.engine.strategies import ByChoiceGroup
 from builders.english.nouns import Nouns
 from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
-from builders.taxonomy.options import FLAGS, LEVEL, PAPER, TaxonomyOptions
+from builders.taxonomy.crossing import crossed
+from builders.taxonomy.options import CONJUNCTION, FLAGS, LEVEL, PAPER, TREES, TaxonomyOptions
 from kbprobe.arrays import Ints, joined, lines_of, ragged_ranges, sorted_unique
-from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED
+from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
@@ -37,7 +39,11 @@ MIXED = "mixed"
 """The family of groups in which two of the three answers are at one level: the rows of a group are
 of one family, and in that whose gold is the third answer no distractor is at the gold's level."""
 
-FAMILIES = (LEVEL, PAPER, RANDOM, MIXED)
+ONE_WORD = 0.6
+"""How often who knows only one of the words may be right, at most."""
+
+FAMILIES = (CONJUNCTION, LEVEL, MIXED, RANDOM, PAPER)
+"""The nearest of the groups first."""
 
 
 @lru_cache(maxsize=2)
@@ -75,15 +81,20 @@ def taxonomy_conjunction(
         dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
     askable = AskableTaxonomy.of(taxonomy, options, dropped)
     drawn = []
-    for family in dict.fromkeys(options.families):
-        draw = _grouped if family == LEVEL else _papers
-        drawn.append(draw(askable, rng.child(family), dropped))
+    if CONJUNCTION in options.families:
+        drawn.append(_crossed(askable, rng.child(CONJUNCTION)))
+    if LEVEL in options.families:
+        level = _grouped(askable, rng.child(LEVEL))
+        few = drawn and options.tier == "clean"
+        drawn.append(_at_most(level, drawn, askable, dropped) if few else level)
+    if PAPER in options.families:
+        drawn.append(_papers(askable, rng.child(PAPER), dropped))
     dropped.require(sum(rows.x.size for rows in drawn))
     return _plan(drawn, askable, rng, dropped)
 
 
 class DrawnPairs(NamedTuple):
-    """Questions: ``x`` and ``y`` are lines of the pairs, ``nodes`` the (rows, 2) distractors.
+    """Questions: ``x`` and ``y`` are lines of all pairs, ``nodes`` the (rows, 2) distractors.
 
     ``family`` (rows, 3) is that of each choice (that of the gold: the row's), and ``group`` numbers
     the rows that share their choices.
@@ -96,7 +107,46 @@ class DrawnPairs(NamedTuple):
     group: Ints
 
 
-def _grouped(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) -> DrawnPairs:
+def _crossed(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
+    """Ask about words that each are one of two distractors, of the kinds that cross."""
+    options, size = askable.options, len(askable.taxonomy)
+    rows = crossed(
+        askable.listed,
+        askable.general,
+        np.isin(list(TREES), options.test_trees),
+        options.cap_per_word,
+        options.cap_per_gold,
+        rng,
+    )
+    keys = askable.crossing.word * size + askable.crossing.answer
+    x, y = (
+        askable.pairs.word.size + np.searchsorted(keys, word * size + rows.gold)
+        for word in (rows.x, rows.y)
+    )
+    nodes = np.stack([rows.x_kind, rows.y_kind], axis=1)
+    family = np.full((x.size, 3), 1 + FAMILIES.index(CONJUNCTION))
+    return DrawnPairs(x, y, nodes, family, np.arange(x.size, dtype=np.int64))
+
+
+def _at_most(
+    level: DrawnPairs, drawn: Sequence[DrawnPairs], askable: AskableTaxonomy, dropped: DropLog
+) -> DrawnPairs:
+    """Keep the groups of the family level that its shares have room for, the nearest first."""
+    share = np.array(askable.options.level_shares)
+    of_line = askable.split[askable.all_pairs.word]
+    others = np.concatenate([of_line[rows.x] for rows in drawn])
+    room = np.bincount(others, minlength=len(SPLITS)) * share / (1 - share)
+    order = np.lexsort((level.group, level.family[:, 0], of_line[level.x]))
+    splits = of_line[level.x][order]
+    place = np.arange(order.size) - np.searchsorted(splits, splits)
+    # A group stands whole, or not at all.
+    last = np.zeros(int(level.group.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(last, level.group[order], place)
+    kept = last[level.group] < np.where(room > 0, room, np.inf)[of_line[level.x]]
+    return lines_of(level, dropped.keep("level: beyond --level-shares", kept))
+
+
+def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
     """Put questions into groups whose rows show the same choices, if possible of one level."""
     from builders.taxonomy.blocks import choice_groups
 
@@ -128,7 +178,7 @@ def _papers(askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog) ->
 def _plan(
     drawn: Sequence[DrawnPairs], askable: AskableTaxonomy, rng: RandomGenerator, dropped: DropLog
 ) -> Plan:
-    pairs, taxonomy = askable.pairs, askable.taxonomy
+    pairs, taxonomy = askable.all_pairs, askable.taxonomy
     number = np.cumsum([0, *(int(some.group.max(initial=-1)) + 1 for some in drawn)])
     rows = joined(
         [some._replace(group=some.group + at) for some, at in zip(drawn, number, strict=False)]
@@ -136,13 +186,15 @@ def _plan(
     swapped = (rng.child("order").bits(rows.x, rows.y) & np.uint64(1)).astype(np.bool_)
     x, y = np.where(swapped, rows.y, rows.x), np.where(swapped, rows.x, rows.y)
     rows = rows._replace(x=x, y=y)
-    flags = replace(askable.flags, bits=askable.flags.bits[x] | askable.flags.bits[y])
+    bits = np.concatenate([askable.flags.bits, np.zeros_like(askable.crossing.word)])
+    flags = replace(askable.flags, bits=bits[x] | bits[y])
     x, y, size = pairs.word[rows.x], pairs.word[rows.y], len(taxonomy)
     keys, question = np.unique(x * size + y, return_inverse=True)
     nodes = np.concatenate([pairs.answer[rows.x][:, None], rows.nodes], axis=1)
-    hops = np.maximum(askable.hops(x[:, None], nodes), askable.hops(y[:, None], nodes))
+    x_hops, y_hops = (askable.hops(word[:, None], nodes) for word in (x, y))
+    hops = np.maximum(x_hops, y_hops)
     hops[:, 0] = pairs.hops[rows.x]
-    return plan_rows(
+    plan = plan_rows(
         questions=_questions(taxonomy, keys),
         choices=Nodes.from_columns(
             taxonomy.words,
@@ -165,6 +217,11 @@ def _plan(
         flags=flags,
         dropped=dropped,
     )
+    oracles = {
+        f"{name} alone": Oracle(f"what the {place} word is", credit(known > 0), ONE_WORD)
+        for name, place, known in (("x", "first", x_hops), ("y", "second", y_hops))
+    }
+    return replace(plan, oracles=oracles)
 
 
 def _questions(taxonomy: Taxonomy, keys: Ints) -> Questions:
@@ -187,7 +244,7 @@ def _facts(rows: DrawnPairs, askable: AskableTaxonomy) -> Facts:
 
     wordnet, words = askable.taxonomy.wordnet, askable.taxonomy.words
     used = sorted_unique(np.concatenate([rows.x, rows.y]))
-    legs = lines_of(askable.pairs, used)
+    legs = lines_of(askable.all_pairs, used)
     walked = legs.top >= 0
     some = lines_of(legs, walked)
     names = wordnet.synsets["name"].combine_chunks()

@@ -17,6 +17,7 @@ from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.whole_words import whole_words
 from builders.english.word_lists import word_list
+from builders.taxonomy.crossing import ARGUABLE, TRUE, Listed, listed_kinds
 from builders.taxonomy.options import (
     CLEAN_GAP,
     CLEAN_HOPS,
@@ -126,7 +127,8 @@ def pairs_of(
     taxonomy: Taxonomy,
     entities: Bools,
     named: Ints,
-    options: TaxonomyOptions,
+    max_hops: int | None,
+    min_weight: float,
 ) -> Pairs:
     """Return what each entity is, among the answers.
 
@@ -134,11 +136,12 @@ def pairs_of(
         taxonomy: the words.
         entities: which words to ask about.
         named: every synset's answer, of :func:`answers_of`.
-        options: the longest path up, and the least weight of ConceptNet's edges.
+        max_hops: the longest path up; None: any.
+        min_weight: the least weight of ConceptNet's edges.
     """
     senses, size = taxonomy.senses, len(taxonomy)
     rows = np.flatnonzero(entities[senses.word])
-    walk = taxonomy.trusted.walk(senses.synset[rows], options.max_hops)
+    walk = taxonomy.trusted.walk(senses.synset[rows], max_hops)
     kept = named[walk.node] >= 0
     row, top, hops = rows[walk.source[kept]], walk.node[kept], walk.hops[kept]
     used = np.where(senses.tangible[row] | (hops <= FOLLOWED), senses.share[row], 0.0)
@@ -147,7 +150,7 @@ def pairs_of(
     same = synonym * size + taxonomy.in_synset.indices
     kept = (found.word != found.answer) & ~contains(same, found.sense * size + found.answer)
     found = lines_of(found, kept)
-    start, end = taxonomy.stated(options.min_weight if taxonomy.conceptnet else 0.0)
+    start, end = taxonomy.stated(min_weight)
     is_answer = np.zeros(size, dtype=np.bool_)
     is_answer[named[named >= 0]] = True
     edge = entities[start] & is_answer[end]
@@ -199,6 +202,8 @@ class AskableTaxonomy:
         tree: the tree of each answer, an index into TREES; -1 for other words.
         general: the logarithm of the number of hyponyms of every answer.
         undeniable: see `Taxonomy.cannot_deny`: of all words of the pairs.
+        listed: what the words that the list of crossing kinds names are, and are not.
+        crossing: what those words are, as pairs.
     """
 
     taxonomy: Taxonomy
@@ -210,6 +215,8 @@ class AskableTaxonomy:
     tree: Ints
     general: Floats
     undeniable: Ints
+    listed: Listed
+    crossing: Pairs
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, options: TaxonomyOptions, dropped: DropLog) -> AskableTaxonomy:
@@ -223,37 +230,60 @@ class AskableTaxonomy:
         asked = np.where(
             (split_of_tree[tree] >= 0) & (reach <= np.log(options.max_reach)), tree, -1
         )
-        whole = taxonomy.plain & ~taxonomy.offensive if options.screen else taxonomy.plain
+        shown = taxonomy.zipf >= options.min_zipf
         if options.tokenizer:
-            whole = whole & whole_words(taxonomy.words.to_pylist(), options.tokenizer)
-        answers = whole & (taxonomy.zipf >= options.min_answer_zipf)
+            shown &= whole_words(taxonomy.words.to_pylist(), options.tokenizer)
+        listed = _listed(taxonomy, shown, split_of_tree)
+        shown &= taxonomy.plain
+        if options.screen:
+            shown &= ~taxonomy.offensive
+        answers = shown & (taxonomy.zipf >= options.min_answer_zipf)
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
+        min_weight = options.min_weight if taxonomy.conceptnet else 0.0
         pairs = pairs_of(
             taxonomy,
-            whole & (taxonomy.zipf >= options.min_zipf) & taxonomy.counted_like_a_noun,
+            shown & taxonomy.counted_like_a_noun,
             named,
-            options,
+            options.max_hops,
+            min_weight,
         )
         sound = (pairs.share >= options.min_share) & ~_names_answer(taxonomy, pairs)
         pairs = lines_of(pairs, sound)
         tops = np.full(size, -1, dtype=np.int64)
-        synsets = np.flatnonzero(named >= 0)
-        # Of several synsets that a word names, it stands for the most general.
-        synsets = synsets[np.argsort(reach[synsets], kind="stable")]
-        tops[named[synsets]] = synsets
+        crossing, kinds = _crossing_pairs(taxonomy, listed, tree, min_weight)
+        for names_of in (kinds, named):
+            synsets = np.flatnonzero(names_of >= 0)
+            # Of several synsets that a word names, it stands for the most general.
+            synsets = synsets[np.argsort(reach[synsets], kind="stable")]
+            tops[names_of[synsets]] = synsets
         tree_of_answer = np.where(tops >= 0, asked[tops], -1)
         split_of_answer = np.where(tops >= 0, split_of_tree[tree_of_answer], -1)
         split = _homes(pairs, split_of_answer, size)
+        for words in (listed.word, listed.kind):
+            split[words] = split_of_tree[listed.tree]
         pairs = lines_of(pairs, split[pairs.word] == split[pairs.answer])
         flags = _flags(taxonomy, pairs)
         kept = flags.of_tier(options.tier, dropped)
         pairs, flags = lines_of(pairs, kept), flags.take(kept)
         words = sorted_unique(np.concatenate([pairs.word, pairs.answer]))
         general = np.where(tops >= 0, reach[tops], 0.0)
-        undeniable = taxonomy.cannot_deny(words)
+        may_be = lines_of(listed, listed.truth >= ARGUABLE)
+        undeniable = sorted_unique(
+            np.concatenate([taxonomy.cannot_deny(words), may_be.word * size + may_be.kind])
+        )
         return cls(
-            taxonomy, options, pairs, flags, split, tops, tree_of_answer, general, undeniable
+            taxonomy,
+            options,
+            pairs,
+            flags,
+            split,
+            tops,
+            tree_of_answer,
+            general,
+            undeniable,
+            listed,
+            crossing,
         )
 
     def deniable(self, word: Ints, other: Ints) -> Bools:
@@ -292,11 +322,18 @@ class AskableTaxonomy:
         """Sorted keys ``word * len(taxonomy) + answer`` of the pairs."""
         return self.pairs.word * len(self.taxonomy) + self.pairs.answer
 
+    @cached_property
+    def all_pairs(self) -> Pairs:
+        """The pairs, and after them the crossing ones."""
+        return joined([self.pairs, self.crossing])
+
     def hops(self, words: Ints, answers: Ints) -> Ints:
         """Return for parallel arrays the edges from a word to an answer, 0 if it is none."""
-        wanted = words * len(self.taxonomy) + answers
-        at = np.minimum(np.searchsorted(self._keys, wanted), self._keys.size - 1)
-        return np.where(self._keys[at] == wanted, self.pairs.hops[at], 0)
+        size, pairs = len(self.taxonomy), self.all_pairs
+        keys, first = np.unique(pairs.word * size + pairs.answer, return_index=True)
+        wanted = words * size + answers
+        at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        return np.where(keys[at] == wanted, pairs.hops[first[at]], 0)
 
     def _answers(self, own: Ints) -> tuple[Ints, Ints]:
         """Return all that the words of some pairs are: positions in ``own``, and answers."""
@@ -383,6 +420,45 @@ class AskableTaxonomy:
         # Half way round, couples come twice.
         twice = (2 * step == count[group]) & (at > partner)
         return rows[at[~twice]], rows[partner[~twice]]
+
+
+def _listed(taxonomy: Taxonomy, shown: Bools, split_of_tree: Ints) -> Listed:
+    """Return what the list of crossing kinds says of the words that may be shown."""
+    tree, word, kind, truth = zip(*listed_kinds(), strict=True)
+    names = list(TREES)
+    listed = Listed(
+        tree=np.array([names.index(name) for name in tree], dtype=np.int64),
+        word=taxonomy.find(pa.array(word)),
+        kind=taxonomy.find(pa.array(kind)),
+        truth=np.array(truth, dtype=np.int64),
+    )
+    known = (listed.word >= 0) & (listed.kind >= 0) & (split_of_tree[listed.tree] >= 0)
+    return lines_of(listed, known & shown[listed.word] & shown[listed.kind])
+
+
+def _crossing_pairs(
+    taxonomy: Taxonomy, listed: Listed, tree: Ints, min_weight: float
+) -> tuple[Pairs, Ints]:
+    """Return what listed words are, and the kind that names each synset (-1: none).
+
+    What WordNet does not say is so in one step.
+    """
+    size = len(taxonomy)
+    words, kinds = (np.zeros(size, dtype=np.bool_) for _ in range(2))
+    words[listed.word] = kinds[listed.kind] = True
+    named = answers_of(taxonomy, kinds, tree)
+    stated = pairs_of(taxonomy, words, named, None, min_weight)
+    keys = stated.word * size + stated.answer
+    wanted = sorted_unique((listed.word * size + listed.kind)[listed.truth == TRUE])
+    more = wanted[~contains(keys, wanted)]
+    one, none = np.ones_like(more), np.full_like(more, -1)
+    both = joined(
+        [
+            lines_of(stated, contains(wanted, keys)),
+            Pairs(more // size, more % size, one, none, none, np.ones(more.size)),
+        ]
+    )
+    return lines_of(both, np.lexsort((both.answer, both.word))), named
 
 
 def _flags(taxonomy: Taxonomy, pairs: Pairs) -> Flags:

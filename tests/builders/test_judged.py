@@ -48,12 +48,12 @@ def pairs() -> list[Row]:
 def test_every_pair_is_judged_and_names_synsets(pairs: list[Row], wordnet: WordNet) -> None:
     names = set(wordnet.synsets["name"].to_pylist())
     for row in pairs:
-        assert row["probe"] in (*JUDGED, "dictionary")
+        assert row["probe"] in (*JUDGED, "dictionary", "taxonomy_conjunction")
         assert row["reader_a"] in LABELS, row
         assert row["reader_b"] in {*LABELS, ""}, row
         assert (row["family"] == "gold") == (row["candidate"] == row["gold"]), row
         assert 0 <= int(row["hops"]) <= 9
-        if row["probe"] != "dictionary":
+        if row["probe"] in JUDGED:
             assert {row["concept"], row["gold"], row["candidate"]} <= names, row
         if row["sentence"]:
             assert row["word"] in row["sentence"], row

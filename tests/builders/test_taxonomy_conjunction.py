@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import builders
 from builders.engine.whole_words import whole_words
+from builders.judged.model import judgements
 from builders.taxonomy.blocks import BLOCK
+from builders.taxonomy.crossing import ARGUABLE, FALSE, TOLERANCE, TRUE, listed_kinds
 from builders.taxonomy.options import (
     CLEAN_HOPS,
+    CONJUNCTION,
     FLAGS,
     RARE_ANSWER,
     RARE_WORD,
@@ -82,6 +86,16 @@ def rows(folder: Path) -> Rows:
     return rows_of(folder)
 
 
+@pytest.fixture(scope="module")
+def level_rows(rows: Rows) -> Rows:
+    return [row for row in rows if row["distractor_family"] != CONJUNCTION]
+
+
+@pytest.fixture(scope="module")
+def crossing_rows(rows: Rows) -> Rows:
+    return [row for row in rows if row["distractor_family"] == CONJUNCTION]
+
+
 @cache
 def parents(wordnet: WordNet, relation: str) -> dict[str, set[str]]:
     names = wordnet.synsets["name"].to_pylist()
@@ -129,21 +143,24 @@ def is_a(wordnet: WordNet, word: str, answer: str) -> bool:
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
     assert counts["rows"] >= 4_000
-    assert counts["splits"]["validation"] >= 500
-    assert counts["splits"]["test"] >= 500
+    assert counts["splits"]["train"] >= 1_000
+    assert counts["splits"]["validation"] >= 300
+    assert counts["splits"]["test"] >= 1_500
 
 
 def test_gold_is_true_of_both_words_and_distractors_of_neither(
-    rows: Rows, wordnet: WordNet
+    level_rows: Rows, wordnet: WordNet
 ) -> None:
-    for row in rows:
+    for row in level_rows:
         pair = (row["x"], row["y"])
         assert all(is_a(wordnet, word, row["gold"]) for word in pair), pair
         assert not any(is_a(wordnet, word, other) for word in pair for other in row["others"]), pair
 
 
-def test_distractors_are_neither_above_nor_below_the_gold(rows: Rows, wordnet: WordNet) -> None:
-    for row in rows:
+def test_distractors_are_neither_above_nor_below_the_gold(
+    level_rows: Rows, wordnet: WordNet
+) -> None:
+    for row in level_rows:
         for other in row["others"]:
             assert not is_a(wordnet, row["gold"], other), row["id"]
             assert not is_a(wordnet, other, row["gold"]), row["id"]
@@ -151,8 +168,8 @@ def test_distractors_are_neither_above_nor_below_the_gold(rows: Rows, wordnet: W
         assert not is_a(wordnet, row["y"], row["x"])
 
 
-def test_facts_lead_from_both_words_to_the_gold(rows: Rows, wordnet: WordNet) -> None:
-    for row in rows:
+def test_facts_lead_from_both_words_to_the_gold(level_rows: Rows, wordnet: WordNet) -> None:
+    for row in level_rows:
         starts = [i for i, edge in enumerate(row["triples"]) if edge["relation"] == "sense"]
         assert [row["triples"][at]["subject"] for at in starts] == [row["x"], row["y"]]
         legs = row["triples"][: starts[1]], row["triples"][starts[1] :]
@@ -195,22 +212,22 @@ def test_splits_share_neither_words_nor_golds_nor_distractors(rows: Rows) -> Non
         assert trees.get(row["gold"], row["split"]) == row["split"]
 
 
-def test_caps_and_frequencies(rows: Rows) -> None:
-    assert max(Counter(row["gold"] for row in rows).values()) <= 240
-    words = Counter((word, row["gold"]) for row in rows for word in (row["x"], row["y"]))
+def test_caps_and_frequencies(level_rows: Rows) -> None:
+    assert max(Counter(row["gold"] for row in level_rows).values()) <= 240
+    words = Counter((word, row["gold"]) for row in level_rows for word in (row["x"], row["y"]))
     # A word stands in one block for each gold.
     assert max(words.values()) <= BLOCK - 1
     words = sorted({word for word, _ in words})
     assert zipf_frequencies(words).min() >= RARE_WORD
-    answers = sorted({text for row in rows for text in row["choices"]["text"]})
+    answers = sorted({text for row in level_rows for text in row["choices"]["text"]})
     assert zipf_frequencies(answers).min() >= RARE_ANSWER
-    asked = Counter(frozenset((row["x"], row["y"])) for row in rows)
+    asked = Counter(frozenset((row["x"], row["y"])) for row in level_rows)
     assert set(asked.values()) == {1}
 
 
-def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(rows: Rows) -> None:
+def test_every_answer_is_gold_in_a_third_of_the_rows_that_show_it(level_rows: Rows) -> None:
     groups: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for row in rows:
+    for row in level_rows:
         groups[row["split"], *sorted(row["choices"]["text"])][row["gold"]] += 1
     for (_, *choices), golds in groups.items():
         assert len(set(golds.values())) == 1
@@ -223,15 +240,16 @@ def test_rows_of_the_family_level_have_a_distractor_at_the_golds_level(rows: Row
         families = (family for family in row["choice_families"] if family != "gold")
         shown[row["distractor_family"]].add(tuple(sorted(families)))
     assert shown == {
+        "conjunction": {("conjunction", "conjunction")},
         "level": {("level", "level"), ("level", "random")},
         "mixed": {("level", "random"), ("random", "random")},
         "random": {("random", "random")},
     }
 
 
-def test_choices_of_a_word_recur_as_often_as_its_gold(rows: Rows) -> None:
+def test_choices_of_a_word_recur_as_often_as_its_gold(level_rows: Rows) -> None:
     shown: dict[tuple[str, str], set[frozenset[str]]] = defaultdict(set)
-    for row in rows:
+    for row in level_rows:
         for word in (row["x"], row["y"]):
             shown[word, row["gold"]].add(frozenset(row["choices"]["text"]))
     assert all(len(choices) == 1 for choices in shown.values())
@@ -245,6 +263,8 @@ def test_full_holds_more_and_says_why(tmp_path: Path, rows: Rows, wordnet: WordN
     flagged = Counter(flag for row in full for flag in row["flags"])
     assert set(flagged) == set(FLAGS)
     for row in full:
+        if row["distractor_family"] == CONJUNCTION:
+            continue
         pair = (row["x"], row["y"])
         assert all(is_a(wordnet, word, row["gold"]) for word in pair), pair
         assert not any(is_a(wordnet, word, other) for word in pair for other in row["others"]), pair
@@ -285,8 +305,71 @@ def test_articles(rows: Rows) -> None:
     stems = " ".join(row["question"] for row in rows if row["template"] != "words").casefold()
     assert " an eagle " in stems
     assert " a eagle " not in stems
-    assert " aluminum " in stems
-    assert " an aluminum " not in stems
+    assert " oxygen " in stems
+    assert " an oxygen " not in stems
+    assert " a raccoon " in stems
+
+
+# Kinds that cross
+
+
+def test_each_distractor_of_a_conjunction_is_true_of_one_word(
+    crossing_rows: Rows, rows: Rows
+) -> None:
+    assert len(crossing_rows) >= len(rows) / 2
+    truth = {(word, kind): said for _, word, kind, said in listed_kinds()}
+    for row in crossing_rows:
+        pair = (row["x"], row["y"])
+        assert all(truth[word, row["gold"]] == TRUE for word in pair), pair
+        fits = [[truth[word, other] for word in pair] for other in row["others"]]
+        assert sorted(fits) == [[FALSE, TRUE], [TRUE, FALSE]], pair
+        assert min(row["choice_hops"]) >= 1
+        starts = {edge["subject"] for edge in row["triples"]}
+        assert {*pair} <= starts
+
+
+def test_choices_of_conjunctions_are_many_and_each_is_gold_and_distractor(
+    crossing_rows: Rows,
+) -> None:
+    shown = {frozenset(row["choices"]["text"]) for row in crossing_rows}
+    assert len(shown) > 300
+    golds = Counter(row["gold"] for row in crossing_rows)
+    others = Counter(other for row in crossing_rows for other in row["others"])
+    assert set(golds) == set(others)
+    for kind, count in golds.items():
+        if (both := count + others[kind]) > 100:
+            assert count / both == pytest.approx(1 / 3, abs=TOLERANCE + 0.02), kind
+
+
+def test_one_word_is_not_enough(manifest: dict[str, Any]) -> None:
+    oracles = manifest["audit"]["oracles"]
+    assert set(oracles) == {"x alone", "y alone"}
+    for oracle in oracles.values():
+        assert oracle["families"][CONJUNCTION] == pytest.approx(0.5)
+        assert oracle["families"]["all"] <= oracle["target"] + 0.001
+        assert oracle["families"]["mixed"] == 1.0
+
+
+def test_readers_decide_what_the_list_says_otherwise(taxonomy: Taxonomy) -> None:
+    said = {(word, kind): truth for _, word, kind, truth in listed_kinds()}
+    assert said["hawk", "predator"] == TRUE
+    assert said["hawk", "swimmer"] == FALSE
+    judged = judgements(NAME)
+    assert judged["nicotine", "medicine"] == ("arguable", "arguable")
+    for pair in judged.keys() & said.keys():
+        if len({*judged[pair]}) > 1:
+            assert said[pair] == ARGUABLE, pair
+    # A word that contains a kind gives it away.
+    assert said["houseboat", "boat"] == ARGUABLE
+    texts = {text for line in listed_kinds() for text in line[1:3]}
+    assert taxonomy.find(pa.array(sorted(texts))).min() >= 0
+
+
+def test_every_listed_word_stands_in_one_tree() -> None:
+    trees: dict[str, set[str]] = defaultdict(set)
+    for tree, word, _, _ in listed_kinds():
+        trees[word].add(tree)
+    assert all(len(named) == 1 for named in trees.values())
 
 
 # Words
@@ -348,6 +431,7 @@ def test_every_tree_is_in_one_split_and_of_this_wordnet(wordnet: WordNet) -> Non
         ({"families": ("easy",)}, "--families"),
         ({"stop_golds": ("nosuchword",)}, "--stop-golds: 'nosuchword'"),
         ({"min_zipf": 8.0}, "no question is left to ask"),
+        ({"level_shares": (0.5, 1.0, 0.2)}, "--level-shares"),
     ],
 )
 def test_impossible_options(chosen: dict[str, Any], message: str) -> None:

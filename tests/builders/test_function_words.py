@@ -292,6 +292,10 @@ def test_all_articles_are_exchanged_and_agree(phrases: list[tuple[str, str]]) ->
             "It/PRP was/VBD nothing/NN but/CC trouble/NN ./.",
             {("exception", "but", "and"), ("exception", "but", "or")},
         ),
+        (
+            "He/PRP lives/VBZ here/RB or/CC something/NN ./.",
+            {("expression", "or", "and"), ("expression", "or", "but")},
+        ),
         ("He/PRP knocked/VBD but/CC she/PRP slept/VBD ./.", {("contrast", "but", "or")}),
         ("It/PRP is/VBZ not/RB tea/NN or/CC milk/NN ./.", set()),
     ],

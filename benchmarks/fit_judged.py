@@ -13,12 +13,17 @@ import argparse
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from builders.judged.model import JUDGED, MODELS, PAIRS, STRATA, strata
+from builders.antonyms.doubts import antonym_features
+from builders.antonyms.pairs import sense_names
+from builders.antonyms.senses import Senses
+from builders.engine.splits import connected_components
+from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA, strata
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import path_facts
@@ -40,6 +45,10 @@ ARGUABLE, OF_HYPONYMS = 0.07, 0.045
 """Of the distractors that pass a threshold, so many are taken for answers at most, judged by
 themselves; with a better answer next to them, fewer are. Hyponyms are shown without definitions:
 rows with the higher bar were read as less sound than those of other probes."""
+PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
+OPPOSITE = 0.92
+"""Mean score of the antonyms that pass a threshold, at least. Of those in between, readers who have
+to choose between *not* and *really* choose *not*."""
 FEWEST = 30
 """Pairs that must pass a threshold."""
 LEAST_WEIGHT = 0.03
@@ -88,7 +97,28 @@ def main() -> None:
         for at, name in enumerate(STRATA)
     }
     models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, ARGUABLE)
+    models["antonym"] = antonym_model(wordnet)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
+
+
+def antonym_model(wordnet: WordNet) -> dict[str, Any]:
+    """Fit the model of antonyms on the pairs of words that readers judged."""
+    with (DATA / "word_pairs.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["relation"] == "antonym"]
+    senses = Senses.of(wordnet, ("adjective", "noun", "verb"), min_zipf=0.0)
+    row_of = {name: row for row, name in enumerate(sense_names(wordnet).to_pylist())}
+    paths = [[row_of[name] for name in row["path"].split()] for row in rows]
+    asked = [not any(senses.defect[sense] for sense in path) for path in paths]
+    rows, paths = list(compress(rows, asked)), list(compress(paths, asked))
+    features = antonym_features(senses, paths, [row["relations"].split("; ") for row in rows])
+    group = connected_components([path[0], path[-1]] for path in paths)
+    return fitted(
+        features,
+        scores(rows, PAIR_SCORES),
+        np.array([group[path[0]] for path in paths]),
+        {"antonym_negation": np.ones(len(rows), bool)},
+        OPPOSITE,
+    )
 
 
 def synsets(wordnet: WordNet, rows: Sequence[Row], end: str) -> Ints:

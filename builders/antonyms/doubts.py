@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from builders.antonyms.senses import Senses
+from builders.judged.model import judged_model
+from kbprobe.arrays import Floats
 
-KNOWN = 2.6
-"""Least frequency (Zipf) of both words."""
+LEAST_CHANCE = 0.7
+"""Least chance that readers accept a pair of antonyms, for the full tier."""
 
-SIMILAR_SHARE = 0.75
-"""Least share of each sense on the way from one word to the other, by way of similar adjectives."""
-
-MOST_SENSES = 3
-"""Most senses on the way from one word to the other: both ends and one between them."""
-
-USED_AS = 0.6
-"""Least share of a word's uses in which it has the part of speech asked about."""
+LEAST_SHARE = 0.02
+"""Shares of senses below it are alike rare."""
 
 FLAGS = {
-    "rare_word": f"A word is rarer than Zipf {KNOWN:g}.",
-    "indirect": f"One word leads to the other by way of more than {MOST_SENSES - 2} further, or of "
-    "similar adjectives of which a sense on the way is in less than "
-    f"{SIMILAR_SHARE:.0%} of its word's uses.",
+    "doubtful_pair": "Antonyms that readers are likely to find arguable, according to a model of "
+    "the pairs that they judged.",
     "comparative": "A word is a comparative or superlative: it was *smaller* than what?",
-    "other_part_of_speech": f"A word is used so in less than {USED_AS:.0%} of its uses, and the "
-    "pair is not stated itself.",
 }
 """What keeps a question out of the clean tier."""
 
@@ -35,27 +29,49 @@ _IRREGULAR = (
 )  # fmt: skip
 
 
-def doubts(senses: Senses, path: Sequence[int], stated: bool, similar: bool) -> Iterator[str]:
+def antonym_features(
+    senses: Senses, paths: Sequence[Sequence[int]], relations: Sequence[Sequence[str]]
+) -> Mapping[str, Floats]:
+    """Return what the model of judged antonyms knows of each pair.
+
+    Args:
+        senses: all senses of WordNet.
+        paths: of each pair, from the first word's sense to the second's (rows of
+            ``WordNet.senses``).
+        relations: the edges between them.
+    """
+    ends = [(path[0], path[-1]) for path in paths]
+    kind = np.array([senses.kind[one] for one, _ in ends], dtype=np.str_)
+    similar = np.array([edges.count("similar to") for edges in relations])
+    least = np.array([min(senses.share[sense] for sense in path) for path in paths])
+    doubtful = np.array([senses.doubtful[one] * 1 + senses.doubtful[two] for one, two in ends])
+    return {
+        "similar": (similar == 1) * 1.0,
+        "similar_both": (similar == 2) * 1.0,
+        "synonyms": np.array([float(edges.count("synonym")) for edges in relations]),
+        "log_share": np.log(np.maximum(least, LEAST_SHARE)),
+        "doubtful": doubtful * 1.0,
+        "noun": (kind == "noun") * 1.0,
+        "verb": (kind == "verb") * 1.0,
+    }
+
+
+def doubts(senses: Senses, path: Sequence[int], antonym: bool, chance: float) -> Iterator[str]:
     """Yield what speaks against a path of senses (rows of ``WordNet.senses``).
 
     Args:
         senses: all senses of WordNet.
         path: from the first word's sense to the second's.
-        stated: whether WordNet states the pair itself.
-        similar: whether the path goes by way of similar adjectives.
+        antonym: whether it leads to an antonym.
+        chance: how likely readers accept it as such.
     """
-    ends = path[0], path[-1]
-    if min(senses.zipf[end] for end in ends) < KNOWN:
-        yield "rare_word"
-    minor = similar and min(senses.share[sense] for sense in path) < SIMILAR_SHARE
-    if minor or len(path) > MOST_SENSES:
-        yield "indirect"
+    if antonym and chance < judged_model("antonym").thresholds["antonym_negation"]:
+        yield "doubtful_pair"
     if any(
-        senses.kind[end] == "adjective" and is_compared(senses.lemma[end], senses) for end in ends
+        senses.kind[end] == "adjective" and is_compared(senses.lemma[end], senses)
+        for end in (path[0], path[-1])
     ):
         yield "comparative"
-    if not stated and min(senses.used_as[end] for end in ends) < USED_AS:
-        yield "other_part_of_speech"
 
 
 def is_compared(word: str, senses: Senses) -> bool:

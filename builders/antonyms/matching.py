@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from builders.antonyms.order import NEGATIVE_PREFIXES
 from builders.antonyms.pairs import Pair, common_stretch
 from builders.engine.draw.selection import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
@@ -28,8 +29,6 @@ LARGEST_BLOCK = 80
 """Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
 of all could only go to one split."""
 
-NEGATIVE_PREFIXES = ("anti", "dis", "il", "im", "in", "ir", "mis", "non", "un")
-
 Feature = tuple[str, Hashable]
 """What is alike (a "length"), and how (six letters)."""
 
@@ -40,13 +39,14 @@ WEIGHTS: Mapping[str, int] = {
     "synonyms": 60,
     "frequency": 40,
     "frequencies": 20,
+    "negative": 40,
     "length": 15,
-    "beginning": 6,
-    "ending": 6,
+    "beginning": 10,
+    "ending": 20,
 }
 OTHER_WEIGHT = 10
 """How much it counts that antonyms and synonyms have a thing in common. Most of all, that words
-have antonyms in WordNet at all: few synonyms have. Then the words themselves, and their frequency.
+of synonyms are asked about with antonyms as well. Then the words themselves, and their frequency.
 Single beginnings and endings count least, there being so many."""
 
 
@@ -66,12 +66,12 @@ def match(
     """
     found = [pair for pair in pairs if pair.antonym]
     synonyms = [pair for pair in pairs if not pair.antonym]
-    agreeing = {word for pair in synonyms for word in pair.words}
+    agreeing = frozenset(word for pair in synonyms for word in pair.words)
     # A word without synonyms tells that the answer is "not". Only adjectives can do without them.
     both = [
         pair for pair in found if pair.pos != "adjective" or not agreeing.isdisjoint(pair.words)
     ]
-    antonyms = _capped(both, options.pairs_per_word, rng)
+    antonyms = _capped(both, agreeing, options.pairs_per_word, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
     split = _assign(blocks, options.split_shares, rng)
@@ -91,12 +91,19 @@ def match(
     return [*matched, *chosen], [*where, *part]
 
 
-def _capped(pairs: Sequence[Pair], per_word: int, rng: RandomGenerator) -> list[Pair]:
-    """Keep at most so many pairs of a word: direct antonyms first, then the best fit."""
+def _capped(
+    pairs: Sequence[Pair], agreeing: frozenset[str], per_word: int, rng: RandomGenerator
+) -> list[Pair]:
+    """Keep at most so many pairs of a word: of words with synonyms first, then direct antonyms."""
     tie = rng.child("cap").bits(np.arange(len(pairs)))
     order = sorted(
         range(len(pairs)),
-        key=lambda i: (len(pairs[i].relations), -round(pairs[i].fit, 1), int(tie[i])),
+        key=lambda i: (
+            -len(agreeing.intersection(pairs[i].words)),
+            len(pairs[i].relations),
+            -round(pairs[i].fit, 1),
+            int(tie[i]),
+        ),
     )
     count: Counter[str] = Counter()
     kept = []
@@ -182,10 +189,11 @@ def _matching(
         for i, shown in enumerate(sorted(set(pair.carrier for pair in chain(antonyms, synonyms))))
     }
     number: dict[Feature, int] = {}
+    denied = frozenset(word for pair in antonyms for word in pair.words)
 
     def numbers(pairs: Sequence[Pair]) -> list[list[int]]:
         return [
-            [number.setdefault(feature, len(number)) for feature in _features(pair, zipf)]
+            [number.setdefault(feature, len(number)) for feature in _features(pair, zipf, denied)]
             for pair in pairs
         ]
 
@@ -209,25 +217,30 @@ def _matching(
     return rows, Counter(zip(split, (cells[pair.carrier] for pair in antonyms), strict=True))
 
 
-def _features(pair: Pair, zipf: Mapping[str, float]) -> list[Feature]:
-    """List what of a pair may give its label away: the same things of each."""
+def _features(pair: Pair, zipf: Mapping[str, float], denied: frozenset[str]) -> list[Feature]:
+    """List what of a pair may give its label away: the same things of each.
+
+    ``denied`` are the words of all antonyms.
+    """
     one, other = pair.words
     features: list[Feature] = []
-    for word, (opposed, senses, synonyms) in zip(pair.words, pair.known, strict=True):
+    for word, (senses, synonyms) in zip(pair.words, pair.known, strict=True):
+        # A narrower word comes second, see `order`.
+        place = pair.narrower and ("second" if word == pair.narrower else "first")
         features += [
             ("word", word),
-            ("opposed", opposed),
+            ("opposed", word in denied),
             ("senses", min(senses, 9).bit_length()),
             ("synonyms", min(synonyms, 4)),
             ("frequency", int(2 * zipf[word])),
             ("length", min(len(word), 11)),
-            ("negative", word.startswith(NEGATIVE_PREFIXES)),
+            ("negative", (place, word.startswith(NEGATIVE_PREFIXES))),
             ("beginning", word[:2]),
-            ("ending", word[-2:]),
+            ("ending", (place, word[-2:])),
             ("ending", word[-3:]),
         ]
     features += [
-        ("opposed", sum(opposed for opposed, _, _ in pair.known)),
+        ("opposed", len(denied.intersection(pair.words))),
         ("frequencies", tuple(sorted(int(2 * zipf[word]) for word in pair.words))),
         ("negatives", sum(word.startswith(NEGATIVE_PREFIXES) for word in pair.words)),
         ("difference in frequency", int(2 * abs(zipf[one] - zipf[other]))),

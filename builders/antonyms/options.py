@@ -11,6 +11,7 @@ from builders.engine.sources import ConceptNetName, WordNetName
 from kbprobe.options import Metavar
 
 PartOfSpeech = Literal["adjective", "noun", "verb"]
+Wording = Literal["plain", "paper"]
 
 
 class AntonymOptions(ProbeOptions):
@@ -38,8 +39,13 @@ class AntonymOptions(ProbeOptions):
         "really",
         description="The choice that affirms. Nouns, which cannot be 'very', are then left out.",
     )
+    wording: Wording = Field(
+        "plain",
+        description="Whose sentences: plain (It was [MASK] hot; in other words, it was cold.; and "
+        "three others) or paper (It was [MASK] hot, it was really cold.; the published file's).",
+    )
     min_zipf: float = Field(
-        2.4, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
+        1.8, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
     )
     indirect: bool = Field(
         True,
@@ -51,7 +57,7 @@ class AntonymOptions(ProbeOptions):
         "their prefixes and suffixes tell antonyms from synonyms.",
     )
     pairs_per_word: int = Field(
-        4, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
+        8, ge=1, description="Maximum number of antonym pairs, and of synonym pairs, for one word."
     )
     tokenizer: Annotated[str, Metavar("MODEL")] = Field(
         "",

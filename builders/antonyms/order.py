@@ -25,6 +25,10 @@ FREQUENCIES = np.arange(2.5, 6.5, 0.5)
 """Where lengths (letters) and frequencies (Zipf) are divided: as many words of antonyms as of
 synonyms should lie on either side, in each place."""
 
+NEGATIVE_PREFIXES = ("anti", "dis", "il", "im", "in", "ir", "mis", "non", "un")
+ENDINGS = ("al", "ed", "ess", "ing", "ize", "ous", "y")
+"""Beginnings and endings that should be as frequent in antonyms as in synonyms, in each place."""
+
 
 def choose_order(
     pairs: Sequence[Pair], split: Sequence[int], lot: npt.NDArray[np.uint64]
@@ -32,10 +36,11 @@ def choose_order(
     """Decide which pairs are asked the other way round.
 
     A similar adjective comes second, to be what the first is judged by: *colossal* says that
-    something is large, *large* not that it is colossal. Of the other pairs of each split and part
+    something is large, *large* not that it is colossal; of antonyms, as often as not. Of the other
+    pairs of each split and part
     of speech, the more frequent word comes first in half of the antonyms and half of the synonyms,
-    and which half it is makes lengths and frequencies of the first words (and of the second) as
-    alike in antonyms and synonyms as exchanges of two pairs can make them.
+    and which half it is makes lengths, frequencies and affixes of the first words (and of the
+    second) as alike in antonyms and synonyms as exchanges of two pairs can make them.
 
     Args:
         pairs: the pairs, in any order.
@@ -61,23 +66,35 @@ def _turned(pairs: Sequence[Pair]) -> Bools:
     words = [word for pair in pairs for word in pair.words]
     zipf = zipf_frequencies(words).reshape(-1, 2)
     length = np.array([len(word) for word in words]).reshape(-1, 2)
+    affixes = np.array(
+        [
+            [word.startswith(NEGATIVE_PREFIXES), *(word.endswith(ending) for ending in ENDINGS)]
+            for word in words
+        ]
+    ).reshape(len(pairs), 2, -1)
     sign = np.array([1 if pair.antonym else -1 for pair in pairs])
-    fixed = np.array([bool(pair.narrower) for pair in pairs])
+    narrow = np.array([bool(pair.narrower) for pair in pairs])
     turn = np.array([pair.narrower == pair.words[0] for pair in pairs])
     rarer_first = zipf[:, 0] < zipf[:, 1]
     for answer in (1, -1):
-        free = np.flatnonzero(~fixed & (sign == answer))
+        free = np.flatnonzero(~narrow & (sign == answer))
         turn[free] = rarer_first[free] ^ (np.arange(free.size) % 2 == 1)
     # Above each division, one column for each place: (pairs, divisions) of 0 and 1.
     above = [
         np.concatenate(
-            [length[:, place, None] >= LENGTHS, zipf[:, place, None] >= FREQUENCIES], axis=1
+            [
+                length[:, place, None] >= LENGTHS,
+                zipf[:, place, None] >= FREQUENCIES,
+                affixes[:, place],
+            ],
+            axis=1,
         ).astype(np.float64)
         for place in (0, 1)
     ]
     straight = np.concatenate(above, axis=1) * sign[:, None]
     reverse = np.concatenate(above[::-1], axis=1) * sign[:, None]
-    _exchange(turn, straight, reverse, rarer_first, sign, fixed)
+    # What excludes the other word does so from either place.
+    _exchange(turn, straight, reverse, rarer_first, sign, fixed=narrow & (sign < 0))
     return turn
 
 

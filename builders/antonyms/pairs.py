@@ -1,16 +1,17 @@
 """Pairs of antonyms and of synonyms that a reader would take for such, from WordNet and ConceptNet.
 
-WordNet ties antonymy to single senses of words. A pair is only as good as those senses are
-common: nobody thinks of *straight* (honest) beside *corrupt*. Each pair therefore has a *fit*, the
-geometric mean of the shares that the two senses have in the uses of their words (in WordNet's
-tagged texts).
+WordNet ties both to single senses of words. A pair is only as good as those senses are common:
+nobody thinks of *straight* (honest) beside *corrupt*. Each pair therefore has a *fit*. For
+antonyms, it is the chance that readers accept them, by a model of the pairs that they judged. For
+synonyms, it is the geometric mean of the shares that the two senses have in the uses of their words
+(in WordNet's tagged texts).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations, product, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builders.antonyms.doubts import doubts
+from builders.antonyms.doubts import LEAST_CHANCE, antonym_features, doubts
 from builders.antonyms.senses import Carriers, Senses
 from builders.antonyms.similar import close_satellites
+from builders.english.word_lists import word_groups
+from builders.judged.model import judged_model
 from kb_cache.wordnet.types import POS
 from kbprobe.arrays import Bools
 from kbprobe.columns import codes, mask, single_chunk, to_numpy
@@ -31,19 +34,16 @@ if TYPE_CHECKING:
     from kb_cache.conceptnet.types import ConceptNet
     from kb_cache.wordnet.types import WordNet
 
-ANTONYM_FITS = (0.1, 0.4, 0.5)
-"""Least fit of a pair of antonyms one, two and three edges apart. A stated antonym brings its own
-sense to mind (*light* beside *heavy*); one by way of synonyms does not."""
-
 SIMILAR_FIT, LEAST_SHARE = 0.45, 0.4
-"""Least fit of a pair by way of similar adjectives, and least share of either sense unless the pair
-is stated to be antonyms: one rare sense spoils a pair, however common the other is."""
+"""Least fit of a pair of synonyms by way of similar adjectives, and least share of either sense of
+synonyms: one rare sense spoils a pair, however common the other is."""
 
 SYNONYM_FIT, FIT_PER_ZIPF = 0.6, 0.1
-OPPOSED_FIT = 0.45
+OPPOSED_FIT, OPPOSED_SHARE = 0.35, 0.15
 """Least fit of a pair of synonyms: of words of Zipf 3, less for more frequent ones (they have more
-senses, and are as common among antonyms as they are rare among synonyms); and of one whose words
-both have antonyms: those are wanted most, since they can be asked about with both answers."""
+senses, and are as common among antonyms as they are rare among synonyms); and least fit and share
+where a word has antonyms: those are wanted most, since they can be asked about with both answers,
+and readers accept them nearly as often."""
 
 LEAST_USE = 0.4
 """Least share of a word's uses in which it has the part of speech asked about (*brave* is a noun as
@@ -54,7 +54,7 @@ _KIND_OF = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective"}
 """ConceptNet's parts of speech."""
 
 
-Known = tuple[bool, int, int]
+Known = tuple[int, int]
 
 
 class Pair(NamedTuple):
@@ -69,8 +69,8 @@ class Pair(NamedTuple):
             ``("noun", "counted")`` where they have articles, ``("verb", "it")``.
         path: the knowledge base's names of the senses from the first word to the second.
         relations: the edges between them; one less.
-        known: what WordNet has of each word, for `matching`: whether one of its senses has an
-            antonym, and the numbers of its senses and of its synonyms.
+        known: what WordNet has of each word, for `matching`: the numbers of its senses and of its
+            synonyms.
         narrower: the word that is only similar to another (*colossal*), where just one is; else "".
         doubts: what keeps the pair out of the clean tier, of `doubts.FLAGS`.
     """
@@ -82,7 +82,7 @@ class Pair(NamedTuple):
     carrier: tuple[str, ...]
     path: tuple[str, ...]
     relations: tuple[str, ...]
-    known: tuple[Known, Known] = ((False, 1, 1), (False, 1, 1))
+    known: tuple[Known, Known] = ((1, 1), (1, 1))
     narrower: str = ""
     doubts: tuple[str, ...] = ()
 
@@ -148,18 +148,27 @@ def find_pairs(
     if conceptnet is not None:
         links = chain(links, _conceptnet_links(conceptnet, senses))
     best = _best_links(senses, links)
+    chances = _chances(senses, best)
     labels = Counter(words for words, _ in {(words, antonym) for antonym, words, _ in best})
     names, carriers = sense_names(wordnet), Carriers(senses)
     entries = _entries(senses)
+    odd = {
+        frozenset((one, other))
+        for one, *others in word_groups("odd_pairs", "builders.antonyms")
+        for other in others
+    }
     pairs: dict[tuple[str, str], Pair] = {}
     opposed: set[str] = set()
     # Antonyms first: whether a pair of synonyms will do depends on them.
     for antonym, words, kind in sorted(best, key=lambda key: (not key[0], *key)):
         _, _, fit, link = best[antonym, words, kind]
+        fit = chances.get((antonym, words, kind), fit)
         carrier = None
-        why = _unsound(senses, link, fit, opposed.issuperset(words))
+        why = _unsound(senses, link, fit, not opposed.isdisjoint(words))
         if not why and not options.look_alikes and look_alike(*words):
             why = "the words look alike"
+        if not why and frozenset(words) in odd:
+            why = "a reader found the pair odd"
         if not why and labels[words] > 1:
             why = "antonyms in one sense, synonyms in another"
         if not why and words in pairs:
@@ -184,16 +193,19 @@ def find_pairs(
             link.relations,
             known=(entries[words[0], kind], entries[words[1], kind]),
             narrower=similar[0] if len(similar) == 1 else "",
-            doubts=tuple(
-                doubts(
-                    senses,
-                    link.senses,
-                    stated=len(link.relations) == 1,
-                    similar="similar to" in link.relations,
-                )
-            ),
+            doubts=tuple(doubts(senses, link.senses, antonym, fit)),
         )
     return list(pairs.values())
+
+
+def _chances(senses: Senses, best: Mapping[_Key, _Best]) -> dict[_Key, float]:
+    """Return how likely readers accept each pair of antonyms whose senses WordNet links."""
+    keys = [key for key, found in best.items() if key[0] and not found.link.names]
+    links = [best[key].link for key in keys]
+    features = antonym_features(
+        senses, [link.senses for link in links], [link.relations for link in links]
+    )
+    return dict(zip(keys, judged_model("antonym").chance(features).tolist(), strict=True))
 
 
 def _satellites(senses: Senses, link: _Link) -> list[str]:
@@ -211,10 +223,6 @@ def _satellites(senses: Senses, link: _Link) -> list[str]:
 
 def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
     """Return what WordNet has of each word and part of speech, see `Pair.known`."""
-    wordnet = senses.wordnet
-    kind, kinds = codes(wordnet.pointers["kind"])
-    ends = single_chunk(wordnet.pointers["source_sense"]).filter(kind == kinds.index("antonym"))
-    opposed = {senses.lemma[end] for end in ends.to_pylist()}
     count = Counter(senses.lemma)
     size = np.bincount(senses.synset)
     rows = sorted(chain.from_iterable(senses.members.values()), key=lambda row: -senses.share[row])
@@ -222,7 +230,7 @@ def _entries(senses: Senses) -> dict[tuple[str, str], Known]:
     for row in rows:
         word = senses.lemma[row]
         synonyms = int(size[senses.synset[row]])
-        entries.setdefault((word, senses.kind[row]), (word in opposed, count[word], synonyms))
+        entries.setdefault((word, senses.kind[row]), (count[word], synonyms))
     return entries
 
 
@@ -254,12 +262,16 @@ def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
         if senses.defect[sense]:
             return senses.defect[sense]
     stated = link.relations == ("antonym",)
-    likely = stated or bool(link.names)
-    rare = not likely and min(senses.share[one], senses.share[other]) < LEAST_SHARE
-    if rare or fit < _least_fit(min(senses.zipf[one], senses.zipf[other]), link, opposed):
-        return "in rare senses of the words alone"
-    if not likely and (senses.doubtful[one] or senses.doubtful[other]):
-        return "a sense that is in no tagged text, or a participle rather than an adjective"
+    if link.antonym:
+        if fit < LEAST_CHANCE:
+            return "readers are likely to find them arguable"
+    elif not link.names:
+        least = OPPOSED_SHARE if opposed and link.relations == ("synonym",) else LEAST_SHARE
+        rare = min(senses.share[one], senses.share[other]) < least
+        if rare or fit < _least_fit(min(senses.zipf[one], senses.zipf[other]), link, opposed):
+            return "in rare senses of the words alone"
+        if senses.doubtful[one] or senses.doubtful[other]:
+            return "a sense that is in no tagged text, or a participle rather than an adjective"
     known = stated and senses.kind[one] == "adjective"
     if not known and min(senses.used_as[one], senses.used_as[other]) < LEAST_USE:
         return "a word seldom used as that part of speech"
@@ -267,11 +279,9 @@ def _unsound(senses: Senses, link: _Link, fit: float, opposed: bool) -> str:
 
 
 def _least_fit(zipf: float, link: _Link, opposed: bool) -> float:
-    """Return the fit that a pair must have; ``zipf`` is the rarer word's frequency."""
+    """Return the fit that synonyms must have; ``zipf`` is the rarer word's frequency."""
     if "similar to" in link.relations:
         return SIMILAR_FIT
-    if link.antonym:
-        return ANTONYM_FITS[len(link.relations) - 1]
     least = SYNONYM_FIT - FIT_PER_ZIPF * max(zipf - 3, 0)
     return min(least, OPPOSED_FIT) if opposed else least
 

@@ -7,15 +7,17 @@ and why: docs/probes/antonym_negation.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from builders.antonyms.doubts import FLAGS
 from builders.antonyms.matching import match
-from builders.antonyms.options import AntonymOptions
+from builders.antonyms.options import AntonymOptions, Wording
+from builders.antonyms.oracles import antonym_oracles
 from builders.antonyms.order import choose_order
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
@@ -31,9 +33,14 @@ from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.antonyms.pairs import Pair
+    from builders.engine.render.template_file import Template
 
 
 ANSWERS = ("not", "really", "very")
+ARGUMENTS = ("x", "y")
+SHOWN = ("person", "matter", "thing")
+"""What a carrier sentence says of its arguments: this person was ...; it was a matter of ...; it
+was going to ..."""
 
 
 def open_lexicon(options: AntonymOptions) -> WordNetFirst:
@@ -41,16 +48,22 @@ def open_lexicon(options: AntonymOptions) -> WordNetFirst:
     return wordnet_first(options.wordnet, options.conceptnet)
 
 
+def chosen_wordings(template: Template, options: AntonymOptions) -> Template:
+    """Leave out the wordings of the families that ``--wording`` does not name."""
+    return template.of_family(options.wording, get_args(Wording))
+
+
 @probe(
     "antonym_negation",
     options=AntonymOptions,
     open=open_lexicon,
-    question_fields=("x", "y", "pos", "object", "x_counted", "y_counted", "person", "intensifier"),
+    question_fields=(*ARGUMENTS, "pos", "object", *SHOWN, "x_counted", "y_counted", "intensifier"),
     choice_fields=("word",),
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
     flags=FLAGS,
+    fit=chosen_wordings,
     quick={"pos": ("adjective",)},
 )
 def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: RandomGenerator) -> Plan:
@@ -68,7 +81,8 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     )
     swapped = choose_order(pairs, split, rng.child("order").bits(_keys(pairs)))
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
-    return _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
+    plan = _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
+    return replace(plan, oracles=antonym_oracles(asked, found))
 
 
 _RULES = {"pos", "intensifier", "min_zipf", "indirect", "look_alikes", "tokenizer", "screen"}
@@ -140,13 +154,14 @@ def _questions(pairs: Sequence[Pair], split: Ints, intensifier: str) -> Question
     fields: dict[str, Column] = {
         "x": [pair.words[0] for pair in pairs],
         "y": [pair.words[1] for pair in pairs],
-        "object": [pair.carrier[1] if pair.pos == "verb" else "" for pair in pairs],
+        "object": [pair.carrier[1] if pair.carrier[-1] in ("it", "them") else "" for pair in pairs],
         "intensifier": intensifier,
         "pos": [pair.pos for pair in pairs],
     }
     article = (("noun", "counted"), ("noun", "person"))
     counted = ["counted" if pair.carrier in article else "" for pair in pairs]
     fields |= {"x_counted": counted, "y_counted": counted}
-    fields["person"] = ["person" if pair.carrier[-1] == "person" else "" for pair in pairs]
+    for name in SHOWN:
+        fields[name] = [name if pair.carrier[-1] == name else "" for pair in pairs]
     carrier = np.array([number[one] for one in shown], dtype=np.int64)
     return Questions.from_columns(_keys(pairs), fields, BalancedWordings(carrier), pos="pos")

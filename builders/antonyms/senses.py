@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,14 +60,36 @@ _SINGLE_THINGS = ("noun.animal", "noun.event", "noun.location")
 _NOT_ASKED = ("noun.body", "noun.quantity")
 """Kinds of nouns that make no question: "it was a dozen"."""
 
+_MATTERS = frozenset(
+    f"noun.{kind}"
+    for kind in (
+        "act", "attribute", "cognition", "event", "feeling", "motive", "phenomenon", "possession",
+        "process", "relation", "state",
+    )
+)  # fmt: skip
+"""Kinds of nouns of which, uncounted, something is "a matter": it was a matter of courage."""
+
+_KNOWN = 3.0
+"""Least frequency (Zipf) of a counted noun of which something can be "a matter" nevertheless."""
+
+_STUFF = ("noun.food", "noun.substance", "noun.time")
+"""Kinds of nouns that are named without an article: it was brine; it was daytime."""
+
 _INNER = ("feeling.n.01", "trait.n.01", "emotional_state.n.01", "intelligence.n.01")
 _SAID_OF_PEOPLE = r"(?i)^\(?(?:used )?(?:especially )?(?:of|by) (?:a )?(?:person|people)"
 """What adjectives are derived from that are said of people, and how glosses say so."""
 
-_NUMERALS = ("cardinal.a.02", "ordinal.a.02")
+_NO_OPPOSITES = ("cardinal.a.02", "ordinal.a.02", "chromatic.a.03", "achromatic.a.01")
+"""Adjectives whose groups are numbers and colours: nothing is the opposite of *auburn*."""
 
-_OBJECTS: Mapping[int, str] = {2: "", 8: "it", 9: "them"}
-"""WordNet's frame -> the object with which "ready to VERB" is a whole sentence."""
+_AMERICAN = re.compile("is(?:e|ed|er|ing|able|ation)$|yse$|our")
+"""What is spelled otherwise in American English."""
+
+_OBJECTS: Mapping[int, str] = {1: "thing", 2: "", 8: "it", 9: "them"}
+"""WordNet's frame -> the object with which "she was going to VERB" is a whole sentence; "thing": it
+is the subject that is a thing ("it was going to expand")."""
+
+_PREFERRED = ("", "it", "them", "thing")
 
 
 @dataclass(frozen=True)
@@ -183,20 +206,35 @@ def _defects(
         "a sense that is slang, archaic, a plural, a superlative ...",
         in_usage_domains(wordnet, _UNUSUAL)[synset[rows]],
     )
+    odd = word_list("odd_words", "builders.antonyms")
+    yield "a word that is odd in these sentences", np.isin(words, sorted(odd))
     yield "a word known in another sense", np.isin(words, sorted(word_list("unfamiliar_senses")))
+    listed = set(zip(senses.lemma, senses.synset.tolist(), strict=True))
+    american = [_AMERICAN.sub(_american, word) for word in words]
+    spelled = zip(words, american, synset[rows].tolist(), strict=True)
+    yield (
+        "a British spelling, where WordNet has the American",
+        np.array([word != new and (new, of) in listed for word, new, of in spelled], np.bool_),
+    )
     attributive = _is_one_of(wordnet.senses["syntactic_marker"], ("(a)", "(ip)"))
     relational = _is_one_of(wordnet.synsets["lexname"], ("adj.pert",))
     yield (
         "a part of the body, or a quantity",
         _is_one_of(wordnet.synsets["lexname"], _NOT_ASKED)[synset[rows]],
     )
-    number = np.zeros(len(wordnet), dtype=np.bool_)
+    single = np.zeros(len(wordnet), dtype=np.bool_)
+    heads = known_synsets(wordnet, _NO_OPPOSITES)
     source, target = wordnet.edges("similar_to")
-    number[source[np.isin(target, known_synsets(wordnet, _NUMERALS))]] = True
+    single[source[np.isin(target, heads)]] = True
+    single[heads] = True
     yield (
-        "an adjective that does not follow a verb, or has no degrees (main, neural, seven)",
-        attributive[rows] | (relational | number)[synset[rows]] | np.isin(words, _INCOMPLETE),
+        "an adjective that does not follow a verb, or has no opposite (main, neural, ten, auburn)",
+        attributive[rows] | (relational | single)[synset[rows]] | np.isin(words, _INCOMPLETE),
     )
+
+
+def _american(ending: re.Match[str]) -> str:
+    return {"our": "or", "yse": "yze"}.get(ending[0]) or "iz" + ending[0][2:]
 
 
 def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> Bools:
@@ -210,10 +248,8 @@ class Carriers:
     def __init__(self, senses: Senses) -> None:
         self._senses = senses
         self._nouns = {word for word, kind in senses.first if kind == "noun"}
-        kind_of_noun = senses.wordnet.synsets["lexname"]
-        self._person = _is_one_of(kind_of_noun, ("noun.person",))
-        self._single = _is_one_of(kind_of_noun, _SINGLE_THINGS)
-        self._stuff = _is_one_of(kind_of_noun, ("noun.substance",))
+        code, names = codes(senses.wordnet.synsets["lexname"])
+        self._kind = [names[one] for one in code.tolist()]
         self._forms = Nouns(senses.wordnet, sorted(self._nouns))
         self._number: dict[str, str | None] = {}
         self._objects = _objects(senses.wordnet)
@@ -224,29 +260,60 @@ class Carriers:
         kind = self._senses.kind[one]
         if kind == "noun":
             first, second = self._noun(one), self._noun(other)
+            if {first, second} == {"counted", "matter"} and self._matters(one, other):
+                first = second = "matter"  # A matter of war, and one of peace.
             # One with an article beside one without ("a birth", "dying") is seldom English.
             return None if first is None or first != second else (kind, first)
         if kind == "verb":
             common = self._objects[one] & self._objects[other]
-            return (kind, min(common, key=len)) if common else None
-        return (kind, "person") if self._of_people[one] and self._of_people[other] else (kind,)
+            return (kind, min(common, key=_PREFERRED.index)) if common else None
+        subjects = self._subjects(one) & self._subjects(other)
+        people = bool(self._of_people[one] and self._of_people[other])
+        # Where both will do, it is the one that WordNet speaks of.
+        if not subjects or (len(subjects) == 2 and not people):
+            return (kind,) if subjects else None
+        return (kind, "person") if "person" in subjects else (kind,)
+
+    def _matters(self, *senses: int) -> bool:
+        """Return whether all of some nouns can be uncounted: known, and of no usual plural."""
+        return all(
+            self._kind[self._senses.synset[sense]] in _MATTERS
+            and self._senses.zipf[sense] >= _KNOWN
+            and self._forms.material(self._senses.lemma[sense]) == self._senses.lemma[sense]
+            for sense in senses
+        )
+
+    def _subjects(self, sense: int) -> frozenset[str]:
+        """Return what an adjective is said of: a person, a thing, or either."""
+        word = self._senses.lemma[sense]
+        if word in word_list("said_of_people"):
+            return frozenset({"person"})
+        return frozenset({"person", "thing"} if word in word_list("said_of_both") else {"thing"})
 
     def _noun(self, sense: int) -> str | None:
-        """Return "person", "counted" for others with an article, "", or None for a plural."""
-        noun, synset = self._senses.lemma[sense], self._senses.synset[sense]
+        """Return how a noun is used; None where it is not.
+
+        That is "person"; "counted" for others with an article; "matter" for what something is a
+        matter of; "" for stuff and times.
+        """
+        noun, kind = self._senses.lemma[sense], self._kind[self._senses.synset[sense]]
         if noun not in self._number:
             counted = "counted" if self._forms.is_counted(noun) else ""
             plural = is_plural(noun) or (noun[-1] == "s" and noun[:-1] in self._nouns)
             self._number[noun] = None if plural else counted
         if self._number[noun] is None:
             return None
-        if self._person[synset]:
+        if kind == "noun.person":
             return "person"
-        if noun.endswith("ing") and not self._number[noun]:
+        if kind == "noun.Tops":
+            return None  # "It was a person".
+        if kind in _SINGLE_THINGS or self._number[noun]:
+            return "counted"
+        if noun.endswith("ing"):
             return None  # "It was waking", as if it were a verb.
-        if self._single[synset] or self._stuff[synset]:
-            return "counted" if self._single[synset] else ""
-        return self._number[noun]
+        if kind in _MATTERS:
+            return "matter"
+        return "" if kind in _STUFF else None
 
 
 def _objects(wordnet: WordNet) -> list[frozenset[str]]:

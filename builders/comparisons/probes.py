@@ -23,7 +23,6 @@ from builders.engine.strategies import BalancedWordings
 from builders.english.articles import number_article
 from builders.english.numbers import number_word
 from kbprobe.arrays import Bools, Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, QUESTION
 from kbprobe.rng import RandomGenerator
@@ -116,19 +115,8 @@ class AgePairs:
 
 
 def chosen_wordings(template: Template, options: AgeOptions | MultihopOptions) -> Template:
-    """Leave out the wordings of the families that ``--wording`` does not name.
-
-    Raises:
-        UsageError: none is left.
-    """
-    others = set(get_args(Wording)) - {options.wording}
-    kept = tuple(one for one in template.questions if one.id.split("-")[0] not in others)
-    if not kept:
-        raise UsageError(
-            f"{template.sources[-1]}: all wordings have ids of another family than --wording "
-            f"{options.wording}; rename them, or choose another family"
-        )
-    return replace(template, questions=kept)
+    """Leave out the wordings of the families that ``--wording`` does not name."""
+    return template.of_family(options.wording, get_args(Wording))
 
 
 @probe(

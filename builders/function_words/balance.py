@@ -65,7 +65,10 @@ class Change(NamedTuple):
 
 
 def choose_balanced(
-    changes: Sequence[Change], tolerance: Mapping[str, Tolerance], rng: RandomGenerator
+    changes: Sequence[Change],
+    tolerance: Mapping[str, Tolerance],
+    rng: RandomGenerator,
+    rounds: int = ROUNDS,
 ) -> list[int]:
     """Choose changes, as many as a search finds, that balance the features.
 
@@ -75,6 +78,7 @@ def choose_balanced(
         changes: what can be chosen; a group has the same number in every build.
         tolerance: kind of feature -> by how much originals and changed texts may differ in it.
         rng: the random generator.
+        rounds: how often others are tried.
 
     Returns:
         Numbers of the changes chosen, ascending.
@@ -84,7 +88,7 @@ def choose_balanced(
     search = _Search([changes[at] for at in order], tolerance)
     group = np.unique(np.array([change.group for change in changes], dtype=np.int64))
     search.fill(group[np.argsort(rng.uniform(group), kind="stable")].tolist())
-    for number in range(ROUNDS):
+    for number in range(rounds):
         if not search.chosen or len(search.chosen) == group.size:
             break
         search.try_others(group, rng.child(number))

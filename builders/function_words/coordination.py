@@ -103,6 +103,9 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     more = near(tagged.is_word("more", "less", "fewer"), 1) & near(noun | tagged.has_tag("CD"), -1)
     yield "expression", or_ & more, ("but",)
 
+    vague = tagged.is_word("anything", "not", "otherwise", "something", "whatever")
+    ends = tagged.has_tag(".", ",", ":", "CC", "IN", "''")
+    yield "expression", or_ & near(vague, 1) & near(ends, 2), ("and", "but")
     yield "expression", or_ & near(tagged.is_word("sooner"), -1), ("and", "but")
     yield "expression", or_ & near(tagged.is_word("else"), 1), ("and", "but")
 

@@ -67,9 +67,13 @@ class WhWordOptions(AcceptabilityOptions):
 class DefinitenessOptions(AcceptabilityOptions):
     """Options of fw_definiteness."""
 
+    max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
+
 
 class CoordinationOptions(AcceptabilityOptions):
     """Options of fw_coordination."""
+
+    max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
 
 
 class SentenceEndOptions(AcceptabilityOptions):

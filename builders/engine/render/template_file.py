@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from builders.engine.render.jinja import Checked, TemplateError, check_source
 from builders.engine.render.yaml_nodes import BOOLEAN, STRING, read_nodes
-from kbprobe.errors import did_you_mean
+from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.format.setups import MASK
 
 if TYPE_CHECKING:
@@ -73,6 +73,23 @@ class Template:
     arguments: tuple[str, ...]
     digest: str
     sources: tuple[str, ...]
+
+    def of_family(self, family: str, families: Collection[str]) -> Template:
+        """Leave out the wordings of other families: the part of an id before the first "-".
+
+        Wordings that belong to none of ``families`` are kept.
+
+        Raises:
+            UsageError: none is left.
+        """
+        others = set(families) - {family}
+        kept = tuple(one for one in self.questions if one.id.split("-")[0] not in others)
+        if not kept:
+            raise UsageError(
+                f"{self.sources[-1]}: all wordings have ids of another family than --wording "
+                f"{family}; rename them, or choose another family"
+            )
+        return dataclasses.replace(self, questions=kept)
 
 
 def names() -> list[str]:

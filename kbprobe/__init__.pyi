@@ -159,9 +159,9 @@ def build(
     min_sitelinks: int = 20,
     max_listed: int = 500,
     max_per_entity: int = 4,
-    max_per_bearer: int = 8,
+    max_per_bearer: int = 10,
     max_per_gold: int = 40,
-    further_share: float = 0.5,
+    path_share: float = 0.4,
     published_wordings: bool = False,
 ) -> datasets.DatasetDict: ...
 @overload

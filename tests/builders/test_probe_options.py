@@ -57,7 +57,7 @@ OTHER: Values = {
     "evaluation_domains": ("vehicle",),
     "evaluation_rows": 100,
     "families": ("sister",),
-    "further_share": 0.1,
+    "path_share": 0.1,
     "golds_per_concept": 1,
     "golds_per_hop": 1,
     "labels": ("no_such_votes.csv",),

@@ -698,6 +698,7 @@ def evaluate(
     warmup: float = 0.06,
     schedule: Literal["slanted", "constant"] = "slanted",
     max_grad_norm: float = 1.0,
+    facts_first: bool = False,
     keep_checkpoint: str | None = None,
     next_size: int | None = None,
     hidden_units: int = 50,

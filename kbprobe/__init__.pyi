@@ -331,6 +331,8 @@ def build(
     evaluation_rows: int = 1000,
     train_domains: _Several[str] = ...,
     evaluation_domains: _Several[str] = ...,
+    bucket_bounds: _Several[float] = ...,
+    same_bucket: bool = False,
     min_ratio: float = 0.0,
     min_ratio_uneven: float = 6.0,
 ) -> datasets.DatasetDict: ...

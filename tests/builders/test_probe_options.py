@@ -49,6 +49,7 @@ NOT_HERE = {
 """What is read and changes nothing in these builds, and why."""
 
 OTHER: Values = {
+    "bucket_bounds": (0.5, 20.0),
     "cap_per_gold": 1,
     "cap_per_question": 1,
     "cap_per_word": 5,

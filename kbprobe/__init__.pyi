@@ -159,9 +159,9 @@ def build(
     min_sitelinks: int = 20,
     max_listed: int = 500,
     max_per_entity: int = 4,
-    max_per_bearer: int = 8,
+    max_per_bearer: int = 10,
     max_per_gold: int = 40,
-    further_share: float = 0.5,
+    path_share: float = 0.4,
     published_wordings: bool = False,
 ) -> datasets.DatasetDict: ...
 @overload
@@ -331,6 +331,8 @@ def build(
     evaluation_rows: int = 1000,
     train_domains: _Several[str] = ...,
     evaluation_domains: _Several[str] = ...,
+    bucket_bounds: _Several[float] = ...,
+    same_bucket: bool = False,
     min_ratio: float = 0.0,
     min_ratio_uneven: float = 6.0,
 ) -> datasets.DatasetDict: ...
@@ -699,6 +701,7 @@ def evaluate(
     warmup: float = 0.06,
     schedule: Literal["slanted", "constant"] = "slanted",
     max_grad_norm: float = 1.0,
+    facts_first: bool = False,
     keep_checkpoint: str | None = None,
     next_size: int | None = None,
     hidden_units: int = 50,

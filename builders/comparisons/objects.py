@@ -8,7 +8,7 @@ import io
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from builders.comparisons.numbers import divided
 from builders.comparisons.options import Dimension, ObjectOptions
+from builders.comparisons.oracles import seen_alone
 from builders.engine.draw.selection import select_equally
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.rows import plan_rows
@@ -48,10 +49,20 @@ ANSWERS: dict[Dimension, tuple[str, str]] = {
 LENGTH_CLASSES, FREQUENCY_CLASSES = 4, 3
 """Names are balanced by so many classes of their length and of their frequency."""
 
+ONE_THING = 0.9
+"""Most that who knows how many things are larger than the one seen should be right."""
+
 SHARES = 4096
 """The share of pairs to draw is found among so many."""
 
-FAMILIES = ("1 order of magnitude apart", "2 orders apart", "3 orders or more apart")
+FAMILIES = (
+    "1 order of magnitude apart",
+    "2 orders apart",
+    "3 orders or more apart",
+    "same order of magnitude",
+)
+BUCKET_FAMILIES = ("1 bucket apart", "2 buckets apart", "3 buckets or more apart", "same bucket")
+"""The families where the bounds of buckets are given."""
 
 
 LEAST_RATIO: dict[Dimension, float] = {"size": 4, "weight": 10, "speed": 3}
@@ -139,7 +150,8 @@ def far_apart(things: Sequence[Thing], x: Ints, y: Ints, options: ObjectOptions)
     least = options.min_ratio or LEAST_RATIO[options.dimension]
     ratio = np.where(uneven[x] | uneven[y], max(options.min_ratio_uneven, least), least)
     apart = np.abs(np.log(one / other)) >= np.log(ratio)
-    apart &= _buckets(one) != _buckets(other)
+    if not options.same_bucket:
+        apart &= _buckets(one, options) != _buckets(other, options)
     if options.dimension == "size":
         weight = _estimates(things, "weight")
         # What compares with an unknown weight is false.
@@ -174,7 +186,7 @@ def object_plan(things: Things, options: ObjectOptions, rng: RandomGenerator) ->
             f"{options.dimension} by a bucket and --min-ratio. Choose more domains, or a smaller "
             "ratio."
         )
-    return _plan(things.things, estimate, chosen, options.dimension)
+    return _plan(things.things, estimate, chosen, options)
 
 
 def _splits(
@@ -220,7 +232,7 @@ def _pairs(
     first = round(options.evaluation_rows * validation / (validation + test))
     limits = (options.train_rows, options.evaluation_rows, options.evaluation_rows)
     most = (options.train_rows, first, options.evaluation_rows - first)
-    level = _buckets(estimate)
+    level = _buckets(estimate, options)
     parts = []
     for code in range(len(most)):
         here = np.flatnonzero(split == code)
@@ -284,19 +296,25 @@ def _balanced(
 
 def _families(orders: Ints) -> Ints:
     """Return the family of pairs that are so many buckets apart, an index into a plan's names."""
-    return np.minimum(np.abs(orders), len(FAMILIES))
+    most = len(FAMILIES) - 1
+    return np.where(orders == 0, len(FAMILIES), np.minimum(np.abs(orders), most))
 
 
-def _buckets(estimate: Floats) -> Ints:
+def _buckets(estimate: Floats, options: ObjectOptions) -> Ints:
+    if options.bucket_bounds:
+        return np.searchsorted(options.bucket_bounds, estimate, side="right")
     return np.array([0 if math.isnan(value) else bucket(value) for value in estimate.tolist()])
 
 
-def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: Dimension) -> Plan:
+def _plan(
+    things: Sequence[Thing], estimate: Floats, chosen: Chosen, options: ObjectOptions
+) -> Plan:
     """Lay the pairs out in both orders."""
+    dimension = options.dimension
     x, y = np.concatenate([chosen.x, chosen.y]), np.concatenate([chosen.y, chosen.x])
     split = np.tile(chosen.split, 2)
     gold = (estimate[x] > estimate[y]).astype(np.int64)
-    level = _buckets(estimate)
+    level = _buckets(estimate, options)
     names = pa.array([thing.name for thing in things])
     articles = pa.array([thing.article for thing in things])
     fields = {
@@ -309,12 +327,12 @@ def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: 
     key = text_keys([dimension] * x.size, fields["x"].to_pylist(), fields["y"].to_pylist())
     pairs = zip(chosen.x.tolist(), chosen.y.tolist(), strict=True)
     clusters = [f"{things[one].name} and {things[other].name}" for one, other in pairs]
-    return plan_rows(
+    plan = plan_rows(
         questions=Questions.from_columns(key, fields, BalancedWordings(split)),
         choices=Nodes.from_columns(ANSWERS[dimension], field="answer"),
         nodes=np.stack([gold, 1 - gold], axis=1),
         split=split,
-        families=FAMILIES,
+        families=BUCKET_FAMILIES if options.bucket_bounds else FAMILIES,
         family=_families(level[x] - level[y]),
         relation=dimension,
         concept=x,
@@ -323,6 +341,21 @@ def _plan(things: Sequence[Thing], estimate: Floats, chosen: Chosen, dimension: 
         choice_hops=1,
         cluster=Coded(pa.array(clusters), np.tile(np.arange(chosen.x.size, dtype=np.int64), 2)),
     )
+    below = _shares_below(estimate, np.stack([x, y], axis=1), split)
+    one = seen_alone("one of the two things", below, 1 - gold, 1, ONE_THING)
+    return replace(plan, oracles={"one thing": one})
+
+
+def _shares_below(estimate: Floats, things: Ints, split: Ints) -> Floats:
+    """Return the share of a split's other things that each of some of its things surpasses."""
+    below = np.zeros(things.shape)
+    for code in np.unique(split):
+        here = split == code
+        values = np.sort(estimate[np.unique(things[here])])
+        own = estimate[things[here]]
+        low, high = (np.searchsorted(values, own, side) for side in ("left", "right"))
+        below[here] = (low + (high - 1)) / 2 / max(values.size - 1, 1)
+    return below
 
 
 def _facts(names: pa.Array, estimate: Floats, x: Ints, y: Ints, dimension: Dimension) -> Facts:

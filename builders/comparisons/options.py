@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -140,6 +141,14 @@ class ObjectOptions(ComparisonOptions):
     evaluation_domains: tuple[str, ...] = Field(
         ("thing",), min_length=1, description="Domains or kinds of things in validation and test."
     )
+    bucket_bounds: tuple[float, ...] = Field(
+        (),
+        description="Bounds between buckets, ascending, in m, kg or m/s (0.1,0.6,3,60,100000: six "
+        "buckets from nail and seed to planet and sun, as published); powers of ten if empty.",
+    )
+    same_bucket: bool = Field(
+        False, description="Ask about pairs in one bucket as well, where their ratio allows."
+    )
     min_ratio: float = Field(
         0.0,
         ge=0,
@@ -152,3 +161,10 @@ class ObjectOptions(ComparisonOptions):
         description="The same where one of the two is long, flat, or of varying size (the column "
         "shape of the table), if it is more.",
     )
+
+    @field_validator("bucket_bounds")
+    @classmethod
+    def _ascend(cls, bounds: tuple[float, ...]) -> tuple[float, ...]:
+        if any(low >= high for low, high in pairwise((0.0, *bounds))):
+            raise ValueError("positive numbers, each greater than the one before, such as 0.1,3,60")
+        return bounds

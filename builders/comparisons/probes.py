@@ -16,13 +16,15 @@ import pyarrow as pa
 from builders.comparisons.numbers import Integers, divided, drawn_sets
 from builders.comparisons.objects import Things, load_things, object_plan
 from builders.comparisons.options import AgeOptions, MultihopOptions, ObjectOptions, Wording
+from builders.comparisons.oracles import seen_alone
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
 from builders.english.articles import number_article
 from builders.english.numbers import number_word
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.errors import UsageError
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, QUESTION
 from kbprobe.rng import RandomGenerator
@@ -61,6 +63,12 @@ VARIANTS = {
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 SUPERLATIVES = ("oldest", "youngest")
+
+ARGUMENT_TARGET = 0.77
+"""Most that who knows the range of ages, and sees all of a row's but one, should be right.
+
+Of two ages from any range, one tells the answer in three quarters of all pairs.
+"""
 
 BASE = 1 << 10
 """More than any age: ages are the digits of a question's key."""
@@ -153,7 +161,16 @@ def age_comparison(integers: Integers, options: AgeOptions, rng: RandomGenerator
         "number_words": _pair_plan(pairs, ages, "age", spell=number_word),
         "multiple_choice": _pair_plan(pairs, ages, "question"),
     }
-    return replace(_pair_plan(pairs, ages, "age"), variants=variants)
+    below = shares_below(ages, split=pairs.split, options=options)
+    one = seen_alone("one of the two ages", below, ages.argmax(axis=1), 1, ARGUMENT_TARGET)
+    return replace(_pair_plan(pairs, ages, "age"), variants=variants, oracles={"one age": one})
+
+
+def shares_below(ages: Ints, split: Ints, options: AgeOptions | MultihopOptions) -> Floats:
+    """Return the share of a row's range of ages that each of its ages surpasses."""
+    ranges = np.array([options.train_ages, options.evaluation_ages])[np.minimum(split, 1)]
+    low, high = ranges[:, :1], ranges[:, 1:]
+    return np.asarray((ages - low) / (high - low))
 
 
 def _pair_plan(
@@ -255,9 +272,18 @@ def multihop_comparison(integers: Integers, options: MultihopOptions, rng: Rando
     position = np.tile(np.arange(size, dtype=np.int64), len(sets))
     superlative = turn[cluster]
     ages = _ordered(sets[cluster], position, superlative, rng.child("order"))
-    return _set_plan(
-        ages, position, superlative, set_split[cluster], Coded(set_names(sets), cluster)
-    )
+    split = set_split[cluster]
+    below = shares_below(ages, split, options)
+    below = np.where((superlative == SUPERLATIVES.index("oldest"))[:, None], below, 1 - below)
+    oracles = {
+        name: seen_alone(knows, below, position, seen, ARGUMENT_TARGET)
+        for name, knows, seen in (
+            ("first age", "the first age", 1),
+            ("first ages", "all ages but the last", size - 1),
+        )
+    }
+    plan = _set_plan(ages, position, superlative, split, Coded(set_names(sets), cluster))
+    return replace(plan, oracles=oracles)
 
 
 def _ordered(ages: Ints, position: Ints, superlative: Ints, rng: RandomGenerator) -> Ints:

@@ -108,6 +108,26 @@ class Knowledge:
         by_target = {link.target: link for link in sorted(links, key=lambda link: -link.way)}
         return sorted(by_target.values())
 
+    def is_of_a_class(self, hop: Hop, target: str) -> bool:
+        """Tell whether a hop's value is of a class that it asks for."""
+        collected = self.collected
+        return hop.value == "year" or (
+            collected.is_a(target, hop.target, hop.told_by)
+            and not (hop.never and collected.is_a(target, hop.never))
+        )
+
+    def can_be_gold(self, hop: Hop, link: Link) -> bool:
+        """Tell whether a statement's value could be a choice."""
+        label = self.label(link.target)
+        return (
+            link.target != UNKNOWN
+            and link.exact
+            and self.is_of_a_class(hop, link.target)
+            and self.collected.has_occupation(link.target, hop.occupations)
+            and bool(label)
+            and not _NO_LABEL.fullmatch(label)
+        )
+
     def ends(self, hops: Iterable[Hop], start: str) -> set[str]:
         """All that hops lead to from an entity: by statements of any rank, of any class."""
         reached = {start}
@@ -119,6 +139,26 @@ class Knowledge:
                 if link.target != UNKNOWN
             }
         return reached
+
+    def last_facts(self, hops: Sequence[Hop]) -> list[tuple[str, Link]]:
+        """Return all facts that end a path, wherever it begins: an entity and a statement of it."""
+        entities = set(self.collected.links.get(hops[0].id, {}))
+        for hop in hops[:-1]:
+            entities = {link.target for one in entities for link in self.links(hop.id, one)}
+        return [
+            (one, link)
+            for one in sorted(entities - {UNKNOWN}, key=number_of)
+            for link in self.golds(hops[-1], one)
+        ]
+
+    def share_a_country(self, one: str, other: str) -> bool:
+        """Tell whether two entities are of one country, or it is not known of one of them."""
+        mine, others = self._countries(one), self._countries(other)
+        return not (mine and others) or not mine.isdisjoint(others)
+
+    def _countries(self, node: str) -> frozenset[str]:
+        known = self.collected
+        return known.citizenship.get(node, frozenset()) | known.country.get(node, frozenset())
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -209,10 +249,7 @@ def _reason_against(knowledge: Knowledge, hops: Sequence[Hop], chain: Chain) -> 
         fits = at > 0 or collected.is_a(
             edge.source, hop.source, hop.source_told_by, hop.source_not_told_by
         )
-        fits &= hop.value == "year" or (
-            collected.is_a(edge.target, hop.target, hop.told_by)
-            and not (hop.never and collected.is_a(edge.target, hop.never))
-        )
+        fits &= knowledge.is_of_a_class(hop, edge.target)
         if not fits:
             return "something on the way is not of the class asked for, or no class is stated"
         if not (

@@ -1,13 +1,14 @@
-"""Which answers may stand together: rules for choice groups of questions about paths and facts.
+"""Which answers may stand together: rules for the choices of questions about paths and facts.
 
-The golds of a group are alike (years near each other, people of one gender and era, places of one
-country), and each is a wrong answer to the others' questions. See
-:mod:`builders.engine.draw.groups`.
+The choices of a question are alike: years near each other, people of one country, profession,
+gender and era, places of one country. See :mod:`builders.compositions.draws`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,21 +16,19 @@ import numpy as np
 from builders.compositions.chains import Edge, Knowledge, number_of, same_text
 from builders.compositions.facts import UNKNOWN
 from builders.compositions.paths import Hop
-from builders.engine.draw.groups import GroupRules
 from builders.engine.plan import text_key
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Bools, Floats
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
-    "near_years": ("", "within 60 years", "any year"),
+    "near_years": ("", "another near year"),
     "like_people": ("", "unlike in nothing known", "any person"),
-    "same_country": ("", "any country"),
+    "same_country": ("", "another place of the country", "any country"),
     "same_kind": ("", "any kind"),
 }
 """The rule's own pool first (of no name), then those to which it is widened, step by step."""
 
-NEAR_YEARS = (25, 60)
-LEAST_GAP = 5
-"""Years between two choices, and between a distractor and all valid answers: sources differ."""
+NEAR_YEARS = 3
+"""How far apart near years are at most: times what they are at least."""
 
 ERA = 25
 """Years between the births of people of one era."""
@@ -45,7 +44,7 @@ class OpenQuestion(NamedTuple):
         key: its identity.
         gold: the node of its answer.
         valid: all its valid answers.
-        also: what it may mean as well; no distractors either.
+        also: what it may mean as well, and what lies on the way; no distractors either.
     """
 
     key: int
@@ -63,136 +62,173 @@ class OpenQuestion(NamedTuple):
             text_key(*(nodes if len(edges) > 1 else edges[0][:3])),
             nodes[-1],
             knowledge.valid(hops, nodes[0]),
-            knowledge.other_readings(hops, nodes[0]),
+            knowledge.other_readings(hops, nodes[0]).union(nodes[:-1]),
         )
 
 
-class AnswerRules(GroupRules):
-    """Tells, for the golds of some questions, which may stand together and which are alike."""
+class AnswerRules:
+    """Tells, for the golds of some questions and other answers, which may stand together.
 
-    def __init__(self, knowledge: Knowledge, rule: str, asked: Sequence[OpenQuestion]) -> None:
+    Attributes:
+        golds: all answers, each a node.
+        number: node -> its place in ``golds``.
+        stated: (golds,) whether an answer is one of the path's, wherever that begins.
+        levels: how many pools distractors are looked for in, the narrowest first.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        hop: Hop,
+        asked: Sequence[OpenQuestion],
+        others: Iterable[str] = (),
+    ) -> None:
         self.knowledge = knowledge
-        self.rule = rule
+        self.hop = hop
         self.asked = asked
-        self.golds = sorted({one.gold for one in asked}, key=number_of)
-        number = {gold: at for at, gold in enumerate(self.golds)}
-        self.gold: Sequence[int] = [number[one.gold] for one in asked]
-        self.row_keys = np.array([one.key for one in asked], dtype=np.int64)
-        self.gold_keys = np.array([number_of(gold) for gold in self.golds], dtype=np.int64)
-        self.levels = len(LEVELS[rule])
+        answers = {*(one.gold for one in asked), *others}
+        self.golds = sorted(answers | _further(knowledge, hop, answers), key=number_of)
+        self.stated = np.array([gold in answers for gold in self.golds])
+        self.number = {gold: at for at, gold in enumerate(self.golds)}
+        self.levels = len(LEVELS[hop.choices])
         self._words = [frozenset(same_text(knowledge.label(gold)).split()) for gold in self.golds]
-        self._not_false = [self._barred(one) for one in asked]
-        self._alike = _LIKENESS[rule](knowledge, self.golds)
+        self._not_false = self._golds_not_false()
+        self._near = _NEARNESS[hop.choices](self)
 
-    def _barred(self, one: OpenQuestion) -> tuple[frozenset[str], frozenset[str]]:
-        """The nodes and the texts that are no wrong answers to a question."""
+    @property
+    def stages(self) -> Iterable[tuple[int, bool]]:
+        """The levels in turn, each with whether questions may be given up for their answers.
+
+        There are always enough years.
+        """
+        lend = (False,) if self.hop.value == "year" else (False, True)
+        return itertools.product(range(self.levels), lend)
+
+    def _golds_not_false(self) -> list[frozenset[int]]:
+        """Return, of each question, the answers that are not wrong.
+
+        Of places, neither those that a right one lies in nor those that lie in it are wrong.
+        """
+        if self.hop.value == "year":
+            years = [
+                [int(node) for node in one.valid | one.also if node.isdigit()] for one in self.asked
+            ]
+            return [
+                frozenset(
+                    number
+                    for year in some
+                    for near in range(year - self.hop.apart + 1, year + self.hop.apart)
+                    if (number := self.number.get(str(near))) is not None
+                )
+                for some in years
+            ]
         areas = self.knowledge.collected.areas
-        meant = (one.valid | one.also) - {UNKNOWN}
-        around = frozenset().union(*(areas.get(node, frozenset()) for node in meant))
-        texts = frozenset(same_text(self.knowledge.label(node)) for node in meant)
-        return meant | around, texts
-
-    def alike(self, level: int, gold: int) -> Bools:
-        """Mark the golds that may stand beside one at a level."""
-        found = self._alike(level, gold)
-        found[gold] = False
+        by_name: dict[str, set[int]] = defaultdict(set)
+        for gold, at in self.number.items():
+            for name in (gold, same_text(self.knowledge.label(gold)), *areas.get(gold, ())):
+                by_name[name].add(at)
+        found = []
+        for one in self.asked:
+            meant = (one.valid | one.also) - {UNKNOWN}
+            around = {name for node in meant for name in areas.get(node, ())}
+            texts = {same_text(self.knowledge.label(node)) for node in meant}
+            some = [by_name[name] for name in meant | texts if name in by_name]
+            inside = {self.number[name] for name in around if name in self.number}
+            found.append(frozenset().union(inside, *some))
         return found
+
+    def near(self, level: int) -> Bools:
+        """Mark in a (golds, golds) matrix which may be distractors of which at a level."""
+        return self._near[level]
 
     def is_false(self, row: int, gold: int) -> bool:
         """Tell whether a gold is a wrong answer to a question."""
-        nodes, texts = self._not_false[row]
-        name = self.golds[gold]
-        if self.rule == "near_years":
-            return all(abs(int(name) - int(year)) >= LEAST_GAP for year in nodes)
-        areas = self.knowledge.collected.areas.get(name, frozenset())
-        return (
-            name not in nodes
-            and areas.isdisjoint(self.asked[row].valid | self.asked[row].also)
-            and same_text(self.knowledge.label(name)) not in texts
-        )
+        return gold not in self._not_false[row]
 
     def differ(self, one: int, other: int) -> bool:
         """Tell whether two golds read so differently that they may stand together.
 
         A name may not hold the other as a whole: *Germany* and *Nazi Germany*.
         """
-        if self.rule == "near_years":
-            return abs(int(self.golds[one]) - int(self.golds[other])) >= LEAST_GAP
+        if self.hop.value == "year":
+            return abs(int(self.golds[one]) - int(self.golds[other])) >= self.hop.apart
         mine, others = self._words[one], self._words[other]
         return not (mine <= others or others <= mine)
 
 
-Likeness = Callable[[int, int], Bools]
+def all_years(years: set[str]) -> set[str]:
+    """All years from the first to the last of some."""
+    numbers = [int(year) for year in years]
+    return {str(year) for year in range(min(numbers, default=0), max(numbers, default=-1) + 1)}
 
 
-def _years(_: Knowledge, golds: Sequence[str]) -> Likeness:
-    years = np.array([int(gold) for gold in golds])
-
-    def alike(level: int, gold: int) -> Bools:
-        if level >= len(NEAR_YEARS):
-            return np.ones(years.size, dtype=np.bool_)
-        return np.asarray(np.abs(years - years[gold]) <= NEAR_YEARS[level])
-
-    return alike
-
-
-def _people(knowledge: Knowledge, golds: Sequence[str]) -> Likeness:
-    collected = knowledge.collected
-    gender, known = _incidence([collected.gender.get(gold, frozenset()) for gold in golds])
-    born = np.array([float(collected.birth.get(gold, np.nan)) for gold in golds])
-    popular = _alike_in_sitelinks(knowledge, golds)
-
-    def alike(level: int, gold: int) -> Bools:
-        if level == 2:
-            return np.ones(born.size, dtype=np.bool_)
-        shared = (gender @ gender[gold]) > 0
-        if level == 1:
-            shared |= ~known | ~known[gold]
-        apart = np.abs(born - born[gold]) > ERA  # False where either is not known
-        return np.asarray(shared & ~apart & (popular(gold) | (level == 1)))
-
-    return alike
+def _further(knowledge: Knowledge, hop: Hop, answers: set[str]) -> set[str]:
+    """Return what may be a distractor though it is no answer of the path: a year, a place."""
+    if hop.choices == "near_years":
+        return all_years(answers)
+    if hop.choices != "same_country":
+        return set()
+    places = knowledge.collected.country
+    return {node for node in places if knowledge.label(node) and knowledge.is_of_a_class(hop, node)}
 
 
-def _sharing(
-    knowledge: Knowledge, golds: Sequence[str], things: Mapping[str, frozenset[str]]
-) -> Likeness:
-    """Alike are those that share one of their things, and are about as well known."""
-    held, _ = _incidence([things.get(gold, frozenset()) for gold in golds])
-    popular = _alike_in_sitelinks(knowledge, golds)
-
-    def alike(level: int, gold: int) -> Bools:
-        if level:
-            return np.ones(len(golds), dtype=np.bool_)
-        return np.asarray(((held @ held[gold]) > 0) & popular(gold))
-
-    return alike
+Nearness = Sequence[Bools]
+"""Of each level, a (golds, golds) matrix of what may stand beside what."""
 
 
-def _incidence(sets: Sequence[frozenset[str]]) -> tuple[Ints, Bools]:
-    """Return (lines, things) 0 and 1, and which lines hold anything."""
+def _years(rules: AnswerRules) -> Nearness:
+    years = np.array([int(gold) for gold in rules.golds])
+    near = np.abs(years[:, None] - years) <= NEAR_YEARS * rules.hop.apart
+    return near & rules.stated, near
+
+
+def _people(rules: AnswerRules) -> Nearness:
+    known = rules.knowledge.collected
+    born = np.array([float(known.birth.get(gold, np.nan)) for gold in rules.golds])
+    apart = np.abs(born[:, None] - born) > ERA  # False where either is not known
+    apart |= _unlike(rules, known.gender)
+    popular = _alike_in_sitelinks(rules)
+    like = _shared(rules, known.citizenship) & _shared(rules, known.occupations)
+    unlike = _unlike(rules, known.citizenship) | _unlike(rules, known.occupations)
+    return like & ~apart & popular, ~apart & ~unlike, np.ones_like(apart)
+
+
+def _places(rules: AnswerRules) -> Nearness:
+    near = _shared(rules, rules.knowledge.collected.country) & _alike_in_sitelinks(rules)
+    return near & rules.stated, near, np.tile(rules.stated, (rules.stated.size, 1))
+
+
+def _kinds(rules: AnswerRules) -> Nearness:
+    shared = _shared(rules, rules.knowledge.collected.classes)
+    return shared & _alike_in_sitelinks(rules), np.ones_like(shared)
+
+
+def _shared(rules: AnswerRules, things: Mapping[str, frozenset[str]]) -> Bools:
+    sets = [things.get(gold, frozenset()) for gold in rules.golds]
     column = {thing: at for at, thing in enumerate(sorted(frozenset().union(*sets)))}
-    matrix = np.zeros((len(sets), len(column)), dtype=np.int64)
-    for line, things in enumerate(sets):
-        matrix[line, [column[thing] for thing in things]] = 1
-    return matrix, np.asarray(matrix.any(axis=1))
+    matrix = np.zeros((len(sets), len(column)), dtype=np.float32)
+    for line, own in enumerate(sets):
+        matrix[line, [column[thing] for thing in own]] = 1
+    return np.asarray(matrix @ matrix.T > 0)
 
 
-def _alike_in_sitelinks(knowledge: Knowledge, golds: Sequence[str]) -> Callable[[int], Bools]:
-    links = knowledge.collected.sitelinks
-    number: Floats = np.array([float(links.get(gold, np.nan)) for gold in golds])
-
-    def alike(gold: int) -> Bools:
-        ratio = (number + 1) / (number[gold] + 1)
-        apart = (ratio > ALIKE_SITELINKS) | (ratio < 1 / ALIKE_SITELINKS)
-        return np.asarray(~apart)  # NaN, where either is not known, is not apart
-
-    return alike
+def _unlike(rules: AnswerRules, things: Mapping[str, frozenset[str]]) -> Bools:
+    """Mark those that share none of their things, though some of both are known."""
+    known = np.array([bool(things.get(gold)) for gold in rules.golds])
+    return np.asarray(~_shared(rules, things) & known & known[:, None])
 
 
-_LIKENESS: Mapping[str, Callable[[Knowledge, Sequence[str]], Likeness]] = {
+def _alike_in_sitelinks(rules: AnswerRules) -> Bools:
+    links = rules.knowledge.collected.sitelinks
+    number: Floats = np.array([float(links.get(gold, np.nan)) for gold in rules.golds]) + 1
+    ratio = number / number[:, None]
+    # NaN, where either is not known, is not apart.
+    return np.asarray(~((ratio > ALIKE_SITELINKS) | (ratio < 1 / ALIKE_SITELINKS)))
+
+
+_NEARNESS: Mapping[str, Callable[[AnswerRules], Nearness]] = {
     "near_years": _years,
     "like_people": _people,
-    "same_country": lambda known, golds: _sharing(known, golds, known.collected.country),
-    "same_kind": lambda known, golds: _sharing(known, golds, known.collected.classes),
+    "same_country": _places,
+    "same_kind": _kinds,
 }

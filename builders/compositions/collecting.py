@@ -112,7 +112,9 @@ class _Collector:
             "also": also,
             "contested": contested,
             "namesakes": self._classes_of_namesakes(),
-            "occupations": self._sets(f"?entity wdt:{OCCUPATION} ?value", self._with_occupation()),
+            "occupations": self._sets(
+                f"?entity wdt:{OCCUPATION} ?value", self._with_occupation() | people
+            ),
             "listed": self.listed,
             "links": {
                 hop: {entity: tuple(sorted(links)) for entity, links in sorted(found.items())}
@@ -125,7 +127,8 @@ class _Collector:
             "gender": self._sets("?entity wdt:P21 ?value", people),
             "birth": self._years("P569", people | self.dated),
             "death": self._years("P570", self.dated),
-            "country": self._sets("?entity wdt:P17 ?value", places),
+            "citizenship": self._sets("?entity wdt:P27 ?value", people),
+            "country": self._sets("?entity wdt:P131*/wdt:P17 ?value", places),
             "areas": self._sets("?entity wdt:P131+ ?value", places),
             "sitelinks": self._sitelinks(set().union(*targets.values())),
         }

@@ -57,11 +57,12 @@ class Collected:
         kinds: class -> itself and all its subclasses.
         told_by: property -> the entities that have it, of those without a class.
         namesakes: entity -> the classes of others with its label, of those that paths begin with.
-        occupations: entity -> its occupations, where a hop asks for some.
+        occupations: entity -> its occupations, of people who can be choices or have to have some.
         also: hop -> entity -> what a question about it may mean as well; of the same kind as the
             hop's values, and no links.
         contested: hop -> entity -> values that another property makes doubtful.
-        gender, birth, country, areas: entity -> what the rules for distractors need to know.
+        gender, birth, citizenship, country, areas: entity -> what the rules for distractors need
+            to know.
         death: entity -> year of death, of those whose paths lead to a year.
         sitelinks: entity -> number of Wikipedia articles and the like; empty if never stated.
     """
@@ -88,6 +89,7 @@ class Collected:
     gender: Mapping[str, frozenset[str]] = field(default_factory=dict)
     birth: Mapping[str, int] = field(default_factory=dict)
     death: Mapping[str, int] = field(default_factory=dict)
+    citizenship: Mapping[str, frozenset[str]] = field(default_factory=dict)
     country: Mapping[str, frozenset[str]] = field(default_factory=dict)
     areas: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sitelinks: Mapping[str, int] = field(default_factory=dict)

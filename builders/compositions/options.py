@@ -67,19 +67,19 @@ class CompositionOptions(ProbeOptions):
         4, ge=0, description="Maximum rows of a path that ask about one entity (0: all)."
     )
     max_per_bearer: int = Field(
-        8,
+        10,
         ge=0,
         description="Maximum rows of a path that rest on one entity: an actor, a band (0: all).",
     )
     max_per_gold: int = Field(
         40, ge=0, description="Maximum rows of a path that have one gold (0: all)."
     )
-    further_share: float = Field(
-        0.5,
-        ge=0,
+    path_share: float = Field(
+        0.4,
+        gt=0,
         le=1,
-        description="Maximum rows on paths that are not the paper's, as a share of the rows of the "
-        "clean tier (1: no limit; full has none).",
+        description="Maximum rows of one path, as a share of the rows of a split of the clean tier "
+        "(1: no limit; full has none).",
     )
     published_wordings: bool = Field(
         False,

@@ -124,6 +124,8 @@ class Hop(_Entry):
         also: properties, or chains of them ("P19/P17"), that lead to what the question may mean
             as well: never distractors.
         until_age: nobody is older than this at such a step; a year that follows cannot be later.
+        apart: years between two choices at least, and between a distractor and all valid answers:
+            sources differ on foundings by some, on births hardly.
         listed: which end is looked up first, where a path begins here: the one that has a class
             of few members or can be chosen by its sitelinks.
         choices: the rule for distractors.
@@ -147,6 +149,7 @@ class Hop(_Entry):
     contested_by: tuple[Property, ...] = ()
     also: tuple[Properties, ...] = ()
     until_age: int = Field(0, ge=0)
+    apart: int = Field(5, ge=1)
     listed: Literal["from", "to"] = "from"
     choices: Rule
     questions: Questions

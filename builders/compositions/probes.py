@@ -91,8 +91,9 @@ def encyclopedic_composition(
         find_chains,
         one_path_for_each_bearer,
     )
-    from builders.compositions.rows import PathLayout, facts_alone, in_groups
-    from builders.compositions.shares import limit_further, with_their_facts
+    from builders.compositions.oracles import composition_oracles
+    from builders.compositions.rows import PathLayout, facts_alone, with_choices
+    from builders.compositions.shares import limit_paths, with_their_facts
     from builders.compositions.splits import split_chains
 
     dropped = DropLog()
@@ -113,13 +114,9 @@ def encyclopedic_composition(
     }
     chains = cap(chains, most, rng.child("cap"), dropped)
     chains, split = split_chains(chains, options.split_shares, rng.child("splits"), dropped)
-    rows = in_groups(
-        knowledge, chains, split.tolist(), options.choices, rng.child("rings"), dropped
-    )
+    rows = with_choices(knowledge, chains, split.tolist(), options, rng.child("sets"), dropped)
     if options.tier == "clean":
-        rows = limit_further(
-            knowledge, rows, options.further_share, rng.child("further paths"), dropped
-        )
+        rows = limit_paths(rows, options.path_share, rng.child("path share"), dropped)
     facts = facts_alone(knowledge, rows, options.choices, rng.child("facts"))
     rows = with_their_facts(rows, facts, dropped)
     dropped.require(len(rows), "Loosen one of them, or ask a larger source.")
@@ -127,7 +124,7 @@ def encyclopedic_composition(
     alone = layout.plan(
         facts, [(row.edges[0].hop, f"fact-{row.edges[0].hop}") for row in facts], whole=False
     )
-    return layout.plan(
+    plan = layout.plan(
         [row for _, row in rows],
         [(chain.path, chain.path) for chain, _ in rows],
         whole=True,
@@ -135,3 +132,4 @@ def encyclopedic_composition(
         flags=replace(flags, bits=np.array([bits[chain] for chain, _ in rows], dtype=np.int64)),
         dropped=dropped,
     )
+    return replace(plan, oracles=composition_oracles(knowledge, rows))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from builders.compositions.bearers import shared_groups
 from builders.compositions.chains import Chain, Edge, Knowledge, number_of
-from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion
-from builders.compositions.paths import ARTICLE, ENTITY
-from builders.engine.draw.groups import ChoiceGroup, draw_left_over, search_groups
+from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion, all_years
+from builders.compositions.draws import Bearer, draw_each, draw_sets
+from builders.compositions.options import CompositionOptions
+from builders.compositions.paths import ARTICLE, ENTITY, Hop
 from builders.engine.flags import Flags
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Questions, text_key
 from builders.engine.rows import plan_rows
@@ -23,6 +23,9 @@ from kbprobe.arrays import Floats, Ints
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
+
+Fact = tuple[str, str, str]
+"""A hop, the entity that has the answer, and the answer."""
 
 
 @dataclass(frozen=True)
@@ -44,95 +47,142 @@ class Row:
     group: int
 
 
-def in_groups(
+def with_choices(
     knowledge: Knowledge,
     chains: Sequence[Chain],
     split: Sequence[int],
-    size: int,
+    options: CompositionOptions,
     rng: RandomGenerator,
     dropped: Counter[str],
 ) -> list[tuple[Chain, Row]]:
-    """Put the chains of each path and split in choice groups; count those left over.
+    """Give the chains of each path and split choices; count those that are left over.
 
     All that is asked about one bearer has the same choices.
     """
-    found = []
+    rows: list[tuple[Chain, Row]] = []
+    asked = {chain.edges[-1][:3] for chain in chains}
     for path in knowledge.paths.paths.values():
-        hops = knowledge.paths.of(path)
+        unasked = _unasked(knowledge, knowledge.paths.of(path), asked, options, rng)
         for code in range(len(SPLITS)):
             some = [
                 chain
                 for chain, own in zip(chains, split, strict=True)
                 if (chain.path, own) == (path.id, code)
             ]
-            if not some:
-                continue
-            asked = [OpenQuestion.about(knowledge, hops, chain.edges) for chain in some]
-            rules = AnswerRules(knowledge, hops[-1].choices, asked)
-            last = [chain.edges[-1] for chain in some]
-            groups = shared_groups(rules, last, size, rng.child(path.id, code))
-            rows = _grouped([chain.edges for chain in some], asked, groups, code)
-            found += [(some[member], row) for member, row in rows]
-            if over := len(some) - size * len(groups):
-                dropped[f"{path.id}: no {size - 1} other questions share its choices"] += over
-    return found
-
-
-def _grouped(
-    edges: Sequence[tuple[Edge, ...]],
-    asked: Sequence[OpenQuestion],
-    groups: Iterable[ChoiceGroup],
-    split: int,
-) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of choice groups, each with the number of its question."""
-    for group in groups:
-        golds = [asked[member].gold for member in group.members]
-        number = text_key(*sorted(str(asked[member].key) for member in group.members))
-        for member in group.members:
-            own = asked[member].gold
-            nodes = (own, *(gold for gold in golds if gold != own))
-            yield member, Row(edges[member], nodes, (group.level,) * len(nodes), split, number)
+            if some:
+                cell = Cell(knowledge, knowledge.paths.of(path), some, unasked[code])
+                drawn = cell.in_sets(options.choices, code, rng.child(path.id, code))
+                rows += [(some[member], row) for member, row in drawn]
+                over = len(some) - len(drawn)
+                dropped[f"{path.id}: too few wrong answers that nobody is asked for"] += over
+    return rows
 
 
 def facts_alone(
-    knowledge: Knowledge, rows: Iterable[tuple[Chain, Row]], size: int, rng: RandomGenerator
+    knowledge: Knowledge,
+    rows: Iterable[tuple[Chain, Row]],
+    size: int,
+    rng: RandomGenerator,
 ) -> list[Row]:
     """Give every fact that the rows rest on choices of its own.
 
-    Choice groups first; a fact must not be missing, so one left over gets distractors by itself.
+    A fact must not be missing, so one that is left over gets distractors by itself.
     """
-    cells: dict[tuple[str, int], dict[tuple[str, ...], Edge]] = {}
+    cells: dict[tuple[str, int], dict[Fact, Edge]] = {}
     for _, row in rows:
         for edge in row.edges:
             cells.setdefault((edge.hop, row.split), {})[edge[:3]] = edge
-    found: list[Row] = []
+    drawn: list[Row] = []
     for (name, code), edges in sorted(cells.items()):
-        hop = knowledge.paths.hops[name]
-        some = [edges[key] for key in sorted(edges)]
-        asked = [OpenQuestion.about(knowledge, [hop], [edge]) for edge in some]
-        rules = AnswerRules(knowledge, hop.choices, asked)
+        some = [Chain("", (edges[key],)) for key in sorted(edges)]
+        cell = Cell(knowledge, [knowledge.paths.hops[name]], some)
         draw = rng.child(name, code)
-        groups = search_groups(rules, size, draw.child("rings"))
-        in_groups = dict(_grouped([(edge,) for edge in some], asked, groups, code))
-        found += in_groups.values()
-        golds = np.array([rules.gold[member] for member in in_groups], dtype=np.int64)
-        used = (size - 1) * np.bincount(golds, minlength=len(rules.golds))
-        for member in range(len(some)):
-            if member in in_groups:
-                continue
-            chosen = draw_left_over(rules, member, size - 1, used, draw.child("single"))
-            if len(chosen) == size - 1:
-                others, levels = zip(*chosen, strict=True)
-                used[list(others)] += 1
-                nodes = (some[member].target, *(rules.golds[other] for other in others))
-                found.append(Row((some[member],), nodes, (0, *levels), code, asked[member].key))
-    return found
+        in_sets = dict(cell.in_sets(size, code, draw, all_asked=True))
+        drawn += in_sets.values()
+        over = [member for member in range(len(some)) if member not in in_sets]
+        drawn += cell.one_by_one(over, size, code, draw.child("single"))
+    return drawn
+
+
+def _unasked(
+    knowledge: Knowledge,
+    hops: Sequence[Hop],
+    asked: Container[Fact],
+    options: CompositionOptions,
+    rng: RandomGenerator,
+) -> list[list[Fact]]:
+    """Return, for each split, facts that could end a path and that nobody is asked about."""
+    facts = [
+        (hops[-1].id, entity, link.target)
+        for entity, link in knowledge.last_facts(hops)
+        if knowledge.can_be_gold(hops[-1], link)
+    ]
+    facts = [fact for fact in facts if fact not in asked]
+    keys = np.array([text_key(*fact) for fact in facts], dtype=np.int64)
+    split = np.cumsum(options.split_shares)[:-1]
+    home = np.searchsorted(split, rng.child("unasked").uniform(keys), side="right").tolist()
+    return [
+        [fact for fact, own in zip(facts, home, strict=True) if own == code]
+        for code in range(len(SPLITS))
+    ]
+
+
+class Cell:
+    """The questions of one path, or about one hop alone, in one split, and their distractors."""
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        hops: Sequence[Hop],
+        chains: Sequence[Chain],
+        unasked: Sequence[Fact] = (),
+    ) -> None:
+        self.chains = chains
+        self.asked = [OpenQuestion.about(knowledge, hops, chain.edges) for chain in chains]
+        self.rules = AnswerRules(knowledge, hops[-1], self.asked, [fact[2] for fact in unasked])
+        members: dict[Fact, list[int]] = {fact: [] for fact in unasked}
+        for at, chain in enumerate(chains):
+            members.setdefault(chain.edges[-1][:3], []).append(at)
+        self.bearers = [
+            Bearer(self.rules.number[fact[2]], text_key(*fact), tuple(own))
+            for fact, own in members.items()
+        ]
+
+    def in_sets(
+        self, size: int, split: int, rng: RandomGenerator, all_asked: bool = False
+    ) -> list[tuple[int, Row]]:
+        """Return the rows of choice sets, each with the number of its question."""
+        rows = []
+        for drawn in draw_sets(self.rules, self.bearers, size, rng, all_asked):
+            members = [member for one in drawn.asked for member in one.members]
+            group = text_key(*sorted(str(self.asked[member].key) for member in members))
+            shown = [(one.gold, drawn.level) for one in drawn.bearers]
+            rows += [(member, self._row(member, shown, split, group)) for member in members]
+        return rows
+
+    def one_by_one(
+        self, members: Sequence[int], size: int, split: int, rng: RandomGenerator
+    ) -> list[Row]:
+        """Return rows that share their choices with no others."""
+        drawn = draw_each(self.rules, [self._alone(member) for member in members], size, rng)
+        return [self._row(member, shown, split, self.asked[member].key) for member, shown in drawn]
+
+    def _alone(self, member: int) -> Bearer:
+        asked = self.asked[member]
+        return Bearer(self.rules.number[asked.gold], asked.key, (member,))
+
+    def _row(self, member: int, shown: Sequence[tuple[int, int]], split: int, group: int) -> Row:
+        own = self.asked[member].gold
+        others = [(self.rules.golds[gold], level) for gold, level in shown]
+        choices = [(own, 0), *(other for other in others if other[0] != own)]
+        nodes, levels = zip(*choices, strict=True)
+        return Row(self.chains[member].edges, nodes, levels, split, group)
 
 
 class PathLayout:
     """Lays rows out as plans; both configs share the table of nodes.
 
-    All nodes of the collected facts are in it, whether asked about or not.
+    All nodes of the collected facts are in it, whether asked about or not, and all years.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
@@ -140,7 +190,8 @@ class PathLayout:
         links = knowledge.collected.links
         ends = {link.target for found in links.values() for some in found.values() for link in some}
         starts = {entity for found in links.values() for entity in found}
-        self.nodes = sorted((ends | starts) - {""}, key=number_of)
+        years = {end for end in ends if end.isdigit()}
+        self.nodes = sorted((ends | starts | all_years(years)) - {""}, key=number_of)
         self.number = {node: at for at, node in enumerate(self.nodes)}
         self.names = pa.array(self.nodes, pa.string())
         self.keys = np.array([text_key(node) for node in self.nodes], dtype=np.int64)
@@ -187,7 +238,7 @@ class PathLayout:
             question=question,
             hops=hops,
             cluster=Coded(self.names, self._numbers([row.edges[-1].source for row in rows])),
-            order=ByChoiceGroup(np.array([row.group for row in rows], dtype=np.int64)),
+            order=None if whole else ByChoiceGroup(np.array([row.group for row in rows])),
             sub_questions=sub_questions,
             flags=flags,
             dropped=dropped,

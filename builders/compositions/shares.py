@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from builders.compositions.chains import Chain, Knowledge
+from builders.compositions.chains import Chain
 from builders.compositions.rows import Row
 from builders.engine.plan import text_key
 from kbprobe.rng import RandomGenerator
@@ -17,37 +17,33 @@ Group = tuple[str, int, int]
 """A path, a split, and the number of a choice group."""
 
 
-def limit_further(
-    knowledge: Knowledge, rows: Rows, share: float, rng: RandomGenerator, dropped: Counter[str]
-) -> Rows:
-    """Leave out rows on paths that are not published, beyond a share of each split.
+def limit_paths(rows: Rows, share: float, rng: RandomGenerator, dropped: Counter[str]) -> Rows:
+    """Leave out rows of paths that have more than a share of the rows of their split.
 
-    What is left of the share goes to these paths as evenly as they have rows. Nothing is left out
-    where no published path is asked about.
+    Nothing is left out where there are too few paths for each to have so little.
     """
-    published = {name for name, path in knowledge.paths.paths.items() if path.published}
-    own: Counter[int] = Counter(row.split for chain, row in rows if chain.path in published)
-    if share >= 1 or not own:
-        return rows
     groups: dict[Group, int] = Counter(_group_of(chain, row) for chain, row in rows)
-    keep = {one for one in groups if one[0] in published}
+    keep: set[Group] = set()
     for split in sorted({split for _, split, _ in groups}):
-        room = int(own[split] * share / (1 - share))
+        some = sorted(one for one in groups if one[1] == split)
+        paths = Counter(chain.path for chain, row in rows if row.split == split)
+        most = _most_of_a_path(paths, share)
         taken: Counter[str] = Counter()
-        waiting: dict[str, list[Group]] = defaultdict(list)
-        further = [one for one in groups if one[1] == split and one[0] not in published]
-        for at in np.argsort(rng.bits(np.array([text_key(*map(str, one)) for one in further]))):
-            waiting[further[at][0]].append(further[at])
-        while waiting:
-            path = min(waiting, key=lambda name: (taken[name], name))
-            one = waiting[path].pop()
-            if not waiting[path]:
-                del waiting[path]
-            if groups[one] <= room:
-                keep.add(one)
-                taken[path] += groups[one]
-                room -= groups[one]
-    return _kept(rows, keep, "beyond --further-share", dropped)
+        for at in np.argsort(rng.bits(np.array([text_key(*map(str, one)) for one in some]))):
+            if taken[some[at][0]] + groups[some[at]] <= most:
+                keep.add(some[at])
+                taken[some[at][0]] += groups[some[at]]
+    return _kept(rows, keep, "beyond --path-share", dropped)
+
+
+def _most_of_a_path(rows: Counter[str], share: float) -> float:
+    """Return the most rows of a path such that none has more than a share of what stays."""
+    if len(rows) * share <= 1:
+        return max(rows.values())
+    most = float(max(rows.values()))
+    while most > share * sum(min(most, count) for count in rows.values()) + 1e-9:
+        most = share * sum(min(most, count) for count in rows.values())
+    return most
 
 
 def with_their_facts(rows: Rows, facts: Sequence[Row], dropped: Counter[str]) -> Rows:

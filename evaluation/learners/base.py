@@ -42,6 +42,7 @@ class Training:
         options: the learner's own.
         workers: the processes that share the run; all of them get the scorer.
         progress: told what is being done.
+        first: rows to fit on before the others.
     """
 
     model: ModelHandle
@@ -50,6 +51,7 @@ class Training:
     options: Any
     workers: Workers
     progress: Progress
+    first: Sequence[Item] = ()
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,35 @@ from evaluation.items.control_task import random_labels
 from evaluation.items.folds import open_rows, take_fold
 from evaluation.items.inputs import choices_alone
 from evaluation.items.sampling import open_sample, sample_clusters, sample_rows
-from evaluation.items.sources import ProbeSource, UnknownSplit, find_split
-from evaluation.items.types import ProbeSplit
+from evaluation.items.sources import ProbeSource, UnknownSplit, find_split, open_probe
+from evaluation.items.types import Item, ProbeSplit
 from evaluation.options import RunOptions
+from kbprobe.errors import UsageError
 
 _KEPT = 32
 """Splits held in memory: those of a probe, its controls and their random labels, or its folds."""
 
 
 Key: TypeAlias = tuple[object, ...]
+
+
+def read_facts(probe: ProbeSource, rows: ProbeSplit) -> list[Item]:
+    """Return all single facts that a probe asks for beside its questions, of every split.
+
+    Raises:
+        UsageError: there are none.
+    """
+    manifest = rows.manifest
+    configs = manifest.sub_questions if manifest else ()
+    files = manifest.files if manifest else ()
+    names = dict.fromkeys((one.split, one.config) for one in files if one.config in configs)
+    parts = [open_probe(probe, split=split, config=config) for split, config in names]
+    if not parts:
+        raise UsageError(
+            f"--facts-first: the rows of {rows.source} rest on no facts that the probe asks for. "
+            "Name a probe with such a config, such as encyclopedic_composition"
+        )
+    return [item for part in parts for item in part.items]
 
 
 class SplitReader:

@@ -85,6 +85,7 @@ class ReadyScorers:
             run.learner_options,
             self._workers,
             self._progress,
+            run.first_items,
         )
 
     @contextmanager

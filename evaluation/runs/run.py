@@ -27,7 +27,7 @@ from evaluation.learners.base import (
 )
 from evaluation.learners.registry import choose_learner
 from evaluation.models.handle import ModelHandle
-from evaluation.runs.reading import SplitReader
+from evaluation.runs.reading import SplitReader, read_facts
 from evaluation.runs.spec import RunSpec, plugins
 from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import choose_scorer
@@ -105,6 +105,13 @@ class Run:
             return own
         return own + take_items(self.scorer.asked(self.mixed.items), self.drawn_mixed)
 
+    @cached_property
+    def first_items(self) -> list[Item]:
+        """The single facts that the learner is fitted on before its rows, if they are wanted."""
+        if not getattr(self.learner_options, "facts_first", False):
+            return []
+        return list(self.scorer.asked(read_facts(self.spec.probe, self.rows)))
+
     @property
     def seen(self) -> float | None:
         """Share of the rows whose random answer the rows fitted on tell; None: of gold answers."""
@@ -175,6 +182,8 @@ class Run:
                 **named(self.learner, self.learner_options),
                 "rows": self.spec.run.train,
             }
+            if self.first_items:
+                learner["first"] = fingerprint(self.first_items)
             if self.mixed is not None:
                 rows = self.spec.run.mix_rows
                 learner["mixed"] = {"train": self.mixed.fingerprint, "rows": rows}

@@ -155,7 +155,7 @@ def outcomes(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Iterator
     names = np.unique(family)
     for name in names if names.size > 1 else ():
         named = guesses._replace(name=f"{guesses.name}, {name} rows")
-        found = _outcome(config, named, credit, shown, rows, family == name, remedy)
+        found = _outcome(config, named, credit, shown, rows, family == name, remedy, names.size)
         if found.verdict == "exceeds":
             yield found
 
@@ -168,11 +168,15 @@ def _outcome(
     rows: Rows,
     some: Bools,
     remedy: str,
+    tests: int = 1,
 ) -> Outcome:
-    """Estimate the accuracy on some of the scored rows, and compare it with chance."""
+    """Estimate the accuracy on some of the scored rows, and compare it with chance.
+
+    Where ``tests`` families are compared, the intervals hold for all of them together.
+    """
     credit, shown, cluster = credit[some], shown[some], rows.cluster[rows.scored][some]
     chance = float((1 / shown.sum(axis=1)).mean())
-    accuracy, reach = clustered_mean(credit, cluster)
+    accuracy, reach = clustered_mean(credit, cluster, tests)
     exceeds = accuracy - reach > chance and accuracy > chance + MARGIN
     fewest = min(credit.size, rows.train.size) if guesses.trained else credit.size
     verdict: Verdict = "exceeds" if exceeds else "ok"
@@ -193,8 +197,10 @@ def _outcome(
     )
 
 
-def clustered_mean(values: Floats, cluster: Ints) -> tuple[float, float]:
+def clustered_mean(values: Floats, cluster: Ints, tests: int = 1) -> tuple[float, float]:
     """Return the mean and how far its 95% interval reaches to either side.
+
+    Of several ``tests``, all intervals hold at once in 95% of cases (Bonferroni).
 
     Student's t over the clusters' totals (linearised variance of a ratio, Cochran, 1977, chapter
     6): unlike a bootstrap's, the interval is wide enough for a handful of clusters too.
@@ -211,4 +217,4 @@ def clustered_mean(values: Floats, cluster: Ints) -> tuple[float, float]:
     if totals.size == 1:
         return mean, 1.0
     error = np.sqrt((totals**2).sum() * totals.size / (totals.size - 1)) / values.size
-    return mean, float(stdtrit(totals.size - 1, 0.975) * error)
+    return mean, float(stdtrit(totals.size - 1, 1 - 0.025 / tests) * error)

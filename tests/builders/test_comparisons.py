@@ -401,3 +401,13 @@ def test_sets_are_drawn_without_repeats() -> None:
     assert (some == every[:10]).all()
     with pytest.raises(UsageError, match="choose fewer rows"):
         drawn_sets(1, 900, 4, 0, rng)
+
+
+def test_one_age_less_tells_as_much_as_probability_has_it() -> None:
+    """Of two ages of n, one tells (3n - 2) / (4(n - 1)); of three, two tell three quarters."""
+    oracles = made(AGE, (("evaluation_rows", 0),), audit=True).manifest["audit"]["oracles"]
+    assert oracles["one age"]["families"]["all"] == pytest.approx((3 * 24 - 2) / (4 * 23), abs=0.02)
+    several = made(HOPS, audit=True).manifest["audit"]["oracles"]
+    assert several["first age"]["families"]["all"] == pytest.approx(0.535, abs=0.04)
+    assert several["first ages"]["families"]["all"] == pytest.approx(0.75, abs=0.03)
+    assert all(oracle["target"] == 0.77 for oracle in (*oracles.values(), *several.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from benchmarks.object_sizes import compare
 from builders.comparisons.objects import (
     ANSWERS,
     COLUMNS,
+    FAMILIES,
     FILE,
     LEAST_RATIO,
     UNEVEN,
@@ -128,6 +130,29 @@ def test_the_greater_is_greater_by_a_bucket(dimension: Any) -> None:
         assert float(row["triples"][0]["object"].split()[0]) == x
 
 
+def test_buckets_may_have_bounds_and_pairs_may_share_one() -> None:
+    bounds = (0.1, 0.6, 3.0, 60.0, 100_000.0)
+    rows = rows_of(bucket_bounds=bounds, same_bucket=True)
+    names = {0: "same bucket", 1: "1 bucket apart", 2: "2 buckets apart"}
+    for row in rows:
+        x, y = (things()[row[name]].metres or 0.0 for name in ("x", "y"))
+        assert max(x, y) / min(x, y) >= LEAST_RATIO["size"] * (1 - 1e-9)
+        apart = abs(bisect_right(bounds, x) - bisect_right(bounds, y))
+        assert row["distractor_family"] == names.get(apart, "3 buckets or more apart")
+    assert len({row["distractor_family"] for row in rows}) == 4
+    assert "same order of magnitude" in {
+        row["distractor_family"] for row in rows_of(same_bucket=True, evaluation_rows=100)
+    }
+
+
+def test_one_thing_tells_as_much_as_its_rank_in_the_split() -> None:
+    report = made(audit=True).manifest["audit"]["oracles"]["one thing"]
+    assert report["target"] == 0.9
+    assert 0.7 < report["families"]["all"] < 0.85
+    near, far = (report["families"][name] for name in (FAMILIES[0], FAMILIES[2]))
+    assert near < far
+
+
 def test_a_thing_is_not_larger_for_being_merely_long() -> None:
     for row in rows_of():
         x, y = things()[row["x"]], things()[row["y"]]
@@ -216,6 +241,7 @@ def test_all_pairs_by_option() -> None:
     [
         ({"train_domains": ("anmal",)}, "no things of domain 'anmal'.*animal"),
         ({"train_domains": ("vehicle",)}, "is in --train-domains and in --evaluation-domains"),
+        ({"bucket_bounds": (3.0, 1.0)}, "each greater than the one before"),
         ({"min_ratio": 1e60}, "no two things differ in size by a bucket and --min-ratio"),
     ],
 )

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders.engine.draw.balanced import Candidates, draw_balanced
-from builders.engine.draw.groups import (
-    ChoiceGroup,
-    draw_left_over,
-    search_groups,
-)
 from builders.engine.draw.selection import Matching, select_equally, select_matching
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
 
 RNG = RandomGenerator.of(0, "tests")
@@ -161,71 +155,3 @@ def test_matching_finds_the_rows_that_are_like_the_targets() -> None:
     )
     chosen, _ = select_matching(rows, {(0, 0): 8}, 1)
     assert look[chosen].tolist() == [1] * 8
-
-
-# Strategy 3: choice groups
-
-
-class Numbers:
-    """Rows whose golds are numbers: alike within a distance, and apart by two."""
-
-    def __init__(self, golds: Sequence[int]) -> None:
-        self.values = sorted(set(golds))
-        self.gold: Sequence[int] = [self.values.index(value) for value in golds]
-        self.row_keys = np.arange(len(golds), dtype=np.int64)
-        self.gold_keys = ints(self.values)
-        self.levels = 2
-
-    def alike(self, level: int, gold: int) -> Bools:
-        found = np.abs(self.gold_keys - self.gold_keys[gold]) <= (6, 99)[level]
-        found[gold] = False
-        return np.asarray(found)
-
-    def differ(self, one: int, other: int) -> bool:
-        return abs(self.values[one] - self.values[other]) >= 2
-
-    def is_false(self, row: int, gold: int) -> bool:
-        return (self.values[gold] + row) % 7 != 0
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(2, 4), st.integers(0, 3))
-def test_groups_hold_different_golds_each_false_for_the_others(
-    golds: list[int], size: int, seed: int
-) -> None:
-    rules = Numbers(golds)
-    groups = search_groups(rules, size, RandomGenerator.of(seed))
-    members = [row for group in groups for row in group.members]
-    assert len(set(members)) == len(members)
-    assert [group.level for group in groups] == sorted(group.level for group in groups)
-    for group in groups:
-        check_group(rules, group, size)
-    left = set(range(len(golds))) - set(members)
-    # What is left over at the last level finds no partner among the rest.
-    assert not any(compatible(rules, pair) for pair in combinations(sorted(left), 2) if size == 2)
-
-
-def check_group(rules: Numbers, group: ChoiceGroup, size: int) -> None:
-    assert len(group.members) == size
-    for one, other in combinations(group.members, 2):
-        assert rules.alike(group.level, rules.gold[one])[rules.gold[other]]
-        assert compatible(rules, (one, other))
-
-
-def compatible(rules: Numbers, pair: tuple[int, int]) -> bool:
-    one, other = pair
-    return (
-        rules.differ(rules.gold[one], rules.gold[other])
-        and rules.is_false(one, rules.gold[other])
-        and rules.is_false(other, rules.gold[one])
-    )
-
-
-def test_rows_left_over_get_the_golds_least_used() -> None:
-    rules = Numbers([1, 3, 5, 9, 12, 30])
-    used = ints([9, 0, 3, 1, 0, 0])
-    # Nine is false for row 0, three and five as well; twelve and thirty are far off.
-    assert draw_left_over(rules, 0, 2, used, RNG) == [(1, 0), (2, 0)]
-    *others, last = draw_left_over(rules, 0, 9, used, RNG)[2:]
-    assert sorted(others) == [(4, 1), (5, 1)]
-    assert last == (3, 1)

@@ -49,6 +49,7 @@ NOT_HERE = {
 """What is read and changes nothing in these builds, and why."""
 
 OTHER: Values = {
+    "bucket_bounds": (0.5, 20.0),
     "cap_per_gold": 1,
     "cap_per_question": 1,
     "cap_per_word": 5,
@@ -57,7 +58,7 @@ OTHER: Values = {
     "evaluation_domains": ("vehicle",),
     "evaluation_rows": 100,
     "families": ("sister",),
-    "further_share": 0.1,
+    "path_share": 0.1,
     "golds_per_concept": 1,
     "golds_per_hop": 1,
     "labels": ("no_such_votes.csv",),

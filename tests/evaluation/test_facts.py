@@ -354,6 +354,32 @@ def test_a_model_trained_on_facts_alone_is_asked_both(tmp_path):
     assert facts_of(done.results).rows.rows == 10
 
 
+def test_facts_of_all_splits_are_learnt_before_the_rows(tmp_path, capsys):
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    words = ("sums", "--model", "tiny-encoder", "--train", "16", "--epochs", "1")
+    run(*words, "--facts-first", "--keep-checkpoint", checkpoint, "-o", out)
+    record = json.loads((checkpoint / kept.RECORD).read_text())
+    facts = [part for name in ("train", "validation", "test") for part in facts_in(name)]
+    assert record["first_rows"] == len(facts)
+    assert record["rows"] == 16
+    assert len(record["losses"]) == 1
+    plain = evaluation.evaluate("sums", "tiny-encoder", train=16, epochs=1)
+    again = evaluation.evaluate("sums", "tiny-encoder", train=16, epochs=1, facts_first=True)
+    scores = [one.predictions.column("scores").to_pylist() for one in (plain, again)]
+    assert scores[0] != scores[1]
+    assert scores[1] == evaluation.load(out).predictions.column("scores").to_pylist()
+
+
+def facts_in(split):
+    return kbprobe.load("sums", config="facts")[split]
+
+
+def test_facts_first_needs_rows_that_rest_on_facts(capsys):
+    words = ("--model", "tiny-encoder", "--train", "8", "--facts-first")
+    run("sums", "--config", "facts", *words, code=2)
+    assert "rest on no facts" in capsys.readouterr().err
+
+
 def test_shots_before_facts_are_other_facts():
     spec = RunSpec.parse("sums", "tiny-gpt2", {"shots": 2})
     facts = open_sub_questions(open_run(spec, ModelHandle("tiny-gpt2", spec.run)))

@@ -35,6 +35,11 @@ LEARNING_RATE = 2e-5
 class FinetuneOptions(TrainingOptions):
     """How to fine-tune a whole network."""
 
+    facts_first: bool = Field(
+        False,
+        description="Train on all single facts that the probe's questions rest on, of every split, "
+        "before the rows.",
+    )
     keep_checkpoint: Annotated[str | None, Metavar("DIR")] = Field(
         None, exclude=True, description="Folder in which to keep the trained checkpoint."
     )

@@ -65,6 +65,8 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
         "seed": training.seed,
         "train_fingerprint": fingerprint(training.items),
     }
+    if training.first:
+        identity["first_fingerprint"] = fingerprint(training.first)
     # Where the environment is another one, so are the weights.
     own = course_folder(
         {**identity, "environment": _environment(training.model.device)}, training.options
@@ -185,6 +187,7 @@ def _train(
         training.progress,
         network=network,
         fresh=fresh,
+        first=training.first,
         course=course,
         saving=unfinished,
     )

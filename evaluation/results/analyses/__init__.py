@@ -12,7 +12,7 @@ from importlib import import_module
 
 from evaluation.results.analyses.base import Analysis
 
-MODULES = ("labels", "ordered_values", "facts")
+MODULES = ("labels", "answers", "ordered_values", "facts")
 """The modules with an analysis, in the order of their sections in the report."""
 
 

@@ -1,0 +1,138 @@
+"""Which answers a model gives, whatever is asked: each one's share, and how much frequency tells.
+
+[O] finds that *often* and *rarely* are given in less than 1% of the statements on frequency, and
+relates scores to how frequent the words are. Nothing of this is kept in ``results.json``: it is
+read from the predictions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from evaluation.results.analyses.base import Analysis, Grid, Part, ResultFiles, Section, Text
+from evaluation.results.analyses.labels import setup_of
+from evaluation.results.words import coefficient, percent
+from kb_cache.frequency import zipf_frequencies
+from kbprobe.arrays import Ints, run_starts
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ANSWERS = 10
+"""Answers that are listed; rows that choose among more have choices of their own."""
+
+KNOWN = 0.9
+"""Share of the choices whose frequency has to be known."""
+
+
+class AnswerShare(NamedTuple):
+    """One answer: in which shares of the rows it is right, and given; and given where right."""
+
+    answer: str
+    right: float
+    given: float
+    recall: float | None
+
+
+class FrequencyOfPicks(NamedTuple):
+    """How scores go with the frequency of choices in English, within rows.
+
+    Attributes:
+        correlation: Spearman's, of both less their means in the row.
+        given, right: shares of the rows in which the most frequent choice is given, and right.
+    """
+
+    correlation: float
+    given: float
+    right: float
+
+
+def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
+    """Return the share of each answer; empty where rows do not all choose among the same few."""
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    names, code, starts = _choices(scored)
+    width = np.diff(starts)
+    if not len(scored) or len(names) > MOST_ANSWERS or (width != len(names)).any():
+        return []
+    gold, given = (code[starts[:-1] + to_numpy(scored[name])] for name in ("answer", "prediction"))
+    return [
+        AnswerShare(
+            name,
+            float((gold == at).mean()),
+            float((given == at).mean()),
+            float((given[gold == at] == at).mean()) if (gold == at).any() else None,
+        )
+        for at, name in enumerate(names)
+    ]
+
+
+def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
+    """Relate scores to the frequency of choices; None where it is unknown, or tells none apart."""
+    from scipy.stats import spearmanr
+
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    names, code, starts = _choices(scored)
+    frequency = zipf_frequencies(names)[code] if names else np.zeros(0)
+    scores = to_numpy(single_chunk(scored["scores"]).flatten()).astype(np.float64)
+    row = np.repeat(np.arange(len(scored)), np.diff(starts))
+    apart = np.ptp(frequency) > 0 if frequency.size else False
+    if not apart or (frequency > 0).mean() < KNOWN or not np.isfinite(scores).all():
+        return None
+    centred = [
+        values - (np.bincount(row, values) / np.bincount(row))[row]
+        for values in (frequency, scores)
+    ]
+    highest = np.maximum.reduceat(frequency, starts[:-1])[row]
+    frequent = frequency == highest
+    ties = np.bincount(row, frequent)
+
+    def share(name: str) -> float:
+        return float((frequent[starts[:-1] + to_numpy(scored[name])] / ties).mean())
+
+    correlation = float(spearmanr(*centred).statistic)
+    return FrequencyOfPicks(correlation, share("prediction"), share("answer"))
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where there is nothing to say."""
+    parts: list[Part] = []
+    # Rows of labels have a confusion table.
+    if setup_of(files.predictions) is None and (shares := answer_shares(files.predictions)):
+        head = ("answer", "right in", "given in", "given where right")
+        rows = tuple(
+            (
+                one.answer,
+                percent(one.right),
+                percent(one.given),
+                "–" if one.recall is None else percent(one.recall),
+            )
+            for one in shares
+        )
+        parts.append(Grid("The share of each answer, of all rows scored.", head, rows))
+    if (found := frequency_of_picks(files.predictions)) is not None:
+        text = (
+            "Within rows, scores and the frequency of choices in English (Zipf scale, wordfreq) "
+            f"correlate by {coefficient(found.correlation)} (Spearman). The most frequent choice "
+            f"is given in {percent(found.given)} of the rows, and right in {percent(found.right)}."
+        )
+        parts.append(Text(text))
+    title = "Answers: which are given, whatever is asked?"
+    return Section("answers", "Answers", title, tuple(parts)) if parts else None
+
+
+def _choices(scored: pa.Table) -> tuple[list[str], Ints, Ints]:
+    """Return the distinct choices, sorted; each choice's number among them; where rows begin."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = single_chunk(scored["choices"])
+    texts = column.flatten()
+    names = sorted(texts.unique().to_pylist())
+    code = to_numpy(pc.index_in(texts, pa.array(names, pa.string()))).astype(np.int64)
+    return names, code, run_starts(to_numpy(pc.list_value_length(column)))
+
+
+ANALYSIS = Analysis("answers", section)

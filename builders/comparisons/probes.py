@@ -24,7 +24,6 @@ from builders.engine.strategies import BalancedWordings
 from builders.english.articles import number_article
 from builders.english.numbers import number_word
 from kbprobe.arrays import Bools, Floats, Ints
-from kbprobe.errors import UsageError
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, QUESTION
 from kbprobe.rng import RandomGenerator

@@ -93,10 +93,11 @@ def build(
     conceptnet: str = "",
     pos: _Several[Literal["adjective", "noun", "verb"]] = ...,
     intensifier: Literal["really", "very"] = "really",
-    min_zipf: float = 2.4,
+    wording: Literal["plain", "paper"] = "plain",
+    min_zipf: float = 1.8,
     indirect: bool = True,
     look_alikes: bool = False,
-    pairs_per_word: int = 4,
+    pairs_per_word: int = 8,
     tokenizer: str = "",
 ) -> datasets.DatasetDict: ...
 @overload
@@ -212,7 +213,7 @@ def build(
     min_votes: int = 1,
     min_agreement: float = 0.5,
     min_tokens: int = 5,
-    max_tokens: int = 40,
+    max_tokens: int = 60,
     max_pairs: int = 2000,
     balanced: bool = True,
 ) -> datasets.DatasetDict: ...
@@ -237,7 +238,7 @@ def build(
     min_votes: int = 1,
     min_agreement: float = 0.5,
     min_tokens: int = 5,
-    max_tokens: int = 40,
+    max_tokens: int = 60,
     max_pairs: int = 2000,
     balanced: bool = True,
 ) -> datasets.DatasetDict: ...

@@ -64,14 +64,15 @@ def exception_groups(
     hub, one, other = pairs_of(evidence)
     keep = askable[one] & askable[other]
     hub, one, other = hub[keep], local[one[keep]], local[other[keep]]
-    holders = graph_of(*np.nonzero(sure)[::-1], max(sure.shape))
+    owner, held = np.nonzero(sure)
+    holders = graph_of(held, owner, max(sure.shape))
     sharing = [_sharing(holders, lacks, hub, *pair, split) for pair in ((one, other), (other, one))]
     able = (sharing[0].degrees > 0) & (sharing[1].degrees > 0)
-    keep = np.repeat(np.flatnonzero(able), TRIES)
-    nth = np.arange(keep.size, dtype=np.int64)
-    hub, one, other = hub[keep], one[keep], other[keep]
+    line = np.repeat(np.flatnonzero(able), TRIES)
+    nth = np.arange(line.size, dtype=np.int64)
+    hub, one, other = hub[line], one[line], other[line]
     first, second = (
-        one_of(graph, keep, rng.child("with", number).uniform(hub, one, other, nth))
+        one_of(graph, line, rng.child("with", number).uniform(hub, one, other, nth))
         for number, graph in enumerate(sharing)
     )
 
@@ -117,7 +118,7 @@ def _fitting(evidence: Evidence, columns: Ints) -> Bools:
     fits = target[:, None] != target
     # Of a thing nobody would deny what is said of events.
     fits &= event[:, None] | ~event
-    return fits & ~(place[:, None] & place)
+    return np.asarray(fits & ~(place[:, None] & place))
 
 
 def _chosen(
@@ -132,7 +133,7 @@ def _chosen(
     shown: set[tuple[int, int, int, int]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
-    kept = []
+    kept: list[int] = []
     identity = np.arange(len(groups), dtype=np.int64)
     for at in np.argsort(rng.bits(identity), kind="stable").tolist():
         group = groups[at].tolist()

@@ -228,10 +228,10 @@ def _drawn(
     general = kinds_below(sources.conceptnet)[evidence.concept]
     measures = np.stack([frequencies(sources.conceptnet, evidence), general])
     lines, others = [], []
-    for split, _ in enumerate(SPLITS):
-        here = rng.child("split", split)
+    for part, _ in enumerate(SPLITS):
+        here = rng.child("split", part)
         line = np.repeat(
-            np.flatnonzero(together & (splits[asking.gold] == split)), options.perturbations
+            np.flatnonzero(together & (splits[asking.gold] == part)), options.perturbations
         )
         rows = np.arange(line.size, dtype=np.int64)
         question = asking.first[line] * evidence.relation.size + asking.second[line]
@@ -249,7 +249,7 @@ def _drawn(
         mine = lines_of(mine, drawn.line)
         relations = evidence.relation[np.stack([mine.first, mine.second], axis=1)] // 2
         kept = capped(relations, options.max_share, here.child("share"))
-        dropped["questions beyond --max-share"] += kept.size - np.count_nonzero(kept)
+        dropped["questions beyond --max-share"] += int((~kept).sum())
         drawn = lines_of(drawn, kept)
         lines.append(line[drawn.line])
         others.append(drawn.nodes)

@@ -328,7 +328,7 @@ def _alike(gold: Ints, sets: Ints, likeness: Likeness) -> Bools:
         near[0, kept] = np.minimum(near[0, kept], likeness(gold[kept], sets[kept, nth]))
     for a, b in zip(one, other, strict=True):
         near[1, kept] = np.minimum(near[1, kept], likeness(sets[kept, a], sets[kept, b]))
-    return kept & (near[1] >= near[0])
+    return np.asarray(kept & (near[1] >= near[0]))
 
 
 def balanced(

@@ -140,7 +140,8 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     """
     edges = _edges_of(conceptnet, rules.relations)
     sure, dropped = _sure_edges(conceptnet, wordnet, rules)
-    keys = np.union1d(sure.key, _reviewed_keys(conceptnet, rules.relations))
+    stated = np.isin(edges.key, _reviewed_keys(conceptnet, rules.relations))
+    keys = np.union1d(sure.key, edges.key[stated])
     nouns = _plain_nouns(conceptnet, wordnet, rules)
     of_kinds = [nouns[member] for _, _, member in members(conceptnet, wordnet, nouns)]
     concepts = sorted_unique(np.concatenate([sure.start, *of_kinds]))

@@ -21,11 +21,12 @@ import yaml
 from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
-from builders.properties.contrast import EVENTS, Edges, Support, mostly_verbs
+from builders.properties.contrast import EVENTS, Edges, Support, first_nouns, mostly_verbs
 from builders.properties.kinds import PLACE, members, review, reviewed_kinds
 from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
+from kb_cache.frequency import zipf_frequencies
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, sorted_unique
 from kbprobe.columns import mask, single_chunk, to_numpy
@@ -35,6 +36,9 @@ LOOSE = ("HasProperty", "IsA")
 
 MIN_ZIPF = 2.5
 """Least frequency (Zipf) of a term: oboe, sailboat and gecko are known to all."""
+
+TOLD = 3
+"""Edges that a concept needs to take part by what it is alone: of others few readers know."""
 
 OUTWEIGH = 4
 """An edge counts if it weighs this many times what denies it: volunteers err, and jest."""
@@ -136,7 +140,11 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     """
     edges = _edges_of(conceptnet, rules.relations)
     sure, dropped = _sure_edges(conceptnet, wordnet, rules)
-    keys, concepts = sorted_unique(sure.key), sorted_unique(sure.start)
+    stated = np.isin(edges.key, _reviewed_keys(conceptnet, rules.relations))
+    keys = np.union1d(sure.key, edges.key[stated])
+    nouns = _plain_nouns(conceptnet, wordnet, rules)
+    of_kinds = [nouns[member] for _, _, member in members(conceptnet, wordnet, nouns)]
+    concepts = sorted_unique(np.concatenate([sure.start, *of_kinds]))
     names = tuple(name for relation in rules.relations for name in (relation, f"Not{relation}"))
     code = keys // len(conceptnet)
     relation = np.array(names)[code]
@@ -259,13 +267,24 @@ def _passed_on(
             stated = edges.start == conceptnet.lookup([parent])
             weight = edges.weight[stated & (edges.key == keys[column])].max(initial=0)
             source = np.full(member.size, conceptnet.lookup([parent])[0])
-        if weight >= rules.min_weight:
+        if weight > 0:
             size = member.size
             parts.append(Held(member, np.full(size, column), np.full(size, weight), source))
     held = joined(parts)
     shown = texts.take(pa.array(concepts))
     all_objects = pa.array(objects, pa.string())
     return lines_of(held, ~holds_kin(shown, held.concept, all_objects, held.property))
+
+
+def _plain_nouns(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> Ints:
+    """Return the concepts that are common nouns of which something is said, and no odd ones."""
+    nouns = sorted_unique(first_nouns(conceptnet, wordnet)[0])
+    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(nouns))
+    fits = ~unfit(texts, wordnet) & ~listed(texts, TOO_GENERAL | ODD)
+    fits &= ~(rude(texts) & rules.screen)
+    told = np.bincount(conceptnet.terms[conceptnet.start], minlength=len(conceptnet))
+    fits &= told[nouns] >= TOLD
+    return nouns[fits & (zipf_frequencies(texts.to_pylist()) >= MIN_ZIPF)]
 
 
 def _edges_of(conceptnet: ConceptNet, relations: Sequence[str]) -> Edges:

@@ -22,20 +22,6 @@ from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk
 
 
-def look_classes(conceptnet: ConceptNet, evidence: Evidence) -> Ints:
-    """Return a class for each concept: those of a class look alike to who knows nothing else.
-
-    That is: they are as frequent words (by steps of 1 on the Zipf scale), and as much is known of
-    them (in powers of two), so that they are asked about as often.
-    """
-    steps = np.floor(frequencies(conceptnet, evidence)).astype(np.int64)
-    reviewed = evidence.sure.concept[evidence.reviewed[evidence.sure.property]]
-    known = np.bincount(reviewed, minlength=evidence.concept.size)
-    told = np.floor(np.log2(known + 1)).astype(np.int64)
-    look = np.stack([steps, told])
-    return np.unique(look, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
-
-
 def frequencies(conceptnet: ConceptNet, evidence: Evidence) -> Floats:
     """(concepts,) the frequency of each, on the Zipf scale."""
     texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(evidence.concept))

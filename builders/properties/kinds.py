@@ -29,6 +29,8 @@ _FILE = resources.files("builders.properties") / "data" / "kinds.yaml"
 
 _INHERITED = resources.files("builders.properties") / "data" / "inherited.yaml"
 
+_CONFIRMED = resources.files("builders.properties") / "data" / "confirmed.yaml"
+
 _PLACES = resources.files("builders.properties") / "data" / "places.yaml"
 
 GROUPS = "groups"
@@ -204,11 +206,12 @@ def _nouns(wordnet: WordNet, concepts: Ints, concept: Ints, synset: Ints) -> tup
 def members(
     conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints
 ) -> Iterator[tuple[tuple[str, str], str, Ints]]:
-    """Yield the properties that kinds pass on.
+    """Yield the properties that an editor confirms of concepts, and those that kinds pass on.
 
     Yields:
         Relation and object; the concept of which ConceptNet says it, "" where WordNet says it; and
-        the places, among ``concepts``, of those whose main sense is of such a kind.
+        the places, among ``concepts``, of that concept or of those whose main sense is of such a
+        kind.
     """
     number = {name: at for at, name in enumerate(wordnet.synsets["name"].to_pylist())}
     concept, synset = _main_senses(conceptnet, wordnet, concepts)
@@ -220,10 +223,27 @@ def members(
                     continue
                 fits = _fitting(wordnet, number, kinds)
                 yield (relation, str(target)), parent, concept[fits[synset]]
+    texts = single_chunk(conceptnet.concepts["text"])
+    place = {text: at for at, text in enumerate(texts.take(pa.array(concepts)).to_pylist())}
+    main = dict(zip(concept.tolist(), synset.tolist(), strict=True))
+    for relation, objects in yaml.safe_load(_CONFIRMED.read_text("utf-8")).items():
+        for target, listed in objects.items():
+            for term in listed.split(", "):
+                own = place.get(parent := term.removesuffix("*"))
+                if own is None:
+                    continue
+                of_kind = np.array([own], dtype=np.int64)
+                if term != parent and own in main:
+                    below = np.isin(synset, _with_all_below(wordnet, main[own]))
+                    of_kind = np.union1d(of_kind, concept[below])
+                yield (relation, str(target)), parent, of_kind
 
 
 def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tuple[Ints, Ints]:
-    """The first noun of each concept that has `MAIN` of the uses of all its nouns."""
+    """The first noun of each concept that has `MAIN` of the uses of all its nouns.
+
+    Of nouns that the tagged texts never use, it must be the only one.
+    """
     lemmas = pc.utf8_lower(wordnet.lemma_texts())
     concept = positions(conceptnet.concepts["text"], lemmas)
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
@@ -231,6 +251,8 @@ def _main_senses(conceptnet: ConceptNet, wordnet: WordNet, concepts: Ints) -> tu
     count = to_numpy(wordnet.senses["count"])
     total = np.bincount(concept[noun], count[noun], len(conceptnet))
     first = noun & (to_numpy(wordnet.senses["number"]) == 1)
-    first &= count >= MAIN * total[concept]
+    senses = np.bincount(concept[noun], minlength=len(conceptnet))
+    used = total[concept] > 0
+    first &= np.where(used, count >= MAIN * total[concept], senses[concept] == 1)
     place = positions(concepts, concept[first])
     return place[place >= 0], synset[first][place >= 0]

@@ -46,7 +46,7 @@ class PropertyOptions(ProbeOptions):
 
     choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
     split_shares: tuple[float, float, float] = Field(
-        (0.25, 0.15, 0.6),
+        (0.5, 0.05, 0.45),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
     conceptnet: ConceptNetName = Field(
@@ -97,7 +97,7 @@ class PropertyOptions(ProbeOptions):
         description="Maximum share of one relation among the properties asked about.",
     )
     cap_per_question: int = Field(
-        5, ge=1, description="Maximum rows of a split with the same question; they share no choice."
+        10, ge=1, description="Maximum rows of a split with the same question, and different golds."
     )
     perturbations: int = Field(
         1,

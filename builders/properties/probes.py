@@ -6,8 +6,9 @@ Two probes over ConceptNet after Talmor, Elazar, Goldberg & Berant, "oLMpics" (T
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,11 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
+from builders.engine.strategies import ByChoiceGroup, Shuffled
 from builders.lexicons import ConceptNetFirst, conceptnet_first
 from builders.properties.options import WORDED, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
-from kbprobe.arrays import Ints, joined, lines_of
+from kbprobe.arrays import Ints, lines_of
 from kbprobe.columns import single_chunk
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import NO_LANGUAGE, PERTURBED, SPLITS
@@ -31,7 +33,7 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.properties.facts import Evidence
     from builders.properties.items import PropertyLayout
-    from builders.properties.rows import Askable, PropertyChoices
+    from builders.properties.rows import Askable, PropertyPairs
 
 
 def open_sources(options: PropertyOptions) -> ConceptNetFirst:
@@ -46,6 +48,9 @@ ALIKE, DOUBTFUL_LACK = "similar_properties", "doubtful_lack"
 DOUBTFUL_RELATIONS = ("MadeOf", "Desires")
 """Relations (the last parts of their names) that few things surely lack."""
 
+GROUP = 3
+"""Questions, and choices, of a choice group of property_conjunction_but_not."""
+
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
     "question_fields": ("properties", "relation_1", "object_1", "relation_2", "object_2"),
@@ -55,8 +60,8 @@ _DECLARED: dict[str, Any] = {
     "flags": {
         UNREVIEWED: "no editor has listed what kinds of things may have one of the properties: "
         "statistics decide what lacks it",
-        TWO_PLACES: "both properties are places, and nearly anything is found nearly anywhere at "
-        "times",
+        TWO_PLACES: "what is found at one place but not at another is asked for, and nearly "
+        "anything is found nearly anywhere at times",
         DOUBTFUL_LACK: "what is not made of something or does not want something is asked for: "
         "there are pots of other materials, and a nose wants nothing",
         ALIKE: "the objects of both properties share a word or a stem (relaxing and relaxation), "
@@ -73,8 +78,9 @@ def property_conjunction(
     from builders.properties.rows import conjunctions
 
     evidence = _evidence(sources, options)
-    askable = conjunctions(evidence)
-    return _plan(sources, options, evidence, askable, both=True, rng=rng)
+    dropped = DropLog(evidence.dropped)
+    rows = _drawn(sources, options, evidence, conjunctions(evidence), dropped, True, rng)
+    return _plan(sources, options, evidence, rows, dropped, both=True, rng=rng)
 
 
 @probe("property_conjunction_but_not", options=PropertyOptions, **_DECLARED)
@@ -85,8 +91,13 @@ def property_conjunction_but_not(
     from builders.properties.rows import exceptions
 
     evidence = _evidence(sources, options)
-    askable = exceptions(evidence, rng.child("questions"))
-    return _plan(sources, options, evidence, askable, both=False, rng=rng)
+    dropped = DropLog(evidence.dropped)
+    if options.sampling == "balanced" and options.choices == GROUP:
+        rows = _grouped(sources, options, evidence, dropped, rng)
+    else:
+        askable = exceptions(evidence, rng.child("questions"))
+        rows = _drawn(sources, options, evidence, askable, dropped, False, rng)
+    return _plan(sources, options, evidence, rows, dropped, both=False, rng=rng)
 
 
 _RULES = {"relations", "contrast", "max_holders", "screen"} | {
@@ -106,55 +117,65 @@ def _gathered(sources: ConceptNetFirst, rules: PropertyOptions) -> Evidence:
     return gather(sources.conceptnet, sources.wordnet, rules)
 
 
+class _Drawn(NamedTuple):
+    """Rows: questions with their golds, (rows, K - 1) the other choices, and more of each row."""
+
+    asking: PropertyPairs
+    others: Ints
+    split: Ints
+    flags: Flags
+    order: Shuffled
+
+
 def _plan(
     sources: ConceptNetFirst,
     options: PropertyOptions,
     evidence: Evidence,
-    askable: Askable,
+    rows: _Drawn,
+    dropped: DropLog,
     both: bool,
     rng: RandomGenerator,
 ) -> Plan:
-    """Split, draw, and lay out what can be asked."""
+    """Lay out the rows."""
     from builders.properties.items import PropertyLayout
-    from builders.properties.rows import PropertyPairs
+    from builders.properties.oracles import property_oracles
 
-    dropped = DropLog(evidence.dropped)
-    flags = _flags(sources.conceptnet, evidence, askable, both)
-    rows, split = _drawn(sources.conceptnet, options, evidence, askable, flags, dropped, both, rng)
-    dropped.require(rows.line.size, "Loosen one of them, or use a larger ConceptNet.")
-    lines, fact = np.unique(rows.line, return_inverse=True)
-    asking = lines_of(askable[0], lines)
+    dropped.require(rows.split.size, "Loosen one of them, or use a larger ConceptNet.")
+    asking = rows.asking
     if both:  # Either property may come first in the question, for all golds alike.
-        gold, first, second = asking
+        _, first, second = asking
         swap = rng.child("order").below(2, first, second) == 1
-        asking = PropertyPairs(gold, np.where(swap, second, first), np.where(swap, first, second))
+        first, second = np.where(swap, second, first), np.where(swap, first, second)
+        asking = asking._replace(first=first, second=second)
+    asked, fact = np.unique(np.stack(asking), axis=1, return_inverse=True)
+    fact = fact.ravel()
     layout = PropertyLayout(
-        sources.conceptnet, sources.wordnet, evidence, asking, WORDED, negate=not both
+        sources.conceptnet, sources.wordnet, evidence, type(asking)(*asked), WORDED, negate=not both
     )
-    gold = asking.gold[fact]
-    nodes = evidence.concept[np.concatenate([gold[:, None], rows.nodes], axis=1)]
-    return plan_rows(
+    nodes = evidence.concept[np.concatenate([asking.gold[:, None], rows.others], axis=1)]
+    plan = plan_rows(
         questions=layout.questions,
         choices=layout.choices,
         nodes=nodes,
-        split=split,
+        split=rows.split,
         families=(options.contrast,),
         relation=layout.relation,
         concept=nodes[:, 0],
-        cluster=_clusters(layout, layout.question[fact], split),
+        cluster=_clusters(layout, layout.question[fact], rows.split),
         facts=layout.facts,
         question=layout.question[fact],
         fact=fact,
         choice_hops=1,
-        flags=flags.take(rows.line),
+        order=rows.order,
+        flags=rows.flags,
         dropped=dropped,
     )
+    return replace(plan, oracles=property_oracles(evidence, asking, rows.others, not both))
 
 
-def _flags(conceptnet: ConceptNet, evidence: Evidence, askable: Askable, both: bool) -> Flags:
+def _flags(conceptnet: ConceptNet, evidence: Evidence, pairs: PropertyPairs, both: bool) -> Flags:
     from builders.properties.kinds import PLACE
 
-    pairs, _ = askable
     reviewed = evidence.reviewed[pairs.first] & evidence.reviewed[pairs.second]
     texts = single_chunk(conceptnet.concepts["text"])
     objects, concepts = (texts.take(pa.array(ids)) for ids in (evidence.object, evidence.concept))
@@ -162,9 +183,9 @@ def _flags(conceptnet: ConceptNet, evidence: Evidence, askable: Askable, both: b
     flags = Flags.none(pairs.gold.size).mark(UNREVIEWED, ~reviewed).mark(ALIKE, alike)
     names = evidence.relation_names
     place = np.array([name.endswith(PLACE) for name in names])[evidence.relation]
-    flags = flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
     if both:
         return flags
+    flags = flags.mark(TWO_PLACES, place[pairs.first] & place[pairs.second])
     doubtful = np.array([name.endswith(DOUBTFUL_RELATIONS) for name in names])[evidence.relation]
     flags = flags.mark(DOUBTFUL_LACK, doubtful[pairs.second])
     return flags.mark(ALIKE, holds_kin(objects, pairs.second, concepts, pairs.gold))
@@ -179,27 +200,21 @@ def _clusters(layout: PropertyLayout, question: Ints, split: Ints) -> Coded:
 
 
 def _drawn(
-    conceptnet: ConceptNet,
+    sources: ConceptNetFirst,
     options: PropertyOptions,
     evidence: Evidence,
     askable: Askable,
-    flags: Flags,
     dropped: DropLog,
     both: bool,
     rng: RandomGenerator,
-) -> tuple[PropertyChoices, Ints]:
-    """Draw all rows, split by split; return them, and their splits."""
-    from builders.properties.items import frequencies, look_classes
-    from builders.properties.rows import (
-        asked_once,
-        capped,
-        draw,
-        levelled,
-        split_concepts,
-        with_both,
-    )
+) -> _Drawn:
+    """Draw all rows, split by split."""
+    from builders.properties.items import frequencies, kinds_below
+    from builders.properties.likeness import Likeness
+    from builders.properties.rows import capped, draw, sides_of, split_concepts, with_both
 
     asking, sides = askable
+    flags = _flags(sources.conceptnet, evidence, asking, both)
     left = with_both(sides, asking.gold.size)
     dropped.keep("questions without two kinds of distractors", left)
     left[left] = flags.take(left).of_tier(options.tier, dropped)
@@ -207,45 +222,67 @@ def _drawn(
     near = lines_of(sides, left[sides.row] & (splits[asking.gold[sides.row]] == splits[sides.node]))
     together = with_both(near, asking.gold.size)
     dropped.drop("questions whose distractors are in another split", left & ~together)
-    labels, favour = None, np.ones(splits.size)
-    frequency = frequencies(conceptnet, evidence)
-    if options.sampling == "balanced" and both:
-        labels = look_classes(conceptnet, evidence)
-    elif options.sampling == "balanced":
-        # What has both properties is often a common word: so is then the gold.
-        labels, favour = np.arange(splits.size), np.exp(frequency)
-    parts = []
-    for split, _ in enumerate(SPLITS):
-        here = rng.child("split", split)
-        line, mine = asked_once(
-            asking,
-            np.flatnonzero(together & (splits[asking.gold] == split)),
-            near,
-            options.choices // 2,
-            options.cap_per_question,
-            options.perturbations,
-            favour,
-            here.child("rows"),
+    likeness = None
+    if options.sampling == "balanced":
+        likeness = Likeness(sources.conceptnet, sources.wordnet, evidence)
+    general = kinds_below(sources.conceptnet)[evidence.concept]
+    measures = np.stack([frequencies(sources.conceptnet, evidence), general])
+    lines, others = [], []
+    for part, _ in enumerate(SPLITS):
+        here = rng.child("split", part)
+        line = np.repeat(
+            np.flatnonzero(together & (splits[asking.gold] == part)), options.perturbations
         )
-        gold, rows = asking.gold[line], np.arange(line.size, dtype=np.int64)
-        if options.cap_per_gold:
-            rows = rows[first_of_each(gold, options.cap_per_gold, here.child("cap"), rows)]
-        asked = np.stack([asking.first[line[rows]], asking.second[line[rows]]], axis=1)
-        relations = evidence.relation[asked] // 2
-        rows = rows[capped(relations, options.max_share, here.child("share"))]
-        drawn = draw(
-            gold,
-            rows,
-            mine,
-            options.choices - 1,
-            labels,
-            here,
-        )
-        if options.sampling == "balanced" and not both:
-            shown = np.concatenate([gold[drawn.line][:, None], drawn.nodes], axis=1)
-            drawn = lines_of(drawn, levelled(shown, frequency, here.child("level")))
+        rows = np.arange(line.size, dtype=np.int64)
+        question = asking.first[line] * evidence.relation.size + asking.second[line]
+        most = options.cap_per_question, options.cap_per_gold or line.size
+        if likeness is None:
+            rows = rows[first_of_each(question, most[0], here.child("rows"), rows)]
+            gold = asking.gold[line[rows]]
+            rows = rows[first_of_each(gold, most[1], here.child("cap"), rows)]
         dropped["questions beyond the caps"] += line.size - rows.size
-        dropped["questions whose distractors cannot be balanced"] += rows.size - drawn.line.size
-        parts.append(drawn._replace(line=line[drawn.line]))
-    rows_made = joined(parts)
-    return rows_made, splits[asking.gold[rows_made.line]]
+        line = line[rows]
+        mine = lines_of(asking, line)
+        candidates = sides_of(near, line)
+        drawn = draw(mine, candidates, options.choices - 1, most, measures, here, likeness)
+        dropped["questions whose distractors cannot be balanced"] += line.size - drawn.line.size
+        mine = lines_of(mine, drawn.line)
+        relations = evidence.relation[np.stack([mine.first, mine.second], axis=1)] // 2
+        kept = capped(relations, options.max_share, here.child("share"))
+        dropped["questions beyond --max-share"] += int((~kept).sum())
+        drawn = lines_of(drawn, kept)
+        lines.append(line[drawn.line])
+        others.append(drawn.nodes)
+    line = np.concatenate(lines)
+    chosen = lines_of(asking, line)
+    split = splits[chosen.gold]
+    return _Drawn(chosen, np.concatenate(others), split, flags.take(line), Shuffled())
+
+
+def _grouped(
+    sources: ConceptNetFirst,
+    options: PropertyOptions,
+    evidence: Evidence,
+    dropped: DropLog,
+    rng: RandomGenerator,
+) -> _Drawn:
+    """Draw the rows of choice groups."""
+    from builders.properties.groups import exception_groups
+    from builders.properties.rows import split_concepts
+
+    splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
+    names = np.array(evidence.relation_names)[evidence.relation]
+    # What is itself a negation cannot be denied in plain words.
+    askable = evidence.relation % 2 == 0
+    deniable = askable
+    if options.tier == "clean":
+        askable = askable & evidence.reviewed
+        deniable = askable & ~np.isin(names, DOUBTFUL_RELATIONS)
+    rng = rng.child("groups")
+    asking, others = exception_groups(evidence, askable, deniable, splits, options, rng)
+    flags = _flags(sources.conceptnet, evidence, asking, both=False)
+    kept = flags.of_tier(options.tier, dropped).reshape(-1, GROUP).all(axis=1).repeat(GROUP)
+    asking = lines_of(asking, kept)
+    group = np.arange(asking.gold.size, dtype=np.int64) // GROUP
+    split = splits[asking.gold]
+    return _Drawn(asking, others[kept], split, flags.take(kept), ByChoiceGroup(group))

@@ -6,32 +6,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from builders.engine.draw.balanced import (
-    Candidates,
-    draw_balanced,
-    draw_uniform,
-    first_of_each,
-    ranks_within,
-)
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
+from builders.properties.likeness import Likeness
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges, sorted_unique
-from kbprobe.columns import positions
 from kbprobe.rng import RandomGenerator
 
-ROUNDS = 8
-"""How often rows whose gold is not a distractor often enough are dropped, and the rest redrawn."""
+TRIES = 200
+"""Sets of distractors that are looked at for a question."""
 
-EXCESS, RARE_EXCESS = 1.35, 1.5
-"""A label may be gold this many times as often as its uses as a distractor allow; where every
-concept is a label of its own, numbers are small."""
+ROUNDS = 6
+"""How often the choice among them is reconsidered."""
+
+WORTH = 6
+"""How much imbalance a row is worth, in units of that of a concept which is gold once alone."""
 
 NEITHER = 120
 """Concepts without either property: twice as many are looked at for a row."""
 
 PART = 20_000
 """Pairs for which candidates are looked up at once: this bounds memory."""
+
+MANY = 150
+"""Properties of more concepts than this do not hold them together in one split."""
 
 FEW = 60
 """Up to this many properties asked about, no relation is held to its share."""
@@ -79,9 +77,9 @@ def conjunctions(evidence: Evidence) -> Askable:
     A distractor's own property may rest on a single edge: it makes the distractor plausible, and
     need not be true.
     """
-    gold, first, second = pairs = _pairs(evidence)
+    gold, first, second = pairs = pairs_of(evidence)
     concept, which = np.nonzero(evidence.plausible)
-    holders = _ragged(which, concept, evidence.relation.size)
+    holders = graph_of(which, concept, evidence.relation.size)
     return pairs, Sides.of(
         _having(holders, gold, first, second, evidence.lacks),
         _having(holders, gold, second, first, evidence.lacks),
@@ -99,7 +97,7 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     """
     size, sure = evidence.relation.size, evidence.sure
     owner, has = np.nonzero(evidence.plausible)
-    line, first = _ragged(owner, has, evidence.concept.size).expand(sure.concept)
+    line, first = graph_of(owner, has, evidence.concept.size).expand(sure.concept)
     second = sure.property[line]
     # What is itself a negation cannot be denied in plain words.
     fits = (evidence.relation[second] % 2 == 0) & (evidence.relation[first] % 2 == 0)
@@ -109,10 +107,10 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     fits &= event[first] | ~event[second]
     key, holder = (first * size + second)[fits], sure.concept[line[fits]]
     asked = sorted_unique(key)
-    both = _ragged(np.searchsorted(asked, key), holder, asked.size)
+    both = graph_of(np.searchsorted(asked, key), holder, asked.size)
 
     firm = evidence.reviewed[sure.property] | (sure.weight >= evidence.rules.min_weight_firm)
-    holders = _ragged(sure.property[firm], sure.concept[firm], size)
+    holders = graph_of(sure.property[firm], sure.concept[firm], size)
     line, gold = holders.expand(asked // size)
     fits = evidence.lacks[gold, asked[line] % size]
     line, gold = line[fits], gold[fits]
@@ -138,19 +136,19 @@ def _neither(evidence: Evidence, pairs: PropertyPairs, rng: RandomGenerator) -> 
     chance = rng.uniform(gold[row], pairs.first[row], pairs.second[row], nth)
     able = sorted_unique(sure.concept)
     node = able[(chance * able.size).astype(np.int64)]
-    own = _ragged(sure.concept, sure.property, evidence.concept.size)
+    own = graph_of(sure.concept, sure.property, evidence.concept.size)
     near = np.flatnonzero(nth < NEITHER)
-    shared = _one_of(own, gold[row[near]], chance[near])
+    shared = one_of(own, gold[row[near]], chance[near])
     again = rng.child("akin").uniform(gold[row[near]], shared, pairs.second[row[near]], nth[near])
-    holders = _ragged(sure.property, sure.concept, evidence.relation.size)
-    node[near] = _one_of(holders, shared, again)
+    holders = graph_of(sure.property, sure.concept, evidence.relation.size)
+    node[near] = one_of(holders, shared, again)
     row, node = np.divmod(sorted_unique(row * evidence.concept.size + node), evidence.concept.size)
     fits = evidence.lacks[node, pairs.first[row]] & evidence.lacks[node, pairs.second[row]]
     return row[fits], node[fits]
 
 
-def _pairs(evidence: Evidence) -> PropertyPairs:
-    """Every concept with every two of the properties that it is sure to have."""
+def pairs_of(evidence: Evidence) -> PropertyPairs:
+    """Return every concept with every two of the properties that it is sure to have."""
     concept, owned = evidence.sure.concept, evidence.sure.property
     after = np.searchsorted(concept, concept, side="right")
     line = np.arange(concept.size, dtype=np.int64)
@@ -171,12 +169,13 @@ def _having(holders: Graph, gold: Ints, has: Ints, lacked: Ints, lacks: Bools) -
     return row[fits], node[fits]
 
 
-def _one_of(graph: Graph, nodes: Ints, chance: Floats) -> Ints:
+def one_of(graph: Graph, nodes: Ints, chance: Floats) -> Ints:
     """Return one neighbour of each node, which has some; ``chance`` is from 0 to 1."""
     return graph.indices[graph.indptr[nodes] + (chance * graph.degrees[nodes]).astype(np.int64)]
 
 
-def _ragged(owner: Ints, member: Ints, owners: int) -> Graph:
+def graph_of(owner: Ints, member: Ints, owners: int) -> Graph:
+    """Return the graph from owners, of which there are so many, to members."""
     size = max(owners, int(member.max(initial=0)) + 1)
     return Graph.from_edges(size, owner, member)
 
@@ -188,104 +187,45 @@ def with_both(sides: Sides, questions: int) -> Bools:
     return np.asarray(marked.all(axis=0))
 
 
+def sides_of(sides: Sides, lines: Ints) -> Sides:
+    """Return the candidates of some lines of the questions, numbered as these are."""
+    order = np.argsort(sides.row, kind="stable")
+    first = np.searchsorted(sides.row[order], lines)
+    count = np.searchsorted(sides.row[order], lines, side="right") - first
+    picked = order[ragged_ranges(first, count)]
+    row = np.repeat(np.arange(lines.size, dtype=np.int64), count)
+    return lines_of(sides, picked)._replace(row=row)
+
+
 def split_concepts(
     evidence: Evidence, shares: tuple[float, float, float], rng: RandomGenerator
 ) -> Ints:
     """Return a split for each concept: 0 train, 1 validation, 2 test.
 
-    Golds and distractors alike belong to one split. Concepts are divided relation by relation (that
-    of most of their properties), so that every split has the same mix of relations.
+    Golds and distractors alike belong to one split. Concepts that share properties are rather put
+    in one, as a question needs such: each concept joins the split of most of them, as long as none
+    is much larger than its share, in `ROUNDS` rounds. All is done in integers.
     """
-    codes = len(evidence.relation_names)
-    key = evidence.sure.concept * codes + evidence.relation[evidence.sure.property]
-    cells, times = np.unique(key, return_counts=True)
-    concept, relation = cells // codes, cells % codes
-    order = np.lexsort((relation, -times, concept))
-    foremost = order[ranks_within(concept[order]) == 0]
-    concept, relation = concept[foremost], relation[foremost]
-    order = np.lexsort((rng.bits(evidence.concept[concept]), relation))
-    concept, relation = concept[order], relation[order]
-    place = (ranks_within(relation) + rng.uniform(relation)) / np.bincount(relation)[relation]
-    splits = np.zeros(evidence.concept.size, dtype=np.int64)
-    splits[concept] = np.searchsorted(np.cumsum(shares)[:2], place, side="right")
+    edges = np.cumsum(shares)[:2]
+    splits = np.searchsorted(edges, rng.uniform(evidence.concept), side="right").astype(np.int64)
+    owner, which = evidence.sure.concept, evidence.sure.property
+    common = np.bincount(which, minlength=evidence.relation.size)[which] <= MANY
+    holders = graph_of(which[common], owner[common], evidence.relation.size)
+    own = graph_of(owner[common], which[common], evidence.concept.size)
+    target = np.round(np.array(shares) * evidence.concept.size).astype(np.int64)
+    size = np.bincount(splits, minlength=target.size)
+    for round_ in range(ROUNDS):
+        for node in np.argsort(rng.child(round_).bits(evidence.concept), kind="stable").tolist():
+            _, near = holders.expand(own.indices[own.indptr[node] : own.indptr[node + 1]])
+            times = np.bincount(splits[near], minlength=target.size)
+            times[splits[node]] -= np.count_nonzero(near == node)
+            size[splits[node]] -= 1
+            # What is over its share by a tenth attracts nothing.
+            times = times * np.maximum(target * 11 - size * 10, 0) * max(size.sum(), 1)
+            best = int((times // np.maximum(target, 1)).argmax()) if times.any() else splits[node]
+            splits[node] = best
+            size[best] += 1
     return splits
-
-
-def asked_once(
-    pairs: PropertyPairs,
-    lines: Ints,
-    sides: Sides,
-    each: int,
-    most: int,
-    copies: int,
-    favour: Floats,
-    rng: RandomGenerator,
-) -> tuple[Ints, Sides]:
-    """Divide the candidates of a question among the rows that ask it.
-
-    A question may have several golds. A choice that stood in several of its rows would be no gold,
-    as a gold is gold of all it stands in: so no choice stands in two.
-
-    Args:
-        pairs: the questions with their golds.
-        lines: which of them may be asked.
-        sides: their candidates, of which no two lines of a question differ but for their golds.
-        each: how many candidates of one side a row needs at most.
-        most: most rows of a question.
-        copies: most rows of a question and gold.
-        favour: (concepts,) how much likelier each is to be the gold, where there are several.
-        rng: chooses among golds, and divides the candidates.
-
-    Returns:
-        For each row its line, ascending; and the candidates, with numbers of rows.
-    """
-    question = np.full(pairs.gold.size, -1, dtype=np.int64)
-    together = np.stack([pairs.first[lines], pairs.second[lines]])
-    question[lines] = np.unique(together, axis=1, return_inverse=True)[1].ravel()
-    sides = lines_of(sides, question[sides.row] >= 0)
-    # The candidates of each question and side, in random order.
-    span = int(sides.node.max(initial=0)) + 1
-    key = (question[sides.row] * 2 + sides.side) * span + sides.node
-    distinct = sorted_unique(key)
-    cell = distinct // span
-    order = np.lexsort((rng.child("divide").bits(distinct), cell))
-    rank = np.empty_like(order)
-    rank[order] = ranks_within(cell[order])
-    count = np.bincount(cell, minlength=2 * (int(question.max(initial=-1)) + 1)).reshape(-1, 2)
-    room = np.minimum(count.min(axis=1) // each, most)
-    # The rows of each question: first every gold once, in random order.
-    line = np.repeat(lines, copies)
-    nth = ranks_within(line)
-    race = -np.log(rng.uniform(pairs.gold[line], line, nth)) / favour[pairs.gold[line]]
-    order = np.lexsort((race, nth, question[line]))
-    line = line[order]
-    place = ranks_within(question[line])
-    kept = place < room[question[line]]
-    line, place = line[kept], place[kept]
-    rows = np.bincount(question[line], minlength=room.size)
-    # Its candidates are divided among them in turn.
-    turn = rank[np.searchsorted(distinct, key)] % np.maximum(rows[question[sides.row]], 1)
-    order = np.argsort(line * (most + 1) + place)
-    line, place = line[order], place[order]
-    row = positions(line * (most + 1) + place, sides.row * (most + 1) + turn)
-    return line, lines_of(sides._replace(row=row), row >= 0)
-
-
-def levelled(choices: Ints, frequency: Floats, rng: RandomGenerator) -> Bools:
-    """Mark rows to keep for the gold to be equally often the first by frequency, the second, ...
-
-    Args:
-        choices: (rows, K) concepts, the gold first.
-        frequency: of every concept.
-        rng: chooses the rows to drop.
-    """
-    shown = frequency[choices]
-    rank = (shown[:, :1] > shown[:, 1:]).sum(axis=1)
-    # Of equals, every other one counts as less.
-    equal = (shown[:, :1] == shown[:, 1:]).sum(axis=1)
-    rank += (equal + np.arange(len(rank)) % 2) // 2
-    count = np.bincount(rank, minlength=choices.shape[1])
-    return first_of_each(rank, int(count.min()), rng, np.arange(rank.size, dtype=np.int64))
 
 
 def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
@@ -313,54 +253,142 @@ def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
 
 
 def draw(
-    gold: Ints,
-    rows: Ints,
+    asking: PropertyPairs,
     sides: Sides,
     distractors: int,
-    labels: Ints | None,
+    most: tuple[int, int],
+    measures: Floats,
     rng: RandomGenerator,
+    likeness: Likeness | None = None,
 ) -> PropertyChoices:
     """Choose the distractors of some questions of one split, evenly from both sides.
 
-    Balanced candidates (:func:`builders.engine.draw.balanced.draw_balanced`) with one group for
-    each distractor of a row.
+    With a ``likeness`` the choices alone do not tell the gold: distractors are as like one another
+    as the least like of them is like the gold, and questions and distractors are chosen for every
+    concept to be gold in one of K of the rows that show it (see :func:`balanced`).
 
     Args:
-        gold: the gold of each question.
-        rows: the questions to draw for, ascending.
-        sides: the candidates.
+        asking: the questions with their golds.
+        sides: the candidates; every line has some on either side.
         distractors: how many each row needs.
-        labels: what is balanced, of each concept: no label is much oftener gold than in one of K of
-            the choices that show it. None: all candidates are alike.
+        most: most rows with one question, and with one gold.
+        measures: (measures, concepts) by which golds shall be neither above nor below the others.
         rng: the random generator.
+        likeness: how like concepts are; None: all candidates are alike.
 
     Returns:
         The rows for which enough were found.
     """
-    local = np.full(gold.size, -1, dtype=np.int64)
-    local[rows] = np.arange(rows.size)
-    sides = lines_of(sides, local[sides.row] >= 0)
-    row, side = local[sides.row], sides.side
-    # Each side has places in the row, one distractor each; which has the odd one is random.
-    odd = rng.child("odd one").below(2, rows)[row]
-    places = np.where(odd == side, (distractors + 1) // 2, distractors // 2)
-    nth = rng.child("slot").below(np.maximum(places, 1), rows[row], sides.node)
-    place = np.where(side == 0, nth, distractors - 1 - nth)
-    found = Candidates(row, sides.node, place).take(places > 0)
-    if labels is None:
-        drawn = draw_uniform(found, np.arange(rows.size, dtype=np.int64), distractors, rng)
-    else:
-        excess = EXCESS if sorted_unique(labels).size < labels.size else RARE_EXCESS
-        drawn = draw_balanced(
-            found,
-            gold[rows],
-            labels.size,
-            distractors,
-            0,
-            rng,
-            labels=labels,
-            excess=excess,
-            rounds=ROUNDS,
-        )
-    whole = (drawn.nodes >= 0).all(axis=1)
-    return PropertyChoices(rows[drawn.rows[whole]], drawn.nodes[whole])
+    gold = asking.gold
+    order = np.lexsort((sides.node, sides.side, sides.row))
+    sides = lines_of(sides, order)
+    number = np.arange(2 * gold.size, dtype=np.int64)
+    key = sides.row * 2 + sides.side
+    first = np.searchsorted(key, number).reshape(-1, 2)
+    count = np.searchsorted(key, number, side="right").reshape(-1, 2) - first
+    rows = np.arange(gold.size, dtype=np.int64)
+    # Each side has places in the row; which has the odd one is random.
+    odd = rng.child("odd one").below(2, rows)
+    tries = 1 if likeness is None else TRIES
+    nth = np.arange(distractors, dtype=np.int64)
+    side = np.where(nth[None] % 2 == 0, odd[:, None], 1 - odd[:, None])[:, None]
+    chance = rng.child("set").uniform(
+        rows[:, None, None], np.arange(tries, dtype=np.int64)[:, None], nth
+    )
+    row = rows[:, None, None]
+    place = first[row, side] + (chance * count[row, side]).astype(np.int64)
+    nodes = sides.node[place]
+    kept = np.ones(nodes.shape[:2], dtype=np.bool_)
+    for one in range(distractors):
+        for other in range(one):
+            kept &= nodes[:, :, one] != nodes[:, :, other]
+    line, which = np.nonzero(kept)
+    if likeness is not None:
+        kept[line, which] = _alike(gold[line], nodes[line, which], likeness)
+        line, which = np.nonzero(kept)
+    sets = nodes[line, which]
+    if likeness is None:
+        return PropertyChoices(line, sets)
+    question = np.unique(np.stack(asking[1:]), axis=1, return_inverse=True)[1].ravel()
+    leaning = (
+        np.sign(measures[:, gold[line], None] - measures[:, sets]).sum(axis=2).astype(np.int64)
+    )
+    chosen = balanced(gold, question, line, sets, leaning.T, most, rng)
+    return PropertyChoices(line[chosen], sets[chosen])
+
+
+def _alike(gold: Ints, sets: Ints, likeness: Likeness) -> Bools:
+    """Mark the sets of distractors of which all share a property, and that are alike enough."""
+    one, other = np.triu_indices(sets.shape[1], 1)
+    kept = np.ones(gold.size, dtype=np.bool_)
+    for a, b in zip(one, other, strict=True):
+        kept[kept] = likeness.share_property(sets[kept, a], sets[kept, b])
+    near = np.full((2, gold.size), np.inf)
+    for nth in range(sets.shape[1]):
+        near[0, kept] = np.minimum(near[0, kept], likeness(gold[kept], sets[kept, nth]))
+    for a, b in zip(one, other, strict=True):
+        near[1, kept] = np.minimum(near[1, kept], likeness(sets[kept, a], sets[kept, b]))
+    return np.asarray(kept & (near[1] >= near[0]))
+
+
+def balanced(
+    gold: Ints,
+    question: Ints,
+    line: Ints,
+    sets: Ints,
+    leaning: Ints,
+    most: tuple[int, int],
+    rng: RandomGenerator,
+) -> Ints:
+    """Choose a set of distractors for each question, or none, by a local search.
+
+    A concept's debt is K - 1 for each row in which it is gold, less one for each in which it is a
+    distractor. The search lessens the sum of the squares of all debts, less `WORTH` for each row:
+    each choice is the best for all others, and is reconsidered in `ROUNDS` rounds. All is done in
+    integers, so that the result is the same on every machine.
+
+    Args:
+        gold: the gold of each line.
+        question: the question of each line.
+        line: the line of each set, ascending.
+        sets: (sets, K - 1) the distractors.
+        leaning: (sets, measures) above how many distractors the gold is, less those above it: what
+            the rows lean to as a whole is kept near to 0.
+        most: most rows with one question, and with one gold.
+        rng: the order in which questions are looked at.
+
+    Returns:
+        Positions of the sets chosen, ascending.
+    """
+    others = sets.shape[1]
+    worth = WORTH * others * others
+    debt = np.zeros(int(max(gold.max(initial=-1), sets.max(initial=-1))) + 1, dtype=np.int64)
+    asked, golds = np.zeros((2, int(max(question.max(initial=-1), debt.size)) + 1), dtype=np.int64)
+    lean = np.zeros(leaning.shape[1], dtype=np.int64)
+    lines = sorted_unique(line)
+    first = np.searchsorted(line, lines)
+    last = np.searchsorted(line, lines, side="right")
+    pick = np.full(lines.size, -1, dtype=np.int64)
+    for round_ in range(ROUNDS):
+        for at in np.argsort(rng.child("round", round_).bits(lines), kind="stable").tolist():
+            own, same = gold[lines[at]], question[lines[at]]
+            if pick[at] >= 0:
+                asked[same] -= 1
+                golds[own] -= 1
+                debt[own] -= others
+                debt[sets[pick[at]]] += 1
+                lean -= leaning[pick[at]]
+            here = slice(first[at], last[at])
+            cost = leaning[here] @ np.clip(lean, -worth, worth) - 2 * debt[sets[here]].sum(axis=1)
+            best = int(cost.argmin())
+            cost_of_gold = others * (others + 2 * debt[own])
+            pick[at] = -1
+            room = asked[same] < most[0] and golds[own] < most[1]
+            if room and cost[best] + others + cost_of_gold < worth:
+                pick[at] = first[at] + best
+                asked[same] += 1
+                golds[own] += 1
+                debt[own] += others
+                debt[sets[pick[at]]] -= 1
+                lean += leaning[pick[at]]
+    return pick[pick >= 0]

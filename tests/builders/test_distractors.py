@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.draw.balanced import (
-    EXCESS,
     Candidates,
     Draw,
-    draw_balanced,
     draw_uniform,
     ranks_within,
     sorted_by,
@@ -73,65 +71,6 @@ def test_uniform_draws_take_every_candidate_alike() -> None:
     used = np.bincount(drawn.nodes.ravel(), minlength=pool)
     # Binomial(4000, 0.4): five standard deviations are 155.
     assert np.abs(used - rows * COUNT / pool).max() < 155
-
-
-@given(choices(least=1), st.booleans(), st.integers(0, 3), st.data())
-def test_balanced_draws_are_valid(
-    rows: Choices, grouped: bool, max_short: int, data: st.DataObject
-) -> None:
-    golds = [data.draw(st.integers(0, 30)) for _ in rows]
-    for held, gold in zip(rows, golds, strict=True):
-        held.pop(gold, None)
-    gold = np.array(golds, dtype=np.int64)
-    drawn = draw_balanced(as_candidates(rows, grouped), gold, 31, COUNT, max_short, RNG)
-    assert (np.diff(drawn.rows) > 0).all()
-    check_drawn(drawn, rows, grouped)
-    assert ((drawn.nodes < 0).sum(axis=1) <= max_short).all()
-    assert set(drawn.nodes[drawn.nodes >= 0].tolist()) <= set(gold[drawn.rows].tolist())
-
-
-def everything_else(gold: Ints, size: int) -> Candidates:
-    """Every node but the gold is a candidate of every row."""
-    row, node = np.divmod(np.arange(gold.size * size, dtype=np.int64), size)
-    keep = node != gold[row]
-    return Candidates(row[keep], node[keep])
-
-
-def test_balanced_draws_pay_each_gold_back_where_that_is_possible() -> None:
-    """With unequal golds: node ``i`` is gold 20, 40, 60 or 80 times."""
-    size = 24
-    often = 20 * (1 + np.arange(size) % 4)
-    gold = np.repeat(np.arange(size, dtype=np.int64), often)
-    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, RNG)
-    golds = np.bincount(gold[drawn.rows], minlength=size)
-    used = np.bincount(drawn.nodes.ravel(), minlength=size)
-    assert golds.sum() > 0.9 * gold.size
-    assert np.abs(used / (COUNT * golds) - 1).max() < 0.2
-    # Uniform draws, for comparison, use all alike: the rare golds four times too often.
-    alike = draw_uniform(
-        everything_else(gold, size), np.arange(gold.size, dtype=np.int64), COUNT, RNG
-    )
-    paid = np.bincount(alike.nodes.ravel(), minlength=size) / (COUNT * often)
-    assert np.abs(paid - 1).max() > 0.8
-
-
-def test_balanced_draws_drop_rows_whose_gold_cannot_be_paid_back() -> None:
-    """Node 0 is gold in 400 rows; the 90 rows of others can show it 90 times, paying for 22."""
-    size = 10
-    gold = np.concatenate([np.zeros(400), np.repeat(np.arange(1, size), 10)]).astype(np.int64)
-    drawn = draw_balanced(everything_else(gold, size), gold, size, COUNT, 0, RNG)
-    golds = np.bincount(gold[drawn.rows], minlength=size)
-    used = np.bincount(drawn.nodes.ravel(), minlength=size)
-    assert 10 <= golds[0] <= 1 + EXCESS * used[0] / COUNT <= 30
-    assert golds[1:].sum() > 60
-
-
-def test_balanced_draws_leave_nothing_where_golds_meet_no_other_gold() -> None:
-    gold = np.array([0, 1, 2], dtype=np.int64)
-    alone = Candidates(np.array([0, 1, 2]), np.array([3, 4, 5]))
-    drawn = draw_balanced(alone, gold, 6, 1, 0, RNG)
-    assert drawn.rows.size == 0
-    assert drawn.nodes.shape == (0, 1)
 
 
 @given(st.lists(st.integers(0, 5), max_size=20))

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.engine.draw.balanced import Candidates, draw_balanced
 from builders.engine.draw.selection import Matching, select_equally, select_matching
 from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
@@ -21,40 +20,7 @@ def ints(values: Sequence[int] | Sequence[Sequence[int]]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-# Strategy 1: balanced candidates
-
-
-def test_labels_are_balanced_where_nodes_cannot_be() -> None:
-    """No node is gold twice; their four labels are gold 100, 200, 300 and 400 times."""
-    count, golds = 2, 100 * np.arange(1, 5)
-    labels = np.repeat(np.arange(4, dtype=np.int64), golds)
-    size = labels.size
-    gold = np.arange(size, dtype=np.int64)
-    row = np.repeat(gold, 40)
-    node = RNG.below(size, row, np.tile(np.arange(40), size))
-    keep = node != gold[row]
-    row, node = np.unique(np.stack([row[keep], node[keep]]), axis=1)
-    drawn = draw_balanced(
-        Candidates(row, node), gold, size, count, 0, RNG, labels=labels, excess=1.0, rounds=8
-    )
-    kept = np.bincount(labels[drawn.rows], minlength=4)
-    used = np.bincount(labels[drawn.nodes.ravel()], minlength=4)
-    assert kept.sum() > 0.8 * size
-    assert np.abs(used / (count * kept) - 1).max() < 0.2
-
-
-def test_a_draw_does_not_depend_on_the_order_of_its_candidates() -> None:
-    row, node = np.divmod(np.arange(40 * 12, dtype=np.int64), 12)
-    gold = np.arange(40, dtype=np.int64) % 12
-    keep = node != gold[row]
-    found = Candidates(row[keep], node[keep])
-    mixed = found.take(np.argsort(RNG.bits(np.arange(found.row.size)), kind="stable"))
-    one, other = (draw_balanced(some, gold, 12, 3, 0, RNG) for some in (found, mixed))
-    assert one.rows.tolist() == other.rows.tolist()
-    assert np.sort(one.nodes).tolist() == np.sort(other.nodes).tolist()
-
-
-# Strategy 2: balanced selection
+# Strategy 1: balanced selection
 
 
 LINES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=60)

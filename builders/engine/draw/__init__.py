@@ -1,13 +1,10 @@
 """Draws: choosing rows and distractors so that nothing but the question tells the answer.
 
-Three strategies, each with its guarantee in its module; families choose one and parametrise it.
+Two strategies, each with its guarantee in its module; families choose one and parametrise it.
 
 ======================  ==============================================  ===========================
 Strategy                What it balances                                Probes
 ======================  ==============================================  ===========================
-balanced candidates     Each node, or label of nodes, is a distractor   ``wordnet_*``,
-(:mod:`.balanced`)      K - 1 times for each time it is gold, as        ``property_conjunction*``,
-                        nearly as the rows' own candidates allow.       ``taxonomy_conjunction``
 balanced selection      Rows of each label are equally many in every    ``antonym_negation``,
 (:mod:`.selection`)     stratum, exactly, and alike in further          ``object_comparison``
                         features, as nearly as a local search finds.
@@ -15,9 +12,12 @@ choice groups           K rows show the same K choices, each of them    ``wordne
 (:mod:`.pools`)         the gold of one: chance is exact.               ``dictionary_wordsense``
 ======================  ==============================================  ===========================
 
+The property probes have draws of their own: choice groups for *but not*
+(:mod:`builders.properties.groups`), and a local search that makes every concept gold in one of K of
+the rows that show it (:mod:`builders.properties.rows`); so have compositions
+(:mod:`builders.compositions.draws`). Draws from all candidates alike are in :mod:`.balanced`.
 Comparisons of ages need no strategy: every set of ages is asked about in all orders, which makes it
-a choice group by itself. :mod:`.families` applies balanced candidates to pools of related nodes.
-``encyclopedic_composition`` has choice sets of its own (:mod:`builders.compositions.draws`).
+a choice group by itself.
 
 All of them depend on the rows and the random generator alone: not on the order in which rows are
 drawn, nor on the number of workers.

@@ -364,7 +364,7 @@ def build(
     max_holders: int = 400,
     sampling: Literal["balanced", "uniform"] = "balanced",
     max_share: float = 0.45,
-    cap_per_question: int = 5,
+    cap_per_question: int = 10,
     perturbations: int = 1,
     cap_per_gold: int = 30,
 ) -> datasets.DatasetDict: ...

@@ -516,7 +516,7 @@ def test_silver_labels_are_called_so_and_never_mixed(toy: Corpus, tmp_path: Path
     assert sorted(labelled.nodes[:, 0].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert labelled.provenance.relation == "silver"
     about = labelled.answers.about  # type: ignore[attr-defined]
-    assert about["kind"] == "silver"
+    assert about["annotator_kind"] == "silver"
     assert "some/model" in about["source"]
     lines = Path(silver).read_text(encoding="utf-8").splitlines()
     mixed = tmp_path / "mixed.jsonl"

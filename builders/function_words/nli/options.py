@@ -28,6 +28,11 @@ class NliOptions(FunctionWordOptions):
         ge=0,
         description="Maximum rows, of whole sentences drawn with the seed (0: all).",
     )
+    readings: bool = Field(
+        True,
+        description="Without --labels, ask the rows that language models have read, and answer "
+        "them by these readings; --no-readings: candidates for annotators, without answers.",
+    )
     cap_per_word: int = Field(
         120,
         ge=0,

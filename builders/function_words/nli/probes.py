@@ -17,7 +17,9 @@ from builders.engine.drops import DropLog
 from builders.engine.flags import left_out
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
+from builders.engine.readings import NONE, Readings, readings
 from builders.function_words.nli.choosing import choose
+from builders.function_words.nli.clauses import PACKAGE
 from builders.function_words.nli.comparatives import comparative_places, comparatives
 from builders.function_words.nli.lexicon import Lexicon, lexicon
 from builders.function_words.nli.negation import FLAGS
@@ -80,7 +82,6 @@ def _nli(name: str, options: type[NliOptions] = NliOptions) -> probe:
         choice_fields=("text",),
         setup=NLI,
         paper="function_words",
-        labelled=False,
         flags=FLAGS,
     )
 
@@ -153,6 +154,8 @@ def build(
     ]
     dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
     found = _of_tier(_new(found, texts.corpus, dropped), options.tier, dropped)
+    read = readings(name, PACKAGE) if options.readings and not options.labels else NONE
+    found = _read(found, read, dropped) or found
     chosen = choose(
         [way for _, way in found],
         options.per_sentence,
@@ -166,7 +169,27 @@ def build(
         len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
     )
     plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
-    return labelled_plan(plan, name, texts.name, options) if options.labels else plan
+    if not options.labels and all(_texts(row.pair) not in read.votes for row in rows):
+        return plan
+    return labelled_plan(plan, name, texts.name, options, read)
+
+
+def _read(
+    found: Sequence[tuple[Origin, list[TextPair]]], read: Readings, dropped: DropLog
+) -> list[tuple[Origin, list[TextPair]]]:
+    """Return the pairs that were read; none where the texts are others than those read."""
+    kept = [
+        (origin, those)
+        for origin, pairs in found
+        if (those := [pair for pair in pairs if _texts(pair) in read.votes])
+    ]
+    if kept:
+        dropped["readings: texts of which no pair was read"] += len(found) - len(kept)
+    return kept
+
+
+def _texts(pair: TextPair) -> tuple[str, str]:
+    return pair.premise, pair.hypothesis
 
 
 def _of_tier(

@@ -37,7 +37,7 @@ class AlwaysNeverOptions(ProbeOptions):
     families: tuple[str, ...] = Field(
         FAMILIES[:6], min_length=1, description=f"Template families, of {', '.join(FAMILIES)}."
     )
-    per_family: int = Field(230, ge=1, description="Number of candidates of each family.")
+    per_family: int = Field(130, ge=1, description="Number of candidates of each family.")
     min_zipf: float = Field(2.8, ge=0, le=8, description="Minimum frequency of words (Zipf scale).")
     proposer: Annotated[str, Metavar("MODEL")] = Field(
         "",
@@ -54,6 +54,12 @@ class AlwaysNeverOptions(ProbeOptions):
         description="Files of votes, or of labels: make the labelled probe from the candidates "
         "of the same options and seed.",
     )
+    readings: bool = Field(
+        True,
+        description="Without --labels, --silver and --proposer, ask what language models have "
+        "read, and answer it by these readings; --no-readings: candidates for annotators, without "
+        "answers.",
+    )
     min_votes: int = Field(1, ge=1, description="Votes (--labels) that a row needs to be labelled.")
     min_agreement: float = Field(
         0.5,
@@ -62,11 +68,11 @@ class AlwaysNeverOptions(ProbeOptions):
         description="Minimum share of a row's votes (--labels) for its answer.",
     )
     max_majority: float = Field(
-        0.23,
+        0.26,
         gt=0,
         le=1,
-        description="Maximum share of an answer among the rows of a family and split that are "
-        "labelled (--labels, --silver); others are left out (1: none).",
+        description="Maximum share of an answer among the rows of a family and split that have "
+        "answers; others are left out (1: none).",
     )
     silver: bool = Field(
         False,

@@ -28,6 +28,7 @@ from builders.engine.labels import (
 )
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
+from builders.engine.readings import LANGUAGE_MODEL, NONE, Readings, readings
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators
@@ -50,6 +51,12 @@ CANDIDATES = {
     "FILE` the probe.",
 }
 VOTED = "Votes of annotators: the answer of a row is what most of them said."
+CALIBRATION = (
+    "On 60 published rows, mixed in unmarked, their majority gave people's answer in 68%, and one "
+    "at most a step from it in 97%; they may have been trained on these."
+)
+"""How far the readings agree with people where people have voted."""
+
 SILVER = (
     "Silver labels, given by nobody: they grade what ConceptNet says of each pair, and how many "
     "people stand behind it. They are no gold standard."
@@ -96,26 +103,51 @@ def _slots(conceptnet: ConceptNet, wordnet: WordNet, min_zipf: float, screen: bo
     setup=CLOZE,
     controls=(NO_LANGUAGE, PERTURBED),
     paper="olmpics",
-    labelled=False,
 )
 def always_never(
     sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
 ) -> Plan:
     """Do cats never, rarely, sometimes, often or always drink coffee?"""
     slots = _slots(sources.conceptnet, sources.wordnet, options.min_zipf, options.screen)
-    found = [_pairs(slots, name, options, rng) for name in options.families]
+    found, read = _read(slots, options), readings(NAME, "builders.always_never")
+    if not found:
+        found, read = [_pairs(slots, name, options, rng) for name in options.families], NONE
     dropped = DropLog()
-    for pool, one, _ in found if not options.silver else ():
+    for pool, one, _ in found if not options.silver and not read.votes else ():
         dropped[f"{pool.name}: too few words for as many candidates"] = (
             options.per_family - one.size
         )
     plan = _candidates(slots, found, options, dropped, rng)
     if options.silver:
         return _silver(plan, found, slots, options, rng)
-    return _voted(plan, sources, options, rng) if options.labels else plan
+    return _voted(plan, sources, options, read, rng) if options.labels or read.votes else plan
 
 
 Pairs = tuple["Pool", Ints, Ints]
+
+
+def _read(slots: Slots, options: AlwaysNeverOptions) -> list[Pairs]:
+    """Return the pairs that were read, as far as the knowledge base has their words."""
+    if not options.readings or options.labels or options.silver or options.proposer:
+        return []
+    from builders.always_never.candidates import pool
+
+    found = []
+    for name in options.families:
+        words = pool(slots, name)
+        subject, object_ = (
+            {text: at for at, text in enumerate(some.text)}
+            for some in (words.subjects, words.objects)
+        )
+        pairs = [
+            (subject[one], object_[other])
+            for family, one, other in readings(NAME, "builders.always_never").votes
+            if family == name and one in subject and other in object_
+        ][: options.per_family]
+        if pairs:
+            ones, others = np.array(sorted(pairs), dtype=np.int64).T
+            found.append((words, ones, others))
+    return found
 
 
 def _pairs(slots: Slots, name: str, options: AlwaysNeverOptions, rng: RandomGenerator) -> Pairs:
@@ -179,14 +211,22 @@ def _candidates(
 
 
 def _voted(
-    plan: Plan, sources: ConceptNetFirst, options: AlwaysNeverOptions, rng: RandomGenerator
+    plan: Plan,
+    sources: ConceptNetFirst,
+    options: AlwaysNeverOptions,
+    read: Readings,
+    rng: RandomGenerator,
 ) -> Plan:
-    """Label the rows by the votes, and balance them."""
+    """Label the rows by the votes, or else by the readings, and balance them."""
     from builders.engine.render.assemble import id_texts, row_identity, row_ids
 
     ids = id_texts(row_ids(plan, row_identity(NAME, sources.name))).to_pylist()
     place = {name: at for at, name in enumerate(ids)}
-    given = read_verdicts([Path(path) for path in options.labels], ids, SCALE, options.min_votes)
+    files = [Path(path) for path in options.labels]
+    if files:
+        given = read_verdicts(files, ids, SCALE, options.min_votes)
+    else:
+        given = read.verdicts(ids, plan.question_keys, SCALE)
     verdicts = {verdict.id: verdict for verdict in agreed(given, options.min_agreement)}
     kept = [verdict for verdict in verdicts.values() if verdict.kept]
     rows = np.array([place[verdict.id] for verdict in kept], dtype=np.int64)
@@ -203,9 +243,11 @@ def _voted(
         replace(plan, dropped=+dropped),
         rows[stay],
         answer[stay],
-        "voted",
+        "voted" if files else "read",
         options,
-        about_votes([one for one in verdicts.values() if one.kept], len(names), VOTED),
+        about_votes(list(verdicts.values()), VOTED)
+        if files
+        else about_votes(list(verdicts.values()), read.source(CALIBRATION), LANGUAGE_MODEL),
         [verdict.line(names, SCALE) for verdict in verdicts.values()],
     )
 
@@ -224,7 +266,7 @@ def _silver(
     rows = np.arange(len(plan), dtype=np.int64)
     stay = _balanced(plan, rows, answer, options, rng)
     plan = plan.with_dropped("silver: left out to balance the answers", int((~stay).sum()))
-    about = {"source": SILVER, "kind": "silver"}
+    about = {"source": SILVER, "annotator_kind": "silver"}
     return _labelled(plan, rows[stay], answer[stay], "silver", options, about)
 
 

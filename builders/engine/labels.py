@@ -292,17 +292,27 @@ def files_digest(paths: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def about_votes(verdicts: Sequence[Verdict], annotators: int, source: str) -> dict[str, Any]:
+def about_votes(
+    verdicts: Sequence[Verdict], source: str, annotator_kind: str = "human"
+) -> dict[str, Any]:
     """Describe the votes on the rows of a labelled probe, for its manifest and card.
 
     Args:
-        verdicts: on the rows that are kept.
-        annotators: how many voted, 0 if unknown.
+        verdicts: on all rows that were judged; but for the numbers of rows and votes, those left
+            out to balance the answers count as kept.
         source: where the answers come from, in words.
+        annotator_kind: who voted: people, or language models.
     """
+    labels = sum(verdict.kept for verdict in verdicts)
+    about: dict[str, Any] = {"source": source, "annotator_kind": annotator_kind, "labels": labels}
+    without = sum(verdict.reason not in ("", BALANCE) for verdict in verdicts)
+    about["dropped_share"] = round(without / len(verdicts), 4)
+    if (alpha := nominal_alpha([verdict.votes for verdict in verdicts])) is not None:
+        about["krippendorff_alpha"] = round(alpha, 4)
+    annotators = len(annotator_names(verdicts))
+    verdicts = [verdict for verdict in verdicts if verdict.kept]
     shares = [verdict.agreement for verdict in verdicts if verdict.agreement is not None]
     counts = [len(verdict.votes) for verdict in verdicts]
-    about: dict[str, Any] = {"source": source, "kind": "human", "labels": len(verdicts)}
     if shares:
         about["mean_agreement"] = round(sum(shares) / len(shares), 4)
         about["unanimous"] = sum(share == 1 for share in shares)
@@ -310,3 +320,21 @@ def about_votes(verdicts: Sequence[Verdict], annotators: int, source: str) -> di
         about["annotators"] = annotators
         about["mean_votes"] = round(sum(counts) / len(counts), 2) if counts else 0.0
     return about
+
+
+def nominal_alpha(rows: Iterable[Sequence[Vote]]) -> float | None:
+    """Return Krippendorff's alpha of the votes on rows; None where it is not defined.
+
+    Each mark is an answer of its own; rows of a single vote tell nothing.
+    """
+    together: Counter[str] = Counter()
+    differing = 0.0
+    for votes in rows:
+        if len(votes) > 1:
+            said = Counter(vote.label for vote in votes)
+            alike = sum(count * (count - 1) for count in said.values())
+            differing += len(votes) - alike / (len(votes) - 1)
+            together += said
+    total = together.total()
+    by_chance = total**2 - sum(count**2 for count in together.values())
+    return 1 - (total - 1) * differing / by_chance if by_chance else None

@@ -68,7 +68,6 @@ class Declaration:
         fit: adapts the template that was read to the options; None: it serves as it is.
         arguments_decide: whether the arguments of a question together decide its answer (two
             ages), so that the audit holds what sees them together to no bar.
-        labelled: whether a default build has answers; else people give them.
         flags: what may keep a question out of the clean tier: flag -> what it says of the question.
         quick: options of a build that takes a second or two, for tests and first looks.
     """
@@ -87,7 +86,6 @@ class Declaration:
     variants: Mapping[str, Variant] = field(default_factory=dict)
     fit: Callable[[Template, Any], Template] | None = None
     arguments_decide: bool = False
-    labelled: bool = True
     flags: Mapping[str, str] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
 

@@ -169,11 +169,13 @@ class FromAnnotators(FromKnowledgeBase):
         about: what the manifest and the card say of the answers, JSON-ready; ``source`` among it,
             in words ("votes of annotators").
         lines: what was said of each row, JSON-ready: the lines of the probe's labels file.
+        natural: whether the answers stay as they were found, some more often right than others.
     """
 
     labelled: Bools
     about: Mapping[str, Any]
     lines: Sequence[Mapping[str, Any]] = ()
+    natural: bool = False
 
     def known(self, rows: int) -> Bools:
         """(rows,) whether a row has an answer yet."""

@@ -11,6 +11,7 @@ import numpy as np
 from builders.engine.drops import DropLog
 from builders.engine.labels import about_votes, agreed, annotator_names, read_verdicts
 from builders.engine.plan import Plan
+from builders.engine.readings import LANGUAGE_MODEL, NONE, Readings
 from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.options import FunctionWordOptions
 from kbprobe.arrays import Ints
@@ -44,6 +45,7 @@ def decide_rows(
     options: FunctionWordOptions,
     source: str,
     intended: Ints | None = None,
+    read: Readings = NONE,
 ) -> Decided:
     """Read votes or labels, and decide on the rows of a plan of candidates.
 
@@ -56,13 +58,18 @@ def decide_rows(
         source: where the answers come from, in words.
         intended: (rows,) the answers that rows are made for: those with another are left out, as
             Kim et al. (2019) do for acceptability. None: the answer is what most votes say.
+        read: the readings to decide by where ``options`` names no file.
 
     Raises:
         UsageError: a file cannot be read, lines of it are at fault, or no row is left.
     """
     ids = id_texts(row_ids(plan, row_identity(probe, knowledge))).to_pylist()
     place = {name: at for at, name in enumerate(ids)}
-    given = read_verdicts([Path(path) for path in options.labels], ids, answers, options.min_votes)
+    files = [Path(path) for path in options.labels]
+    if files:
+        given = read_verdicts(files, ids, answers, options.min_votes)
+    else:
+        given = read.verdicts(ids, plan.question_keys, answers)
     verdicts = agreed(given, options.min_agreement)
     if intended is not None:
         verdicts = [
@@ -81,7 +88,7 @@ def decide_rows(
     return Decided(
         np.array([place[one.id] for one in kept], dtype=np.int64),
         np.array([one.answer for one in kept], dtype=np.int64),
-        about_votes(kept, len(names), source),
+        about_votes(verdicts, source, "human" if files else LANGUAGE_MODEL),
         [one.line(names, answers) for one in verdicts],
         +dropped,
     )

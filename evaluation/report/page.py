@@ -29,6 +29,7 @@ from evaluation.results.types import (
 )
 from evaluation.results.words import (
     Place,
+    answers_remark,
     clip,
     interval,
     last_name,
@@ -252,7 +253,8 @@ def _against_floor(metrics: Metrics) -> str:
 def cautions(results: Results) -> list[str]:
     """Return what a reader must know before quoting the number."""
     metrics = results.metrics
-    found = [f"{drawn}."] if (drawn := limit_remark(results)) is not None else []
+    on_rows = (answers_remark(results), limit_remark(results))
+    found = [f"{remark[0].upper()}{remark[1:]}." for remark in on_rows if remark is not None]
     aside = sum(metrics.set_aside.values())
     if aside:
         reasons = "; ".join(f"{reason}: {n:,}" for reason, n in sorted(metrics.set_aside.items()))

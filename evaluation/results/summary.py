@@ -10,7 +10,7 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import against_chance, last_name, limit_remark
+from evaluation.results.words import against_chance, answers_remark, last_name, limit_remark
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -79,8 +79,8 @@ def cautions(result: Results) -> list[str]:
     if metrics.near_accuracy is not None:
         near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
         lines.append(f"near distractors: {near}; random ones: {random}")
-    if (drawn := limit_remark(result)) is not None:
-        lines.append(drawn)
+    on_rows = (answers_remark(result), limit_remark(result))
+    lines += [remark for remark in on_rows if remark is not None]
     lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"
         for reason, count in metrics.set_aside.items()

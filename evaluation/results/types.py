@@ -221,6 +221,11 @@ class ProbeInfo(Model):
     fingerprint: str = Field(description="sha256 of the rows evaluated.")
     request: dict[str, Any] | None = Field(description="From the probe's manifest: how to rebuild.")
     kbprobe_version: str | None = Field(description="The version that built the probe.")
+    annotator_kind: str | None = Field(
+        None,
+        description="Who gave the answers: human, language model, or silver (a rule, or a "
+        "classifier); null where the knowledge base states them.",
+    )
 
 
 class AdapterInfo(Model):

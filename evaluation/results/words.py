@@ -33,6 +33,12 @@ def limit_remark(results: Results) -> str | None:
     )
 
 
+def answers_remark(results: Results) -> str | None:
+    """Say who gave the answers, where that was neither people nor the knowledge base."""
+    kind = results.probe.annotator_kind
+    return None if kind in (None, "human") else f"answers given by no person (annotators: {kind})"
+
+
 def printable(text: str) -> str:
     """Show control characters by their pictures: HTML has no way to hold them."""
     return text.translate(_PICTURES)

@@ -208,6 +208,9 @@ def _results(
             fingerprint=run.rows.fingerprint,
             request=manifest and manifest.content["request"],
             kbprobe_version=manifest and manifest.kbprobe_version,
+            annotator_kind=manifest.annotation.annotator_kind
+            if manifest and manifest.annotation
+            else None,
         ),
         model=ModelInfo(
             id=checkpoint.id,

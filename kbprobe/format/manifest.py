@@ -220,8 +220,9 @@ class VoteAccuracy(Part):
 
 
 class Annotation(Part):
-    """How people labelled the rows."""
+    """How the rows were labelled, and by whom: people, language models."""
 
+    annotator_kind: str | None = None
     vote_accuracy: VoteAccuracy | None = None
 
 

@@ -171,6 +171,7 @@ class Imported:
         excluded = sum(who.excluded for who in self.report.annotators)
         return {
             **self.report.model_dump(mode="json", exclude=unnamed),
+            "annotator_kind": "human",
             "annotators": len(self.report.annotators) - excluded,
             "annotators_excluded": excluded,
             "keep": self.keep,

@@ -82,7 +82,7 @@ class VoteOptions(Options):
         "auto",
         description="Gold standard: rows whose label is the answer they were built with (agreed), "
         "or all rows with a label, which becomes the answer (voted). auto: agreed, but voted for "
-        "pairs of sentences and for rows without an answer.",
+        "pairs of sentences, and for rows without an answer or with one that no person gave.",
     )
     pass_checks: float = Field(
         0.75, ge=0, le=1, description="Share of the checks that an annotator must get right."

@@ -71,7 +71,9 @@ class _Planner:
         self.manifest = read_manifest(folder)
         self.entry = self.manifest.files_of_split(options.config, options.split)
         files = self.manifest.split_files(options.config).values()
-        self.others = [other for other in files if other.split != options.split]
+        annotation = self.manifest.annotation
+        known = annotation is None or annotation.annotator_kind in (None, "human")
+        self.others = [other for other in files if known and other.split != options.split]
         self.table = read_rows(folder, self.entry)
         self.source = f"{folder}, split {options.split}"
         self.scheme = scheme_of(self.table, self.source)

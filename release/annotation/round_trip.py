@@ -120,7 +120,9 @@ def import_votes(
     ]
     items = {item.id: rows[item.id] for item in shown.items if item.kind == "item"}
     scale = shown.scheme == "scale"
-    resolved = _resolved(chosen, scale)
+    annotation = read_manifest(folder).annotation
+    read = annotation is not None and annotation.annotator_kind not in (None, "human")
+    resolved = _resolved(chosen, scale, read)
     verdicts = decide(counted, items, resolved)
     report = Report(
         probe=shown.probe,
@@ -145,13 +147,17 @@ def import_votes(
     return Imported(report, labels, request, resolved.keep, folder, shown, verdicts)
 
 
-def _resolved(options: VoteOptions, scale: bool) -> VoteOptions:
-    """Decide what is left open: pairs of sentences, judged on a scale, have rules of their own."""
+def _resolved(options: VoteOptions, scale: bool, read: bool) -> VoteOptions:
+    """Decide what is left open: pairs of sentences, judged on a scale, have rules of their own.
+
+    ``read``: the answers that the probe was built with were given by no person, so that people's
+    replace them.
+    """
     chosen: dict[str, Any] = {}
     if options.max_nonsense is None and scale:
         chosen["max_nonsense"] = 0
     if options.keep == "auto":
-        chosen["keep"] = "voted" if scale else "agreed"
+        chosen["keep"] = "voted" if scale or read else "agreed"
     return options.model_copy(update=chosen)
 
 

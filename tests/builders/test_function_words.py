@@ -463,7 +463,7 @@ def test_labels_keep_what_people_confirm(builds: dict[str, Built], tmp_path: Pat
     assert all(row in rows for row in kept)
     pairs = rows_of(labelled, "minimal_pairs")
     assert {row["cluster"] for row in pairs} == set(clusters) - {doubted, unseen}
-    assert labelled.manifest["annotation"]["kind"] == "human"
+    assert labelled.manifest["annotation"]["annotator_kind"] == "human"
     assert builds["fw_eos"].manifest["annotation"]["kind"] == "intended"
     dropped = labelled.manifest["counts"]["dropped"]
     assert dropped["labels: the votes contradict the intended label"] == 1

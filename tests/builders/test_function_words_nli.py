@@ -29,6 +29,8 @@ from builders.function_words.nli.negation import negated
 from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import (
+    KEPT,
+    KINDS,
     NEGATED,
     SWAPPED,
     Places,
@@ -203,6 +205,25 @@ def test_clauses_end_where_lists_do_not() -> None:
     ]
 
 
+def test_what_is_not_denied_at_its_verb_is_denied_as_a_whole(known: Lexicon) -> None:
+    words = "The/DT road/NN was/VBD just/RB longer/JJR than/IN the/DT river/NN"
+    assert made_of(f"{words} ./.", comparative_places, known) == {
+        "swapped": ["The road was just shorter than the river."],
+        "negated": ["It is not true that the road was just longer than the river."],
+        "swapped and negated": ["It is not true that the road was just shorter than the river."],
+    }
+    denied = words.replace("just", "hardly")
+    assert set(made_of(f"{denied} ./.", comparative_places, known)) == {SWAPPED}
+
+
+def test_the_sentence_before_is_shown_with_the_premise(known: Lexicon) -> None:
+    made = sentence("The/DT road/NN was/VBD longer/JJR than/IN the/DT river/NN ./.")
+    before = "They saw both."
+    pairs = list(swaps_and_denials(comparative_places, Source(made, made, before), known))
+    assert {pair.premise for pair in pairs} == {f"{before} {made.text}"}
+    assert {pair.hypothesis for pair in pairs if pair.kind == KEPT} == {made.text}
+
+
 def made_of(words: str, places: Places, known: Lexicon) -> dict[str, list[str]]:
     """Return what is made of a sentence: kind -> hypotheses."""
     made = sentence(words)
@@ -360,20 +381,27 @@ def test_choices_keep_the_caps_and_do_not_depend_on_the_order(
 ) -> None:
     pairs = [[pair_of(*way, at) for way in given] for at, given in enumerate(ways)]
     rng = RandomGenerator.of(3)
-    chosen = choose(pairs, most, cap, rng)
+    chosen = choose(pairs, most, cap, 0, rng)
     assert len({pair for _, pair in chosen}) == len(chosen)
     assert max(Counter(at for at, _ in chosen).values(), default=0) <= most
     for word in ("old", "new"):
         counts = Counter(getattr(pair, word) for _, pair in chosen)
         assert not cap or max(counts.values(), default=0) <= cap
-    again = choose(pairs[::-1], most, cap, rng)
+    again = choose(pairs[::-1], most, cap, 0, rng)
     assert {pair for _, pair in again} == {pair for _, pair in chosen}
 
 
 def test_kinds_come_up_equally_often() -> None:
     pairs = [[pair_of(kind, "a", "b", at) for kind in "xyz"] for at in range(30)]
-    kinds = Counter(pair.kind for _, pair in choose(pairs, 1, 0, RandomGenerator.of(0)))
+    kinds = Counter(pair.kind for _, pair in choose(pairs, 1, 0, 0, RandomGenerator.of(0)))
     assert set(kinds.values()) == {10}
+
+
+def test_few_rows_are_of_the_sentences_that_allow_most_kinds() -> None:
+    pairs = [[pair_of(kind, "a", "b", at) for kind in "xyz"[: at % 3 + 1]] for at in range(30)]
+    chosen = choose(pairs, 3, 0, 16, RandomGenerator.of(0))
+    assert Counter(at for at, _ in chosen) == dict.fromkeys({at for at, _ in chosen}, 3)
+    assert len(chosen) == 15
 
 
 NOUNS = ("river", "road", "house", "dog", "car", "town", "bridge", "garden", "boat", "tree")
@@ -425,10 +453,12 @@ def test_rows_are_split_by_document_and_folded_by_sentence(toy: Corpus) -> None:
     assert len(set(texts)) == len(texts)
     assert all(premise != hypothesis for premise, hypothesis in texts)
     known = set(toy.sentences.text.to_pylist())
-    assert not known & {hypothesis for _, hypothesis in texts}
+    kinds = [KINDS[code - 1] for code in plan.family.codes.tolist()]
+    in_corpus = {kind for kind, (_, text) in zip(kinds, texts, strict=True) if text in known}
+    assert in_corpus == {KEPT}
     # Pairs with one premise are of one document.
     of_pairs = [at for at, (premise, _) in enumerate(texts) if premise.startswith("The big town")]
-    assert len(of_pairs) == 8
+    assert len(of_pairs) == 12
     assert len(set(plan.split[of_pairs].tolist())) == 1
 
 
@@ -486,7 +516,7 @@ def test_silver_labels_are_called_so_and_never_mixed(toy: Corpus, tmp_path: Path
     assert sorted(labelled.nodes[:, 0].tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert labelled.provenance.relation == "silver"
     about = labelled.answers.about  # type: ignore[attr-defined]
-    assert about["kind"] == "silver"
+    assert about["annotator_kind"] == "silver"
     assert "some/model" in about["source"]
     lines = Path(silver).read_text(encoding="utf-8").splitlines()
     mixed = tmp_path / "mixed.jsonl"

@@ -142,7 +142,13 @@ def test_without_a_train_split_nothing_is_fitted() -> None:
 def test_words_are_held_to_sixty_per_cent_and_frames_to_chance(
     accuracy: float, low: float, high: float, rows: int, tolerance: float, verdict: str
 ) -> None:
-    assert Estimate(accuracy, low, high, rows).against_bar(0.5, tolerance) == verdict
+    assert Estimate(accuracy, low, high, rows).against_bar(0.5, tolerance, 0.5) == verdict
+
+
+def test_what_is_high_is_held_against_the_commonest_answer() -> None:
+    found = Estimate(0.55, 0.51, 0.59, 500)
+    assert found.against_bar(1 / 3, 0.1, 1 / 3) == "high"
+    assert found.against_bar(1 / 3, 0.1, 0.5) == "ok"
 
 
 # What counts as constant
@@ -254,4 +260,4 @@ def test_a_leak_that_flips_between_splits_is_low() -> None:
         right = baseline.scores.argmax(axis=1) == gold[300:]
         if baseline.name == "length of word":
             assert not right.any()
-            assert Estimate(0.0, 0.0, 0.0, 300).against_bar(0.5, baseline.tolerance) == "low"
+            assert Estimate(0.0, 0.0, 0.0, 300).against_bar(0.5, baseline.tolerance, 0.5) == "low"

@@ -80,6 +80,7 @@ OTHER: Values = {
     "max_per_gold": 2,
     "max_reach": 100,
     "max_requests": 1,
+    "max_rows": 40,
     "max_share": 0.2,
     "max_tokens": 15,
     "min_agreement": 0.9,

@@ -38,6 +38,7 @@ from evaluation.report.questions import (
 from evaluation.results.analyses.inks import colours
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores, compared, softmax
+from evaluation.results.summary import cautions as in_terminal
 from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,
@@ -569,6 +570,17 @@ def test_summary_of_independent_rows_says_so() -> None:
     assert "takes the questions to be independent" in text
     assert "The probe has no audit" in text
     assert "cluster" not in text.replace("no two rows share a cluster", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [(None, False), ("human", False), ("language model", True)]
+)
+def test_answers_that_no_person_gave_are_said_to_be_such(kind: str | None, told: bool) -> None:
+    metrics = run(probe())[0].metrics
+    results = results_of(metrics, probe={"annotator_kind": kind})
+    said = "nswers given by no person (annotators: language model)"
+    assert any(said in line for line in cautions(results)) == told
+    assert any(said in line for line in in_terminal(results)) == told
 
 
 def test_cautions_count_ties_and_what_was_set_aside() -> None:

@@ -17,7 +17,7 @@ import pytest
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.dataset import damaged_files, load
 from kbprobe.format.labels import read_labels
-from kbprobe.format.manifest import read_manifest
+from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.sheet_key import read_key
 from kbprobe.tables import neutral
 from release.annotation.round_trip import export_sheets, import_votes
@@ -561,6 +561,26 @@ class TestGold:
         for row in load(tmp_path / "gold")["test"]:
             assert bool(row["triples"]) == (row["answer"] == right[row["id"]])
         assert not (tmp_path / "gold" / "no_language").exists()
+
+    def test_people_replace_answers_that_no_person_gave(self, tmp_path: Path) -> None:
+        read = make_probe(tmp_path / "read", "mc_mlm")
+        source = {"annotation": {"annotator_kind": "language model", "source": "Readings."}}
+        write_manifest(read, {**read_manifest(read).content, **source})
+        with pytest.raises(UsageError, match="whose answer is known; there are 0"):
+            export_sheets(read, tmp_path / "checked", n=20, gold_checks=0.1)
+        export_sheets(read, tmp_path / "sheets", n=20)
+        key = tmp_path / "sheets" / "key.json"
+        votes = [(item.item_id, who, "A") for item in read_key(key).items for who in "abc"]
+        path = tmp_path / "v.csv"
+        path.write_text(long_csv(votes), encoding="utf-8")
+        done = import_votes(read, [path], key=key)
+        done.write(tmp_path / "gold")
+        rows = load(tmp_path / "gold")["test"]
+        assert len(rows) == 20
+        assert {row["choices"]["text"][row["answer"]] for row in rows} == {"always"}
+        annotation = read_manifest(tmp_path / "gold").annotation
+        assert annotation is not None
+        assert annotation.annotator_kind == "human"
 
     def test_another_gold_standard_is_not_overwritten(
         self, probe: Path, sheets: Path, tmp_path: Path

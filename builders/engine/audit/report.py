@@ -82,6 +82,9 @@ class AuditRows:
         shown: what each of ``questions`` shows: its arguments by name, and its context.
         hops: (rows,) edges between the word and the gold.
         oracles: what oracles of partial knowledge reach on the rows.
+        natural: whether some answers are right more often than others, as annotators found them:
+            baselines are then held against the commonest one, and not by family, since what was
+            done to a row goes far to decide its answer.
     """
 
     texts: pa.Array
@@ -101,6 +104,11 @@ class AuditRows:
     shown: Mapping[str, pa.Array] = field(default_factory=dict)
     hops: Ints | None = None
     oracles: Oracles = field(default_factory=dict)
+    natural: bool = False
+
+    def commonest(self, scored: Ints) -> float:
+        """Return how often the answer is right that is right most often."""
+        return float(np.bincount(self.answer[scored]).max() / scored.size)
 
 
 class Estimate(NamedTuple):
@@ -119,15 +127,17 @@ class Estimate(NamedTuple):
             return "high"
         return "low" if self.high < chance - TOLERANCE else "ok"
 
-    def against_bar(self, chance: float, tolerance: float) -> str:
+    def against_bar(self, chance: float, tolerance: float, guess: float) -> str:
         """``high`` or ``low`` where the accuracy itself is off chance by over ``tolerance``.
+
+        What is high is held against ``guess``: chance, or the share of the commonest answer.
 
         The interval need only leave chance out. Splits of cloze probes hold hundreds of rows:
         their intervals are too wide to lie beyond a bar as a whole.
         """
         if self.rows < SMALL:
             return FEW_ROWS
-        if self.accuracy > chance + tolerance and self.low > chance:
+        if self.accuracy > guess + tolerance and self.low > guess:
             return "high"
         return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
 
@@ -221,6 +231,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
     split, scored, train = sample
     width = rows.choices.shape[1]
     chance = 1.0 / width
+    guess = rows.commonest(scored) if rows.natural else chance
     report: dict[str, Any] = {
         "chance": chance,
         "constant_choices": rows.partial is not None,
@@ -233,7 +244,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         "leakage": totals.leakage,
         "giveaways": {},
         "oracles": {},
-        "bar": _bar(rows),
+        "bar": _bar(rows, guess),
         "flags": [],
     }
     for name, picks, scores, tolerance in _baselines(rows, train, scored):
@@ -246,7 +257,7 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         verdicts = {
             family: cell.verdict(chance)
             if rows.partial is None
-            else cell.against_bar(chance, tolerance)
+            else cell.against_bar(chance, tolerance, guess)
             for family, cell in cells.items()
         }
         report["picks"][name] = picks
@@ -258,7 +269,8 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
             f"{name} is {verdicts[family]} on {family}: {cell.accuracy:.1%}"
             for family, cell in cells.items()
             # A lone family is all there is.
-            if verdicts[family] in ("high", "low") and (family == "all" or len(cells) > 2)
+            if verdicts[family] in ("high", "low")
+            and (family == "all" or (len(cells) > 2 and not rows.natural))
         ]
     if rows.partial is None:
         _add_giveaways(report, rows, scored)
@@ -315,10 +327,11 @@ def missing_baselines(report: Mapping[str, Any]) -> str:
     )
 
 
-def _bar(rows: AuditRows) -> str:
+def _bar(rows: AuditRows, guess: float) -> str:
     if rows.partial is None:
         return f"{100 * TOLERANCE:.0f} points"
-    return f"{100 * TOLERANCE:.0f} points ({100 * WORD_TOLERANCE:.0f} for what sees arguments)"
+    bar = f"{100 * TOLERANCE:.0f} points ({100 * WORD_TOLERANCE:.0f} for what sees arguments)"
+    return f"{bar}, or off the commonest answer, right in {guess:.1%}" if rows.natural else bar
 
 
 def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]:

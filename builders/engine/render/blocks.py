@@ -36,6 +36,7 @@ from builders.engine.render.controls import (
 )
 from builders.engine.render.questions import QuestionBatch
 from builders.engine.render.rewrites import BlankArguments
+from builders.engine.strategies import FromAnnotators
 from builders.english.screen import offensive_texts
 from kbprobe.arrays import Bools, Ints, Some
 from kbprobe.columns import to_numpy
@@ -178,6 +179,7 @@ class Blocks:
             shown=block.visible,
             hops=plan.provenance.hops[at],
             oracles={name: oracle.take(at) for name, oracle in plan.oracles.items()},
+            natural=isinstance(plan.answers, FromAnnotators) and plan.answers.natural,
         )
 
 

@@ -11,7 +11,11 @@ from kbprobe.rng import RandomGenerator
 
 
 def choose(
-    ways: Sequence[Sequence[TextPair]], per_sentence: int, cap: int, rng: RandomGenerator
+    ways: Sequence[Sequence[TextPair]],
+    per_sentence: int,
+    cap: int,
+    most: int,
+    rng: RandomGenerator,
 ) -> list[tuple[int, TextPair]]:
     """Choose among the ways to make a pair of each of some sources.
 
@@ -23,6 +27,7 @@ def choose(
         ways: for each source its pairs, one at least.
         per_sentence: most pairs of a source.
         cap: most pairs with the same old word, and with the same new word (0: any number).
+        most: most pairs in all, of as few sources as allow it (0: any number).
         rng: tells the order; the result depends on it and on the texts alone.
 
     Returns:
@@ -32,8 +37,11 @@ def choose(
     chosen: list[tuple[int, TextPair]] = []
     tie, order = rng.child("ways"), rng.child("order")
     draws = order.uniform(text_keys([pairs[0].premise for pairs in ways]))
-    sources = sorted(range(len(ways)), key=lambda at: (draws[at], at))
+    kinds = [len({way.kind for way in pairs}) for pairs in ways]
+    sources = sorted(range(len(ways)), key=lambda at: (-kinds[at], draws[at], at))
     left = [list(pairs) for pairs in ways]
+    if most:
+        sources = sources[: most // per_sentence]
     for at in sources * per_sentence:
         fitting = [
             way for way in left[at] if not cap or max(used[_new(way)], used[_old(way)]) < cap

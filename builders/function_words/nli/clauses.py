@@ -17,7 +17,7 @@ PACKAGE = "builders.function_words"
 FINITE = frozenset(("VBZ", "VBP", "VBD", "MD"))
 NOUNS = frozenset(("NN", "NNS", "NNP", "NNPS"))
 _SUBJECT = NOUNS | {"DT", "PRP", "PRP$", "JJ", "JJR", "JJS", "CD", "IN", "CC", "POS", "PDT", "EX"}
-_SUBJECT_FIRST = NOUNS | {"DT", "PRP", "PRP$", "JJ", "JJR", "JJS", "CD", "PDT", "EX"}
+SUBJECT_FIRST = NOUNS | {"DT", "PRP", "PRP$", "JJ", "JJR", "JJS", "CD", "PDT", "EX"}
 _INNER_FIRST = NOUNS | {"DT", "PRP", "PRP$", "CD", "EX"}
 """Tags of what begins a clause within a sentence: an adjective there ends something else."""
 
@@ -107,7 +107,7 @@ def clause_at(sentence: Sentence, first: int, last: int) -> Clause | None:
         end -= 1
     if (
         end == first
-        or tags[first] not in _SUBJECT_FIRST
+        or tags[first] not in SUBJECT_FIRST
         or tags[end - 1] not in _SUBJECT_LAST
         or not _SUBJECT.issuperset(tags[first:end])
         or not _NEVER_INSIDE.isdisjoint(tags[first + 1 : last])

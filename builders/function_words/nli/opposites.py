@@ -43,25 +43,25 @@ def patterns(source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
 
     Premise and hypothesis are each as they stand (*none*), denied (*not*), with an adjective's
     antonym (*antonym*), or with both. Of a corpus of documents, the premise is a sentence and the
-    hypothesis its clause: the same form twice then needs a clause that is shorter than the
-    sentence. Of pairs, the premise holds a word and the hypothesis its antonym.
+    hypothesis its clause: the same form twice then needs a premise that is longer than the
+    clause. Of pairs, the premise holds a word and the hypothesis its antonym.
     """
     if source.is_pair:
         for one, two in product(
             _opposed(source.premise, lexicon), _opposed(source.hypothesis, lexicon)
         ):
             if one.word == two.other and one.clause.whole and two.clause.whole:
-                yield from _in_all_forms(one, two)
+                yield from _in_all_forms(source, one, two)
         return
     for opposed in _opposed(source.premise, lexicon):
-        yield from _in_all_forms(opposed, opposed)
+        yield from _in_all_forms(source, opposed, opposed)
 
 
-def _in_all_forms(premise: _Opposed, hypothesis: _Opposed) -> Iterator[TextPair]:
+def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> Iterator[TextPair]:
     for one, two in product(range(len(FORMS)), repeat=2):
-        if premise is hypothesis and one == two and premise.clause.whole:
+        texts = source.shown(premise.text(one, alone=False)), hypothesis.text(two, alone=True)
+        if texts[0] == texts[1]:
             continue
-        texts = premise.text(one, alone=False), hypothesis.text(two, alone=True)
         flags = premise.flags * (FORMS[one] in _DENIED) + hypothesis.flags * (FORMS[two] in _DENIED)
         yield TextPair(
             PATTERNS[len(FORMS) * one + two],

@@ -21,10 +21,41 @@ class NliOptions(FunctionWordOptions):
     )
     max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
-        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        4, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+    )
+    max_rows: int = Field(
+        320,
+        ge=0,
+        description="Maximum rows, of whole sentences drawn with the seed (0: all).",
+    )
+    readings: bool = Field(
+        True,
+        description="Without --labels, ask the rows that language models have read, and answer "
+        "them by these readings; --no-readings: candidates for annotators, without answers.",
     )
     cap_per_word: int = Field(
-        60,
+        120,
         ge=0,
         description="Maximum rows in which the same word is replaced or inserted (0: no cap).",
+    )
+
+
+class PrepositionOptions(NliOptions):
+    """Options of fw_prepositions."""
+
+    per_sentence: int = Field(
+        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+    )
+
+
+class NegationOptions(NliOptions):
+    """Options of fw_negation."""
+
+    per_sentence: int = Field(
+        12, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+    )
+    max_rows: int = Field(
+        432,
+        ge=0,
+        description="Maximum rows, of whole sentences drawn with the seed (0: all).",
     )

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from builders.function_words.nli.clauses import Clause, Sentence, clauses
+from builders.function_words.nli.clauses import (
+    FINITE,
+    SUBJECT_FIRST,
+    Clause,
+    Sentence,
+    clauses,
+    fixed_words,
+)
 from builders.function_words.nli.edits import Edit, rewritten
 from builders.function_words.nli.lexicon import Lexicon
-from builders.function_words.nli.negation import is_denied, negated
+from builders.function_words.nli.negation import Denial, is_denied, negated
 
-SWAPPED, NEGATED, BOTH = "swapped", "negated", "swapped and negated"
-KINDS = (SWAPPED, NEGATED, BOTH)
+KEPT, SWAPPED, NEGATED, BOTH = "kept", "swapped", "negated", "swapped and negated"
+KINDS = (KEPT, SWAPPED, NEGATED, BOTH)
 
 _STRANGE_DENIED = frozenset(("some", "few", "several"))
 """Words that a denial does not go with: "did not see some"."""
+
+MOST_IN_DENIAL = 18
+"""Most tokens of a text that is denied as a whole."""
 
 
 class Source(NamedTuple):
@@ -24,15 +34,21 @@ class Source(NamedTuple):
         premise: the first text.
         hypothesis: the second text; of a corpus of documents it is the premise itself, of which a
             clause becomes the hypothesis.
+        before: what stands before the premise in its paragraph, and is shown with it.
     """
 
     premise: Sentence
     hypothesis: Sentence
+    before: str = ""
 
     @property
     def is_pair(self) -> bool:
         """Whether the two are different texts."""
         return self.premise is not self.hypothesis
+
+    def shown(self, premise: str) -> str:
+        """Return the premise, or what has been made of it, with the text before it."""
+        return f"{self.before} {premise}" if self.before else premise
 
 
 class TextPair(NamedTuple):
@@ -41,7 +57,7 @@ class TextPair(NamedTuple):
     Attributes:
         kind: what was done, one of the probe's kinds.
         old: the word of the class that the probe is about, in lower case.
-        new: what stands for it; the same where it was denied alone.
+        new: what stands for it; the same where it was kept, or denied alone.
         premise, hypothesis: the texts.
         flags: what is doubtful about them, of `builders.function_words.nli.negation.FLAGS`.
     """
@@ -86,29 +102,62 @@ def swaps(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair
 
 
 def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
-    """Yield the hypotheses in which a word is replaced, its clause denied, or both.
+    """Yield the hypotheses in which a word is kept or replaced, as they stand and denied.
 
-    A denial needs a clause that stands alone; the hypothesis is that clause.
+    A clause is denied at its verb; what cannot be is denied as a whole, "it is not true that".
     """
     for place in places(source.hypothesis, lexicon):
         clause = _clause_of(source, place)
+        kept = _pair(KEPT, source, place, place.old, clause, ())
+        if not source.is_pair and kept.hypothesis != kept.premise:
+            yield kept
         yield from _swapped(source, place, clause)
-        if clause is None:
+        if clause is not None and place.denial and place.first == clause.first:
+            if not is_denied(clause):
+                yield _pair(NEGATED, source, place, place.old, clause, place.denial)
             continue
-        if place.denial and place.first == clause.first:
-            if is_denied(clause):
-                continue
-            yield _pair(NEGATED, source, place, place.old, clause, place.denial)
-            continue
-        if place.first < clause.verb and not place.deny_subject:
-            continue
-        denied = negated(clause) if place.deny else None
+        denied = _denied(clause, place)
         if denied is None:
+            yield from _denied_as_a_whole(source, place, clause)
             continue
         yield _pair(NEGATED, source, place, place.old, clause, *denied)
         for new, edits in place.new:
             if new not in _STRANGE_DENIED:
                 yield _pair(BOTH, source, place, new, clause, [*edits, *denied.edits], denied.flags)
+
+
+def _denied(clause: Clause | None, place: Place) -> Denial | None:
+    """Return the edits that deny a clause at its verb; None where that is not sure."""
+    if clause is None or not place.deny:
+        return None
+    if place.first < clause.verb and not place.deny_subject:
+        return None
+    return negated(clause)
+
+
+def _denied_as_a_whole(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
+    """Yield the denials of a text that is short, begins with its subject, and denies nothing."""
+    sentence = source.hypothesis
+    first, last = (clause.first, clause.last) if clause else (0, len(sentence))
+    tags, words = sentence.tags[first:last], sentence.words[first:last]
+    if (
+        len(words) > MOST_IN_DENIAL
+        or tags[0] not in SUBJECT_FIRST
+        or FINITE.isdisjoint(tags)
+        or "," in tags[: next(at for at, tag in enumerate(tags) if tag in FINITE)]
+        or not fixed_words("negative_words").isdisjoint(sentence.lower[first:last])
+    ):
+        return
+    keeps_capital = tags[0] in ("NNP", "NNPS") or words[0] == "I" or words[0][1:].isupper()
+    for kind, new, edits in (
+        (NEGATED, place.old, ()),
+        *((BOTH, new, edits) for new, edits in place.new),
+    ):
+        pair = _pair(kind, source, place, new, clause, edits)
+        text = (
+            pair.hypothesis if keeps_capital else pair.hypothesis[0].lower() + pair.hypothesis[1:]
+        )
+        yield pair._replace(hypothesis=f"It is not true that {text}")
 
 
 def _swapped(source: Source, place: Place, clause: Clause | None) -> Iterator[TextPair]:
@@ -138,4 +187,5 @@ def _pair(
 ) -> TextPair:
     span = (clause.first, clause.last) if clause is not None else (0, 0)
     hypothesis = rewritten(source.hypothesis, edits, *span)
-    return TextPair(kind, place.old, new, source.premise.text, hypothesis, flags)
+    premise = source.shown(source.premise.text)
+    return TextPair(kind, place.old, new, premise, hypothesis, flags)

@@ -11,6 +11,7 @@ import numpy as np
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
+from builders.engine.readings import NONE, Readings
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.splits import assign_folds, assign_splits
 from builders.engine.strategies import FixedScale, FromAnnotators
@@ -35,6 +36,12 @@ CANDIDATES = (
     "the probe."
 )
 VOTED = "Votes of annotators: the answer of a row is what most of them said."
+CALIBRATION = (
+    "On the 89 published comparatives with people's votes, mixed in unmarked, their majority is "
+    "people's in 92% (one person's vote: 85%); they may have been trained on these."
+)
+"""How far the readings agree with people where people have voted."""
+
 SILVER = "silver:"
 """How the rule of a labels file begins that a model made: its name follows."""
 
@@ -126,21 +133,26 @@ def _splits(
     return split
 
 
-def labelled_plan(plan: Plan, probe: str, knowledge: str, options: NliOptions) -> Plan:
-    """Give rows the answers of ``options.labels``, and leave the others out.
+def labelled_plan(
+    plan: Plan, probe: str, knowledge: str, options: NliOptions, read: Readings = NONE
+) -> Plan:
+    """Give rows the answers of ``options.labels``, or of readings, and leave the others out.
 
     Raises:
         UsageError: a file is at fault, labels of people and of a model are mixed, or none is left.
     """
-    decided = decide_rows(plan, probe, knowledge, ANSWERS, options, VOTED)
-    kind, about = _about(decided, options)
+    source = VOTED if options.labels else read.source(CALIBRATION)
+    decided = decide_rows(plan, probe, knowledge, ANSWERS, options, source, read=read)
+    kind, about = _about(decided, options) if options.labels else ("read", decided.about)
     taken = plan.take(decided.rows)
     order = np.argsort(taken.nodes != decided.answer[:, None], axis=1, kind="stable")
     return replace(
         taken,
         nodes=np.take_along_axis(taken.nodes, order, axis=1),
         provenance=replace(taken.provenance, relation=kind),
-        answers=FromAnnotators(np.ones(decided.rows.size, dtype=np.bool_), about, decided.lines),
+        answers=FromAnnotators(
+            np.ones(decided.rows.size, dtype=np.bool_), about, decided.lines, natural=True
+        ),
         dropped={**plan.dropped, **decided.dropped},
     )
 
@@ -160,4 +172,8 @@ def _about(decided: Decided, options: NliOptions) -> tuple[str, dict[str, Any]]:
         f"Silver labels, given by a model and not by people: {', '.join(models)}. They are no gold "
         "standard, and no measure of the model that gave them."
     )
-    return "silver", {"source": source, "kind": "silver", "labels": int(decided.rows.size)}
+    return "silver", {
+        "source": source,
+        "annotator_kind": "silver",
+        "labels": int(decided.rows.size),
+    }

@@ -11,16 +11,20 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from builders.engine.drops import DropLog
 from builders.engine.flags import left_out
 from builders.engine.plan import Plan
 from builders.engine.probe import probe
+from builders.engine.readings import NONE, Readings, readings
 from builders.function_words.nli.choosing import choose
+from builders.function_words.nli.clauses import PACKAGE
 from builders.function_words.nli.comparatives import comparative_places, comparatives
 from builders.function_words.nli.lexicon import Lexicon, lexicon
 from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.opposites import PATTERNS, patterns
-from builders.function_words.nli.options import NliOptions
+from builders.function_words.nli.options import NegationOptions, NliOptions, PrepositionOptions
 from builders.function_words.nli.pairs import (
     KINDS,
     SWAPPED,
@@ -69,22 +73,23 @@ def open_texts(options: NliOptions) -> CorpusAndWordNet:
     return CorpusAndWordNet(open_corpora(options), load_wordnet(options.wordnet))
 
 
-def _nli(name: str) -> probe:
+def _nli(name: str, options: type[NliOptions] = NliOptions) -> probe:
     return probe(
         name,
-        options=NliOptions,
+        options=options,
         open=open_texts,
         question_fields=QUESTION_FIELDS,
         choice_fields=("text",),
         setup=NLI,
         paper="function_words",
-        labelled=False,
         flags=FLAGS,
     )
 
 
-@_nli("fw_prepositions")
-def fw_prepositions(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+@_nli("fw_prepositions", PrepositionOptions)
+def fw_prepositions(
+    texts: CorpusAndWordNet, options: PrepositionOptions, rng: RandomGenerator
+) -> Plan:
     """Does it follow if a preposition is another: in, behind, before, without?"""
     ways = partial(swaps, preposition_places)
     return build("fw_prepositions", (SWAPPED,), changed_words(), ways, texts, options, rng)
@@ -112,8 +117,8 @@ def fw_spatial(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerato
     return build("fw_spatial", KINDS, spatial_opposites(), ways, texts, options, rng)
 
 
-@_nli("fw_negation")
-def fw_negation(texts: CorpusAndWordNet, options: NliOptions, rng: RandomGenerator) -> Plan:
+@_nli("fw_negation", NegationOptions)
+def fw_negation(texts: CorpusAndWordNet, options: NegationOptions, rng: RandomGenerator) -> Plan:
     """Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?"""
     words = lexicon(texts.wordnet).opposites
     return build("fw_negation", PATTERNS, words, patterns, texts, options, rng)
@@ -149,8 +154,14 @@ def build(
     ]
     dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
     found = _of_tier(_new(found, texts.corpus, dropped), options.tier, dropped)
+    read = readings(name, PACKAGE) if options.readings and not options.labels else NONE
+    found = _read(found, read, dropped) or found
     chosen = choose(
-        [way for _, way in found], options.per_sentence, options.cap_per_word, rng.child("choice")
+        [way for _, way in found],
+        options.per_sentence,
+        options.cap_per_word,
+        options.max_rows,
+        rng.child("choice"),
     )
     dropped["texts left out by --cap-per-word"] += len(found) - len({at for at, _ in chosen})
     rows = [Row(found[at][0], pair) for at, pair in chosen]
@@ -158,7 +169,27 @@ def build(
         len(rows), "Name more corpora with --corpus.", f"{name}: no pair can be made of these texts"
     )
     plan = candidates_plan(name, rows, texts.corpus, kinds, options, dropped, rng)
-    return labelled_plan(plan, name, texts.name, options) if options.labels else plan
+    if not options.labels and all(_texts(row.pair) not in read.votes for row in rows):
+        return plan
+    return labelled_plan(plan, name, texts.name, options, read)
+
+
+def _read(
+    found: Sequence[tuple[Origin, list[TextPair]]], read: Readings, dropped: DropLog
+) -> list[tuple[Origin, list[TextPair]]]:
+    """Return the pairs that were read; none where the texts are others than those read."""
+    kept = [
+        (origin, those)
+        for origin, pairs in found
+        if (those := [pair for pair in pairs if _texts(pair) in read.votes])
+    ]
+    if kept:
+        dropped["readings: texts of which no pair was read"] += len(found) - len(kept)
+    return kept
+
+
+def _texts(pair: TextPair) -> tuple[str, str]:
+    return pair.premise, pair.hypothesis
 
 
 def _of_tier(
@@ -181,9 +212,10 @@ def _firsts(words: Collection[str]) -> list[str]:
 def _new(
     found: Sequence[tuple[Origin, list[TextPair]]], corpus: TextCorpus, dropped: DropLog
 ) -> list[tuple[Origin, list[TextPair]]]:
-    """Leave out the pairs of two equal texts, and those whose changed text is in the corpus."""
+    """Leave out pairs of two equal texts; of a corpus of pairs, those with a text of the corpus."""
     flat = [(at, pair) for at, (_, pairs) in enumerate(found) for pair in pairs]
-    real = in_corpus(corpus, [pair.hypothesis for _, pair in flat])
+    of_pair = np.array([found[at][0].row < 0 for at, _ in flat], dtype=np.bool_)
+    real = of_pair & in_corpus(corpus, [pair.hypothesis for _, pair in flat])
     left: list[list[TextPair]] = [[] for _ in found]
     for (at, pair), is_real in zip(flat, real.tolist(), strict=True):
         if is_real or pair.hypothesis.lower() == pair.premise.lower():

@@ -100,7 +100,8 @@ def _sentences(
     fit = _natural(tagged, options.min_tokens, options.max_tokens, options, dropped)
     fit &= dropped.drop("sentences: not plain statements", fit & ~_plain(tagged)) | ~fit
     rows = np.flatnonzero(fit & _holding(tagged, words))
-    document = corpus.sentence_document
+    document, paragraph = corpus.sentence_document, corpus.sentence_paragraph
+    follows = np.append(False, fit[:-1] & (paragraph[1:] == paragraph[:-1]))
     first = np.searchsorted(document, np.arange(len(corpus.document_ids)))
     names = corpus.document_source
     seen: set[str] = set()
@@ -112,7 +113,9 @@ def _sentences(
         seen.add(sentence.text)
         of = int(document[row])
         name = f"{names[of]}:{corpus.document_ids[of]}"
-        yield Origin(name, f"{name}#{row - int(first[of])}", of), Source(sentence, sentence)
+        before = tagged.texts.text[row - 1].as_py() if follows[row] else ""
+        origin = Origin(name, f"{name}#{row - int(first[of])}", of)
+        yield origin, Source(sentence, sentence, before)
 
 
 def _pairs(

@@ -63,14 +63,15 @@ def build(
     conceptnet: str = "5.7",
     wordnet: str = "3.0",
     families: _Several[str] = ...,
-    per_family: int = 230,
+    per_family: int = 130,
     min_zipf: float = 2.8,
     proposer: str = "",
     proposer_top_k: int = 20,
     labels: _Several[str] = ...,
+    readings: bool = True,
     min_votes: int = 1,
     min_agreement: float = 0.5,
-    max_majority: float = 0.23,
+    max_majority: float = 0.26,
     silver: bool = False,
 ) -> datasets.DatasetDict: ...
 @overload
@@ -189,8 +190,10 @@ def build(
     wordnet: str = "3.0",
     min_tokens: int = 6,
     max_tokens: int = 26,
-    per_sentence: int = 2,
-    cap_per_word: int = 60,
+    per_sentence: int = 4,
+    max_rows: int = 320,
+    readings: bool = True,
+    cap_per_word: int = 120,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(

@@ -90,7 +90,8 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
     full = built("full", tier="full") if tiers else manifest
     figures = {
         "rows": counts["rows"],
-        "unlabelled": "unlabelled" in counts,
+        "read": manifest.annotation is not None
+        and manifest.annotation.annotator_kind == "language model",
         "clusters": counts["clusters"],
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
@@ -133,7 +134,7 @@ def load() -> Figures:
     by_hand = json.loads(READINGS.read_text("utf-8"))
     read = by_hand["readings"]
     for name, probe in figures.items():
-        probe["listed"] = f"{probe['rows']:,}{' ¹' * probe['unlabelled']}"
+        probe["listed"] = f"{probe['rows']:,}{' ¹' * probe['read']}"
         own = [one for one in read if one["probe"] == name]
         probe["sound"] = ", ".join(f"{one['sound']} of {_readings(one)}" for one in own)
         current = sum(one.get("rows_digest") == probe["rows_digest"] for one in own)
@@ -145,8 +146,10 @@ def load() -> Figures:
     for one in by_hand["languages"]:
         key = f"sound in {one['language']}"
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
-    five = [probe for probe in figures.values() if probe.get("chance") == 0.2]
-    only_choices = [probe["baselines"]["choice-only model"] for probe in five]
+    audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
+    only_choices = [
+        found for one in audits if (found := one.get("choice-only model")) is not None
+    ]
     shares = [one["sound"] / _readings(one) for one in read]
     rows = sum(map(_readings, read))
     with PAIRS.open(encoding="utf-8", newline="") as file:

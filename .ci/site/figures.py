@@ -92,6 +92,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         "rows": counts["rows"],
         "read": manifest.annotation is not None
         and manifest.annotation.annotator_kind == "language model",
+        **_agreement(manifest),
         "clusters": counts["clusters"],
         "splits": counts["splits"],
         "rows_digest": manifest.rows_digest,
@@ -128,6 +129,16 @@ def _audit(manifest: Manifest) -> dict[str, Any]:
     }
 
 
+def _agreement(manifest: Manifest) -> dict[str, Any]:
+    """Return how far the readers agree who answered the rows of a probe, if anybody did."""
+    votes = manifest.content.get("annotation") or {}
+    if "krippendorff_alpha" not in votes:
+        return {}
+    alpha = f"{votes['krippendorff_alpha']:.3f}"
+    unanimous = votes["unanimous"] / votes["labels"]
+    return {"answers": votes["labels"], "unanimous": unanimous, "alpha": alpha}
+
+
 def load() -> Figures:
     """Return the figures of each probe, and under ``all`` those of several together."""
     figures: Figures = json.loads(BUILDS.read_text("utf-8"))
@@ -147,9 +158,7 @@ def load() -> Figures:
         key = f"sound in {one['language']}"
         figures[one["probe"]][key] = f"{', '.join(map(str, one['sound']))} of {one['rows']}"
     audits = [probe["baselines"] for probe in figures.values() if probe.get("chance") == 0.2]
-    only_choices = [
-        found for one in audits if (found := one.get("choice-only model")) is not None
-    ]
+    only_choices = [found for one in audits if (found := one.get("choice-only model")) is not None]
     shares = [one["sound"] / _readings(one) for one in read]
     rows = sum(map(_readings, read))
     with PAIRS.open(encoding="utf-8", newline="") as file:
@@ -165,6 +174,7 @@ def load() -> Figures:
         "judged pairs": len(judged),
         "judged twice": len(twice),
         "judged agreement": sum(one == other for one, other in twice) / len(twice),
+        **by_hand["voted"],
     }
     return figures
 

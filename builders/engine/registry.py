@@ -87,7 +87,7 @@ PROBES: dict[str, Entry] = {
     ),
     "fw_negation": Entry(
         "function_words.nli.probes",
-        "NliOptions",
+        "NegationOptions",
         'Does it follow under "not", an antonym, or both, in premise, hypothesis, or both?',
     ),
     "fw_prepositions": Entry(

@@ -254,7 +254,8 @@ def test_damage_is_found_and_named(folder: Path, how: str) -> None:
     if how == "missing":
         path.unlink()
     else:
-        path.write_bytes(content[:-100] if how == "cut" else content[:99] + b"x" + content[100:])
+        changed = content[:99] + bytes([content[99] ^ 1]) + content[100:]
+        path.write_bytes(content[:-100] if how == "cut" else changed)
     with pytest.raises(KbprobeError, match=r"data/test-00000-of-00001\.parquet") as raised:
         kbprobe.load(folder)
     assert "Build the probe again" in str(raised.value)

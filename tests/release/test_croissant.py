@@ -124,7 +124,7 @@ def test_responsible_ai_fields_say_what_manifest_and_card_record(probe_copy: Pro
     [
         ("wordnet_hypernymy", "what wordnet-3.0 states; no person labelled it"),
         ("fw_eos", "Intended labels"),
-        ("fw_negation", "Nobody has labelled these rows yet"),
+        ("fw_negation", "No person has voted on these rows. A language model read each"),
     ],
 )
 def test_answers_that_no_annotator_gave_are_not_said_to_be_votes(name: str, says: str) -> None:

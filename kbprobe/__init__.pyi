@@ -168,7 +168,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_comparatives", "fw_prepositions", "fw_quantification", "fw_spatial"],
+    name: Literal["fw_comparatives", "fw_quantification", "fw_spatial"],
     *,
     output: str | Path | None = None,
     seed: int = 0,
@@ -293,6 +293,33 @@ def build(
     max_tokens: int = 26,
     per_sentence: int = 12,
     max_rows: int = 432,
+    readings: bool = True,
+    cap_per_word: int = 120,
+) -> datasets.DatasetDict: ...
+@overload
+def build(
+    name: Literal["fw_prepositions"],
+    *,
+    output: str | Path | None = None,
+    seed: int = 0,
+    template: str | Path | None = None,
+    audit: bool = True,
+    overwrite: bool = False,
+    config: str = "default",
+    tier: Literal["clean", "full"] = "clean",
+    screen: bool = True,
+    train_rows: int = 4000,
+    split_shares: tuple[float, float, float] = ...,
+    limit: int | None = None,
+    corpus: _Several[str] = ...,
+    labels: _Several[str] = ...,
+    min_votes: int = 1,
+    min_agreement: float = 0.5,
+    wordnet: str = "3.0",
+    min_tokens: int = 6,
+    max_tokens: int = 26,
+    per_sentence: int = 2,
+    max_rows: int = 320,
     readings: bool = True,
     cap_per_word: int = 120,
 ) -> datasets.DatasetDict: ...

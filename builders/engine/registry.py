@@ -92,7 +92,7 @@ PROBES: dict[str, Entry] = {
     ),
     "fw_prepositions": Entry(
         "function_words.nli.probes",
-        "NliOptions",
+        "PrepositionOptions",
         "Does it follow if a preposition is another: in, behind, before, without?",
     ),
     "fw_quantification": Entry(

@@ -315,6 +315,13 @@ def test_building_again_gives_the_same_bytes(
     assert again == {path.name: path.read_bytes() for path in files(folder)}
 
 
+ANSWERED = (
+    *("always_never", "fw_comparatives", "fw_negation", "fw_prepositions"),
+    *("fw_quantification", "fw_spatial"),
+)
+"""Probes whose answers are readings."""
+
+
 @BUILT_TWICE
 def test_another_seed_gives_another_draw(
     folder: Path, rows: Rows, limited: Folders, name: str, extent: str
@@ -328,7 +335,9 @@ def test_another_seed_gives_another_draw(
         first = pq.read_table(files(folder)[0])["id"].to_pylist()
         assert set(first) != set(pq.read_table(files(again)[0])["id"].to_pylist())
         return
-    assert len(other & {row["id"] for row in rows}) < 0.6 * len(other)
+    # Of the probes that readers answered, nearly all rows that were read are in any draw.
+    most = 1.0 if name in ANSWERED else 0.6
+    assert len(other & {row["id"] for row in rows}) < most * len(other)
 
 
 @EVERY

@@ -22,6 +22,7 @@ from kbprobe.arrays import Bools, Floats, Ints
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
+KINDS = DATA / "kinds.csv"
 
 STRATA = ("other", "sibling", "same_word")
 """How near a distractor is: readers judge the nearest by a finer measure."""
@@ -70,6 +71,19 @@ def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
             )
             for row in csv.DictReader(file)
             if row["probe"] == probe
+        }
+
+
+@cache
+def judged_kinds() -> Mapping[tuple[str, str], bool]:
+    """Return whether all readers accept that a synset is a kind of another, of those judged.
+
+    They saw the definitions of both, and no sentence.
+    """
+    with KINDS.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["kind"], row["of"]): row["reader_a"] == row["reader_b"] == "true"
+            for row in csv.DictReader(file)
         }
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import Tokens, content_words
 from builders.engine.plan import Facts
+from builders.judged.model import judged_kinds
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
@@ -26,7 +27,7 @@ from builders.wordnet.synsets import (
 )
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, UInts, contains
-from kbprobe.columns import codes, to_numpy
+from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.rng import RandomGenerator
 
 THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
@@ -146,6 +147,28 @@ class PairFeatures:
             "lemma_overlap": self._shared(lemmas[concept], lemmas[node]),
         }
 
+    def judged_kind(self, lower: Ints, upper: Ints) -> tuple[Bools, Bools]:
+        """Return of each pair whether readers take ``lower`` for a kind of ``upper``, or doubt it.
+
+        Neither holds of pairs that were not judged.
+        """
+        asked = lower * len(self.wordnet) + upper
+        accepted, doubted = self._kinds
+        return contains(accepted, asked), contains(doubted, asked)
+
+    @cached_property
+    def _kinds(self) -> tuple[Ints, Ints]:
+        """Sorted keys ``lower * synsets + upper`` of pairs that readers accept, and doubt."""
+        judged = judged_kinds()
+        names = single_chunk(self.wordnet.synsets["name"])
+        lower, upper = (
+            to_numpy(pc.fill_null(pc.index_in(pa.array(end), names), -1)).astype(np.int64)
+            for end in zip(*judged, strict=True)
+        )
+        known, accepted = (lower >= 0) & (upper >= 0), np.array([*judged.values()])
+        key = lower * len(self.wordnet) + upper
+        return np.sort(key[known & accepted]), np.sort(key[known & ~accepted])
+
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
         glosses, lemmas = self._words
@@ -177,8 +200,14 @@ class PairFeatures:
         vague = vague_synsets(self.wordnet)
         lower = np.where(self._general[concept] < self._general[gold], concept, gold)
         upper = np.where(lower == concept, gold, concept)
+        between = np.ones(target.size, dtype=np.bool_)
+        between[facts.indptr[1:] - 1] = False
+        steps = pair[between]
+        accepted, doubted = self.judged_kind(target[between], upper[steps])
         return {
             **self.of_pair(concept, gold),
+            "kind_accepted": any_of(steps, accepted, gold.size) * 1.0,
+            "kind_doubted": any_of(steps, doubted, gold.size) * 1.0,
             "hops_2": (lengths >= 2) * 1.0,
             "hops_3": (lengths >= 3) * 1.0,
             "hops_4": (lengths >= 4) * 1.0,

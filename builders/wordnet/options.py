@@ -48,7 +48,7 @@ class WordNetOptions(DrawOptions):
 
     WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
 
-    NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin")
+    NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin", "field")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
     wordnet: WordNetName = Field(
@@ -215,7 +215,12 @@ class HypernymyOptions(IsaOptions):
 class HyponymyOptions(IsaOptions):
     """Options of wordnet_hyponymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = ("sibling_branch", "cousin_branch", "second_cousin_branch")
+    NEAR: ClassVar[tuple[str, ...]] = (
+        "sibling_branch",
+        "cousin_branch",
+        "second_cousin_branch",
+        "field",
+    )
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
 
     glosses: bool = Field(

@@ -78,11 +78,17 @@ def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
 def judged_kinds() -> Mapping[tuple[str, str], bool]:
     """Return whether all readers accept that a synset is a kind of another, of those judged.
 
-    They saw the definitions of both, and no sentence.
+    Readers saw the definitions of both, or the word in its sentence.
     """
+    accepted = {
+        pair: set(labels) == {"true"}
+        for probe, order in (("hypernymy", 1), ("hyponymy", -1))
+        for (concept, candidate), labels in judgements(probe).items()
+        if (pair := (concept, candidate)[::order])
+    }
     with KINDS.open(encoding="utf-8", newline="") as file:
-        return {
-            (row["kind"], row["of"]): row["reader_a"] == row["reader_b"] == "true"
+        return accepted | {
+            (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}
             for row in csv.DictReader(file)
         }
 

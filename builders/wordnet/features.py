@@ -147,6 +147,11 @@ class PairFeatures:
             "lemma_overlap": self._shared(lemmas[concept], lemmas[node]),
         }
 
+    def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
+        """Return the less general of two synsets, and the more general."""
+        lower = np.where(self._general[one] < self._general[other], one, other)
+        return lower, np.where(lower == one, other, one)
+
     def judged_kind(self, lower: Ints, upper: Ints) -> tuple[Bools, Bools]:
         """Return of each pair whether readers take ``lower`` for a kind of ``upper``, or doubt it.
 
@@ -176,8 +181,7 @@ class PairFeatures:
         return {
             **self.of_pair(concept, node),
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
-            "same_word": contains(alike(self.wordnet).keys, concept * len(self.wordnet) + node)
-            * 1.0,
+            "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
             "more_general": self._general[node] - self._general[gold],
             "gold_overlap": self._shared(glosses[gold], glosses[node]),
@@ -198,8 +202,7 @@ class PairFeatures:
         bear = glosses.bear_out(child, parent)
         names = glosses.name(child, parent)
         vague = vague_synsets(self.wordnet)
-        lower = np.where(self._general[concept] < self._general[gold], concept, gold)
-        upper = np.where(lower == concept, gold, concept)
+        lower, upper = self.by_generality(concept, gold)
         between = np.ones(target.size, dtype=np.bool_)
         between[facts.indptr[1:] - 1] = False
         steps = pair[between]

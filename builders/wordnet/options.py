@@ -89,6 +89,11 @@ class WordNetOptions(DrawOptions):
         "with the question.",
     )
 
+    split_shares: tuple[float, float, float] = Field(
+        (0.15, 0.25, 0.6),
+        description="Shares of WordNet, by its examples and parts, in train, validation and test, "
+        "before --train-rows.",
+    )
     controls: bool = Field(
         False, description="Write the control renderings, no_language and perturbed, as configs."
     )

@@ -80,12 +80,9 @@ def judged_kinds() -> Mapping[tuple[str, str], bool]:
 
     Readers saw the definitions of both, or the word in its sentence.
     """
-    accepted = {
-        pair: set(labels) == {"true"}
-        for probe, order in (("hypernymy", 1), ("hyponymy", -1))
-        for (concept, candidate), labels in judgements(probe).items()
-        if (pair := (concept, candidate)[::order])
-    }
+    up, down = (judgements(probe).items() for probe in ("hypernymy", "hyponymy"))
+    accepted = {pair: set(labels) == {"true"} for pair, labels in up}
+    accepted |= {(lower, upper): set(labels) == {"true"} for (upper, lower), labels in down}
     with KINDS.open(encoding="utf-8", newline="") as file:
         return accepted | {
             (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}

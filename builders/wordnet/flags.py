@@ -35,7 +35,9 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     pairs, model = features_of(structure), judged_model(f"{probe}_gold")
     chance = model.chance(pairs.of_gold(facts, concept, gold, glosses))
     accepted, doubted = pairs.judged_kind(*pairs.by_generality(concept, gold))
-    doubted |= ~accepted & (chance < model.thresholds[probe])
+    far = np.diff(facts.indptr) > 1
+    least = np.where(far, model.thresholds[f"{probe}:far"], model.thresholds[probe])
+    doubted |= ~accepted & (chance < least)
     flags = Flags.none(gold.size).mark(DOUBTFUL, doubted)
     return flags.mark(VAGUE, np.isin(gold, vague_synsets(structure)))
 

@@ -23,7 +23,7 @@ from builders.antonyms.doubts import antonym_features
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import Senses
 from builders.engine.splits import connected_components
-from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA, strata
+from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import path_facts
@@ -41,10 +41,11 @@ GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
 ACCEPTED = {"hypernymy": 0.96, "hypernymy:far": 0.94, "hyponymy": 0.95, "hyponymy:far": 0.95}
 """Of the golds that pass a threshold, so many are accepted at least: of those one hop away, and of
 those farther away. Of those that the models are surest of, readers still reject one in twenty."""
-ARGUABLE, OF_KINDS = 0.07, 0.04
+ARGUABLE = 0.07
 """Of the distractors that pass a threshold, so many are taken for answers at most, judged by
-themselves; with a better answer next to them, fewer are. Between kinds that are no siblings the bar
-is lower: rows with the higher one were read as less sound than those of other probes."""
+themselves; with a better answer next to them, fewer are."""
+LESS_ARGUABLE = {"hypernymy:field": 0.03, "hypernymy:sibling": 0.06, "hyponymy:field": 0.045}
+"""The same, where rows with the bar of all were read as less sound than those of other probes."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
 OPPOSITE = 0.92
 """Mean score of the antonyms that pass a threshold, at least. Of those in between, readers who have
@@ -90,15 +91,13 @@ def main() -> None:
     features = features_of(wordnet).beside(concept, gold, node)
     of_probe = {kind: np.array([row["probe"] == kind for row in some]) for kind in JUDGED}
     features |= {kind: marked * 1.0 for kind, marked in of_probe.items()}
-    near = strata(features["same_word"] > 0, features["common_1"] > 0)
+    near = features_of(wordnet).stratum(concept, gold, node)
     kinds = {
         f"{kind}:{name}": marked & (near == at)
         for kind, marked in of_probe.items()
         for at, name in enumerate(STRATA)
     }
-    bars = dict.fromkeys(kinds, ARGUABLE) | dict.fromkeys(
-        ("hypernymy:other", "hyponymy:other"), OF_KINDS
-    )
+    bars = dict.fromkeys(kinds, ARGUABLE) | LESS_ARGUABLE
     models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, bars)
     models["antonym"] = antonym_model(wordnet)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")

@@ -24,8 +24,10 @@ MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
 KINDS = DATA / "kinds.csv"
 
-STRATA = ("other", "sibling", "same_word")
-"""How near a distractor is: readers judge the nearest by a finer measure."""
+STRATA = ("other", "field", "sibling", "same_word")
+"""How near a distractor is to the gold, or to the word asked about: of another lexicographer file,
+of the same one, with the same parent; a sense of the word. The nearest are judged by a finer
+measure."""
 
 JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 """The WordNet probes whose pairs were judged: features of the model of distractors."""
@@ -88,8 +90,3 @@ def judged_kinds() -> Mapping[tuple[str, str], bool]:
             (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}
             for row in csv.DictReader(file)
         }
-
-
-def strata(same_word: Bools, siblings: Bools) -> Ints:
-    """Return the stratum of each pair, as an index into ``STRATA``."""
-    return np.where(same_word, 2, siblings).astype(np.int64)

@@ -77,7 +77,8 @@ class PairFeatures:
         return np.asarray(thing[file], dtype=np.float64)
 
     @cached_property
-    def _file(self) -> Ints:
+    def file(self) -> Ints:
+        """(synsets,) the lexicographer file of each."""
         return codes(self.wordnet.synsets["lexname"])[0].astype(np.int64)
 
     @cached_property
@@ -119,9 +120,13 @@ class PairFeatures:
         """Return whether two synsets share a word, or a gloss."""
         return contains(self._alike, one * len(self.wordnet) + other)
 
-    def siblings(self, one: Ints, other: Ints) -> Bools:
-        """Return whether two synsets have the same parent."""
-        return np.asarray((self._main[one] >= 0) & (self._main[one] == self._main[other]))
+    def stratum(self, concept: Ints, gold: Ints, node: Ints) -> Ints:
+        """Return how near each node is to the gold, or to the concept: an index into `STRATA`."""
+        parent, file = self._main[gold], self.file
+        near = np.where(file[gold] == file[node], 1, 0)
+        near[(parent >= 0) & (parent == self._main[node])] = 2
+        near[self.same_word(concept, node)] = 3
+        return near
 
     @cached_property
     def _alike(self) -> Ints:
@@ -134,7 +139,7 @@ class PairFeatures:
             "verb": self._verb[concept],
             "other_pos": (self.wordnet.pos_codes[concept] > POS.index("v")).astype(np.float64),
             "thing": self._thing[node],
-            "same_file": (self._file[concept] == self._file[node]).astype(np.float64),
+            "same_file": (self.file[concept] == self.file[node]).astype(np.float64),
             "zipf": self._zipf[node],
             "zipf_concept": self._zipf[concept],
             "sense": self._sense[node],
@@ -221,7 +226,7 @@ class PairFeatures:
             "thing_concept": self._thing[concept],
             "verb_hops": self._verb[concept] * (lengths - 1),
             "depth": np.minimum(self._depth[gold], 8.0),
-            **{f"gold_{name}": (self._file[gold] == at) * 1.0 for at, name in self._files},
+            **{f"gold_{name}": (self.file[gold] == at) * 1.0 for at, name in self._files},
         }
 
     @cached_property

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from builders.engine.rows import Arguable
-from builders.judged.model import JUDGED, STRATA, judged_model, strata
+from builders.judged.model import JUDGED, STRATA, judged_model
 from builders.relations import closure, then, union
 from builders.wordnet.features import features_of
 from builders.wordnet.neighbourhoods import main_parents
@@ -92,7 +92,7 @@ def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints
     pair, namesake = alike(wordnet).expand(concepts)
     pair, node = np.append(rooted[at], pair), np.append(sibling, namesake)
     concepts, golds = concepts[pair], golds[pair]
-    limit = most[strata(known.same_word(concepts, node), known.siblings(golds, node))]
+    limit = most[known.stratum(concepts, golds, node)]
     doubtful = limit <= 0
     asked = np.flatnonzero((limit > 0) & (limit < 1))
     doubtful[asked] = too_likely(concepts[asked], golds[asked], node[asked], limit[asked])
@@ -102,9 +102,10 @@ def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints
     def arguable(concept: Ints, gold: Ints, node: Ints) -> Bools:
         asked = (concept * size + gold) * size + node
         found = doubted.contains(asked)
-        if most[0] < 1:
-            other = np.flatnonzero(~near.contains(asked))
-            found[other] = too_likely(concept[other], gold[other], node[other], most[0])
+        if most[1] < 1:
+            same = known.file[gold] == known.file[node]
+            other = np.flatnonzero(same & ~near.contains(asked))
+            found[other] = too_likely(concept[other], gold[other], node[other], most[1])
         return found
 
     return arguable

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family, Pool
 from builders.engine.options import RANDOM
 from builders.engine.rows import Asking
-from builders.wordnet.neighbourhoods import ancestors, main_parents
+from builders.wordnet.neighbourhoods import ancestors, main_parents, taxonomy_order
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import parents_for_levels
 from kb_cache.graph import Graph
@@ -26,7 +27,10 @@ BRANCH = "_branch"
 SAME_WORD = "same_word"
 
 FIELD = "field"
-"""Golds of one lexicographer file, nouns or verbs: wherever closer families have too few."""
+"""Nouns or verbs of one lexicographer file, close in the taxonomy but not of one closer family."""
+
+FIELD_GOLDS = 150
+"""Golds of a field."""
 
 
 def wordnet_families(
@@ -41,7 +45,7 @@ def wordnet_families(
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
         elif name == FIELD:
-            yield Family(FIELD, 0, _fields(wordnet)[asking.gold])
+            yield Family(FIELD, 0, _fields(wordnet, asking.gold))
         elif name in LEVELS:
             reach = LEVELS[name]
             yield Family(name, reach, ancestors(main, asking.gold, reach))
@@ -56,10 +60,19 @@ def wordnet_families(
             yield from _published(wordnet, options, asking, name)
 
 
-def _fields(wordnet: WordNet) -> Ints:
-    """Return the lexicographer file of every noun and verb; -1 for others, which have one each."""
-    file, _ = codes(wordnet.synsets["lexname"])
-    return np.where(wordnet.pos_codes > POS.index("v"), -1, file.astype(np.int64))
+def _fields(wordnet: WordNet, gold: Ints) -> Ints:
+    """Return which golds share a field: runs of those that are close in the taxonomy.
+
+    Adjectives and adverbs (-1) have one lexicographer file each.
+    """
+    file = codes(wordnet.synsets["lexname"])[0].astype(np.int64)
+    golds = sorted_unique(gold)
+    golds = golds[np.lexsort((taxonomy_order(wordnet)[golds], file[golds]))]
+    run = ranks_within(file[golds]) // FIELD_GOLDS
+    field = np.full(len(wordnet), -1)
+    field[golds] = file[golds] * golds.size + run
+    field[wordnet.pos_codes > POS.index("v")] = -1
+    return field[gold]
 
 
 def _published(

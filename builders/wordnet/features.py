@@ -180,7 +180,7 @@ class PairFeatures:
         return np.sort(key[known & accepted]), np.sort(key[known & ~accepted])
 
     @cached_property
-    def _crosses(self) -> Floats:
+    def crosses(self) -> Floats:
         """(synsets,) how far each cuts across its neighbours; of those not judged, as most do."""
         crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
         if self.wordnet.version == JUDGED_WORDNET:
@@ -198,8 +198,8 @@ class PairFeatures:
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
             "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
-            "crosses": self._crosses[node],
-            "crosses_concept": self._crosses[concept],
+            "crosses": self.crosses[node],
+            "crosses_concept": self.crosses[concept],
             "more_general": self._general[node] - self._general[gold],
             "gold_overlap": self._shared(glosses[gold], glosses[node]),
             "gold_names_node": self._shared(glosses[gold], lemmas[node]),

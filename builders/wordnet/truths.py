@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from builders.engine.rows import Arguable
-from builders.judged.model import JUDGED, STRATA, judged_model
+from builders.judged.model import CROSSES, JUDGED, STRATA, judged_model
 from builders.relations import closure, then, union
 from builders.wordnet.features import features_of
 from builders.wordnet.neighbourhoods import main_parents
@@ -99,13 +99,18 @@ def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints
     triples = (concepts * size + golds) * size + node
     near, doubted = (KeySet(sorted_unique(some)) for some in (triples, triples[doubtful]))
 
+    # What belongs to its neighbours may belong to a class that cuts across them: of the rows that
+    # ask for a kind of one, readers found 82% sound where distractors are near, 99% elsewhere.
+    crossing = (known.crosses == CROSSES["cross-cutting"]) & (probe == "hyponymy")
+
     def arguable(concept: Ints, gold: Ints, node: Ints) -> Bools:
         asked = (concept * size + gold) * size + node
-        found = doubted.contains(asked)
-        if most[1] < 1:
-            same = known.file[gold] == known.file[node]
-            other = np.flatnonzero(same & ~near.contains(asked))
-            found[other] = too_likely(concept[other], gold[other], node[other], most[1])
+        same = known.file[gold] == known.file[node]
+        found = doubted.contains(asked) | (same & crossing[concept])
+        if most[:2].min() < 1:
+            limit = most[same * 1]
+            other = np.flatnonzero(~found & (limit < 1) & ~near.contains(asked))
+            found[other] = too_likely(concept[other], gold[other], node[other], limit[other])
         return found
 
     return arguable

@@ -22,12 +22,6 @@ from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk
 
 
-def frequencies(conceptnet: ConceptNet, evidence: Evidence) -> Floats:
-    """(concepts,) the frequency of each, on the Zipf scale."""
-    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(evidence.concept))
-    return zipf_frequencies(texts.to_pylist())
-
-
 def kinds_below(conceptnet: ConceptNet) -> Ints:
     """How many things are said to be a kind of each concept."""
     if "IsA" not in conceptnet.relation_names:

@@ -29,6 +29,9 @@ NEAR = 400
 VARIANTS = 4
 """Choices of three properties that are tried for three concepts."""
 
+REPEATS = 2
+"""Rows that ask the same question of the same gold, each with other distractors."""
+
 CELLS = 10_000_000
 """Pairs of a group and a property that are looked at at once: this bounds memory."""
 
@@ -232,39 +235,45 @@ def _fitting(evidence: Evidence, columns: Ints) -> Bools:
 def _chosen(
     groups: Ints, evidence: Evidence, split: Ints, options: PropertyOptions, rng: RandomGenerator
 ) -> tuple[PropertyPairs, Ints]:
-    """Choose groups at random, as long as nothing occurs too often.
+    """Choose groups, those of rare concepts first, as long as nothing occurs too often.
 
-    A question is asked of no gold twice, and three concepts stand together once.
+    The same question is asked of a gold `REPEATS` times at most, and three concepts stand together
+    once.
     """
     golds: Counter[int] = Counter()
     asked: Counter[tuple[int, int, int]] = Counter()
-    shown: set[tuple[int, ...]] = set()
+    answered: Counter[tuple[int, ...]] = Counter()
+    together: set[tuple[int, ...]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
     kept: list[int] = []
     identity = np.arange(len(groups), dtype=np.int64)
-    for at in np.argsort(rng.bits(identity), kind="stable").tolist():
+    times = np.bincount(groups[:, :, 0].ravel(), minlength=len(split))
+    common = times[groups[:, :, 0]].max(axis=1, initial=0)
+    for at in np.lexsort((rng.bits(identity), common)).tolist():
         group = groups[at].tolist()
         part = int(split[group[0][0]])
         questions = [(part, min(row[1:3]), max(row[1:3])) for row in group]
         answers = [(*question, row[0]) for question, row in zip(questions, group, strict=True)]
-        answers.append(tuple(sorted(row[0] for row in group)))
+        members = tuple(sorted(row[0] for row in group))
         more = Counter(relation[which] for row in group for which in row[1:3])
         size = 2 * 3 * (len(kept) + 1)
         if (
             any(options.cap_per_gold and golds[row[0]] >= options.cap_per_gold for row in group)
             or any(asked[question] >= options.cap_per_question for question in questions)
-            or any(answer in shown for answer in answers)
+            or any(answered[answer] >= REPEATS for answer in answers)
+            or members in together
             or any(
-                relations[name] + times > max(options.max_share * size, FEW)
-                for name, times in more.items()
+                relations[name] + count > max(options.max_share * size, FEW)
+                for name, count in more.items()
             )
         ):
             continue
         kept.append(at)
         golds.update(row[0] for row in group)
         asked.update(questions)
-        shown.update(answers)
+        answered.update(answers)
+        together.add(members)
         relations.update(more)
     gold, first, second, one, other = groups[np.array(kept, dtype=np.int64)].reshape(-1, 5).T
     return PropertyPairs(gold, first, second), np.stack([one, other], axis=1)

@@ -57,6 +57,11 @@ class PropertyForms(Nouns):
         form = _FORMS.get(relation.removeprefix("Not"))
         return term if form is None else form(self, term)
 
+    def ability(self, term: str) -> str:
+        """Return what something can do: "fly", "climb trees"."""
+        verb, _, rest = term.partition(" ")
+        return f"{verb} {noun_plural(rest)}" if rest in PLURAL_OBJECTS else term
+
     def use(self, term: str) -> str:
         """Return what something is used for: "cutting", "washing dishes", "keeping warm"."""
         verb, _, rest = term.partition(" ")
@@ -69,6 +74,7 @@ class PropertyForms(Nouns):
 
 _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "AtLocation": PropertyForms.place,
+    "CapableOf": PropertyForms.ability,
     "Causes": PropertyForms.activity,
     "CausesDesire": PropertyForms.wish,
     "CreatedBy": PropertyForms.activity,

@@ -91,7 +91,7 @@ class PropertyOptions(ProbeOptions):
         "three choices alone); uniform: every candidate alike.",
     )
     max_share: float = Field(
-        0.45,
+        0.5,
         gt=0,
         le=1,
         description="Maximum share of one relation among the properties asked about.",
@@ -106,7 +106,7 @@ class PropertyOptions(ProbeOptions):
         description="Maximum rows of a question and gold, with other distractors (above 1 needs "
         "--tier full and --sampling uniform).",
     )
-    cap_per_gold: int = Field(30, ge=0, description="Maximum rows with the same gold (0: no cap).")
+    cap_per_gold: int = Field(20, ge=0, description="Maximum rows with the same gold (0: no cap).")
 
     @model_validator(mode="after")
     def _repeats_only_in_full(self) -> Self:

@@ -91,7 +91,7 @@ class PropertyOptions(ProbeOptions):
         "three choices alone); uniform: every candidate alike.",
     )
     max_share: float = Field(
-        0.5,
+        0.45,
         gt=0,
         le=1,
         description="Maximum share of one relation among the properties asked about.",

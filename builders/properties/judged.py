@@ -110,9 +110,7 @@ def verdicts(
             yield Verdicts(columns[name], sheet, rows(true), rows(arguable))
 
 
-def decide(
-    given: Iterator[Verdicts], tables: tuple[Bools, Bools, Bools], listed: Bools
-) -> Bools:
+def decide(given: Iterator[Verdicts], tables: tuple[Bools, Bools, Bools], listed: Bools) -> Bools:
     """Let judgements decide what concepts have and lack, in place.
 
     What is judged false but stated by a plausible edge is left open. Of properties that are on no

@@ -87,8 +87,8 @@ class PropertyOptions(ProbeOptions):
     )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
-        description="balanced: choice groups, in which each of three choices is the gold once (with "
-        "three choices alone); uniform: every candidate alike.",
+        description="balanced: choice groups, in which each of three choices is the gold once "
+        "(with three choices alone); uniform: every candidate alike.",
     )
     max_share: float = Field(
         0.45,

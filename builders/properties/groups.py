@@ -29,8 +29,8 @@ NEAR = 400
 VARIANTS = 4
 """Choices of three properties that are tried for three concepts."""
 
-REPEATS = 2
-"""Rows that ask the same question of the same gold, each with other distractors."""
+REPEATS = 3
+"""Conjunctions that ask the same question of the same gold, each with other distractors."""
 
 CELLS = 10_000_000
 """Pairs of a group and a property that are looked at at once: this bounds memory."""
@@ -130,7 +130,8 @@ def conjunction_groups(
         # The property that `other` lacks is shared with `one`.
         picked = nodes[:, gold], shared[:, other], shared[:, one], nodes[:, one], nodes[:, other]
         rows.append(np.stack(picked, axis=1))
-    return _chosen(np.stack(rows, axis=1), evidence, split, options, rng.child("choose"))
+    made = np.stack(rows, axis=1)
+    return _chosen(made, REPEATS, evidence, split, options, rng.child("choose"))
 
 
 def exception_groups(
@@ -202,7 +203,7 @@ def exception_groups(
             denied = np.where(possible, lot, -1.0).argmax(axis=1)
             made.append(np.stack([gold, columns[has], columns[denied], both, neither], axis=1))
         rows.append(np.stack(made, axis=1)[able])
-    return _chosen(np.concatenate(rows), evidence, split, options, rng.child("choose"))
+    return _chosen(np.concatenate(rows), 1, evidence, split, options, rng.child("choose"))
 
 
 def _tables(evidence: Evidence, columns: Ints) -> tuple[Bools, Bools]:
@@ -233,16 +234,21 @@ def _fitting(evidence: Evidence, columns: Ints) -> Bools:
 
 
 def _chosen(
-    groups: Ints, evidence: Evidence, split: Ints, options: PropertyOptions, rng: RandomGenerator
+    groups: Ints,
+    repeats: int,
+    evidence: Evidence,
+    split: Ints,
+    options: PropertyOptions,
+    rng: RandomGenerator,
 ) -> tuple[PropertyPairs, Ints]:
     """Choose groups, those of rare concepts first, as long as nothing occurs too often.
 
-    The same question is asked of a gold `REPEATS` times at most, and three concepts stand together
-    once.
+    The same question is asked of a gold ``repeats`` times at most, and three concepts stand
+    together once.
     """
     golds: Counter[int] = Counter()
     asked: Counter[tuple[int, int, int]] = Counter()
-    answered: Counter[tuple[int, ...]] = Counter()
+    answered: Counter[tuple[int, int, int, int]] = Counter()
     together: set[tuple[int, ...]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
@@ -261,7 +267,7 @@ def _chosen(
         if (
             any(options.cap_per_gold and golds[row[0]] >= options.cap_per_gold for row in group)
             or any(asked[question] >= options.cap_per_question for question in questions)
-            or any(answered[answer] >= REPEATS for answer in answers)
+            or any(answered[answer] >= repeats for answer in answers)
             or members in together
             or any(
                 relations[name] + count > max(options.max_share * size, FEW)

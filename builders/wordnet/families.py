@@ -13,8 +13,9 @@ from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import parents_for_levels
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
+from kbprobe.columns import codes
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
 """Families of golds at one level, by how many edges above them the common ancestor is."""
@@ -23,6 +24,9 @@ BRANCH = "_branch"
 """Ends the names of families whose golds hang on siblings, or cousins, of the concept."""
 
 SAME_WORD = "same_word"
+
+FIELD = "field"
+"""Golds of one lexicographer file, nouns or verbs: wherever closer families have too few."""
 
 
 def wordnet_families(
@@ -36,6 +40,8 @@ def wordnet_families(
             yield Family(RANDOM, 0, np.zeros_like(asking.gold))
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
+        elif name == FIELD:
+            yield Family(FIELD, 0, _fields(wordnet)[asking.gold])
         elif name in LEVELS:
             reach = LEVELS[name]
             yield Family(name, reach, ancestors(main, asking.gold, reach))
@@ -48,6 +54,12 @@ def wordnet_families(
             yield Family(name, reach, key, unit=asking.concept)
         else:
             yield from _published(wordnet, options, asking, name)
+
+
+def _fields(wordnet: WordNet) -> Ints:
+    """Return the lexicographer file of every noun and verb; -1 for others, which have one each."""
+    file, _ = codes(wordnet.synsets["lexname"])
+    return np.where(wordnet.pos_codes > POS.index("v"), -1, file.astype(np.int64))
 
 
 def _published(

@@ -20,7 +20,7 @@ from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
-TRIES = 16
+TRIES = 4
 """Pairs of concepts that are looked at for a concept and two of its properties."""
 
 NEAR = 400

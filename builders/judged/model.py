@@ -23,6 +23,13 @@ DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
 KINDS = DATA / "kinds.csv"
+CLASSES = DATA / "classes.csv"
+
+CROSSES = {"clear-cut": 0.0, "overlapping": 0.5, "cross-cutting": 1.0}
+"""How far a class cuts across its neighbours, so that what belongs to them may belong to it."""
+
+JUDGED_WORDNET = "3.0"
+"""The WordNet whose synsets were judged: in another a name may be that of another sense."""
 
 STRATA = ("other", "field", "sibling", "same_word")
 """How near a distractor is to the gold, or to the word asked about: of another lexicographer file,
@@ -90,3 +97,10 @@ def judged_kinds() -> Mapping[tuple[str, str], bool]:
             (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}
             for row in csv.DictReader(file)
         }
+
+
+@cache
+def judged_classes() -> Mapping[str, float]:
+    """Return how far synsets cut across their neighbours as classes, of those judged."""
+    with CLASSES.open(encoding="utf-8", newline="") as file:
+        return {row["class"]: CROSSES[row["reader_a"]] for row in csv.DictReader(file)}

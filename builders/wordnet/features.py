@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import Tokens, content_words
 from builders.engine.plan import Facts
-from builders.judged.model import judged_kinds
+from builders.judged.model import CROSSES, JUDGED_WORDNET, judged_classes, judged_kinds
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
@@ -169,7 +169,7 @@ class PairFeatures:
     @cached_property
     def _kinds(self) -> tuple[Ints, Ints]:
         """Sorted keys ``lower * synsets + upper`` of pairs that readers accept, and doubt."""
-        judged = judged_kinds()
+        judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {("", ""): False}
         names = single_chunk(self.wordnet.synsets["name"])
         lower, upper = (
             to_numpy(pc.fill_null(pc.index_in(pa.array(end), names), -1)).astype(np.int64)
@@ -178,6 +178,16 @@ class PairFeatures:
         known, accepted = (lower >= 0) & (upper >= 0), np.array([*judged.values()])
         key = lower * len(self.wordnet) + upper
         return np.sort(key[known & accepted]), np.sort(key[known & ~accepted])
+
+    @cached_property
+    def _crosses(self) -> Floats:
+        """(synsets,) how far each cuts across its neighbours; of those not judged, as most do."""
+        crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
+        if self.wordnet.version == JUDGED_WORDNET:
+            judged = judged_classes()
+            at = pc.index_in(pa.array(judged), single_chunk(self.wordnet.synsets["name"]))
+            crosses[to_numpy(at)] = [*judged.values()]
+        return crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
@@ -188,6 +198,8 @@ class PairFeatures:
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
             "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
+            "crosses": self._crosses[node],
+            "crosses_concept": self._crosses[concept],
             "more_general": self._general[node] - self._general[gold],
             "gold_overlap": self._shared(glosses[gold], glosses[node]),
             "gold_names_node": self._shared(glosses[gold], lemmas[node]),

@@ -90,7 +90,7 @@ class WordNetOptions(DrawOptions):
     )
 
     split_shares: tuple[float, float, float] = Field(
-        (0.15, 0.25, 0.6),
+        (0.18, 0.24, 0.58),
         description="Shares of WordNet, by its examples and parts, in train, validation and test, "
         "before --train-rows.",
     )

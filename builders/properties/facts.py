@@ -22,6 +22,7 @@ from builders.engine.audit.kin import holds_kin
 from builders.engine.drops import DropLog
 from builders.english.screen import OFFENSIVE, offensive_words
 from builders.properties.contrast import EVENTS, Edges, Support, first_nouns, mostly_verbs
+from builders.properties.judged import decide, judged_ids, verdicts
 from builders.properties.kinds import PLACE, members, review, reviewed_kinds
 from builders.properties.options import PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
@@ -141,10 +142,11 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     edges = _edges_of(conceptnet, rules.relations)
     sure, dropped = _sure_edges(conceptnet, wordnet, rules)
     stated = np.isin(edges.key, _reviewed_keys(conceptnet, rules.relations))
-    keys = np.union1d(sure.key, edges.key[stated])
+    sheet, judged_keys = judged_ids(conceptnet, rules.relations)
+    keys = np.union1d(np.union1d(sure.key, edges.key[stated]), judged_keys)
     nouns = _plain_nouns(conceptnet, wordnet, rules)
     of_kinds = [nouns[member] for _, _, member in members(conceptnet, wordnet, nouns)]
-    concepts = sorted_unique(np.concatenate([sure.start, *of_kinds]))
+    concepts = sorted_unique(np.concatenate([sure.start, sheet, *of_kinds]))
     names = tuple(name for relation in rules.relations for name in (relation, f"Not{relation}"))
     code = keys // len(conceptnet)
     relation = np.array(names)[code]
@@ -228,6 +230,12 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     plausible &= (known.possible & ~doing) | agreements | ~known.reviewed
     plausible[held.concept, held.property] = True
     lacks[held.concept, held.property] = False
+    has = np.zeros_like(lacks)
+    has[held.concept, held.property] = True
+    place = {text: at for at, text in enumerate(texts.take(pa.array(concepts)).to_pylist())}
+    columns = {name: at for at, name in enumerate(zip(relation.tolist(), objects, strict=True))}
+    judged = decide(verdicts(place, columns), (has, plausible, lacks), known.reviewed)
+    held = _with(held, has, concepts, rules.min_weight)
     return Evidence(
         concepts,
         code,
@@ -237,10 +245,22 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
         plausible,
         lacks,
         support.denied,
-        known.reviewed,
+        known.reviewed | judged,
         rules,
         dropped,
     )
+
+
+def _with(held: Held, has: Bools, concepts: Ints, weight: float) -> Held:
+    """What ``has`` marks: with the edges of ``held``, or as a statement of the concept itself."""
+    known = has[held.concept, held.property]
+    held = lines_of(held, known)
+    more = has.copy()
+    more[held.concept, held.property] = False
+    concept, which = np.nonzero(more)
+    new = Held(concept, which, np.full(concept.size, weight), concepts[concept])
+    both = joined([held, new])
+    return lines_of(both, np.lexsort((both.property, both.concept)))
 
 
 def _passed_on(
@@ -259,14 +279,16 @@ def _passed_on(
     names = zip(relation.tolist(), objects, positive, strict=True)
     number = {(name, text): at for at, (name, text, said) in enumerate(names) if said}
     parts = [Held(*np.zeros((4, 0), dtype=np.int64))]
-    for pair, parent, member in members(conceptnet, wordnet, concepts):
-        if pair not in number:
-            continue
+    passed = [one for one in members(conceptnet, wordnet, concepts) if one[0] in number]
+    parents = conceptnet.lookup([parent for _, parent, _ in passed]).tolist()
+    order = np.argsort(edges.key, kind="stable")
+    key = edges.key[order]
+    for (pair, parent, member), above in zip(passed, parents, strict=True):
         column, weight, source = number[pair], rules.min_weight, concepts[member]
         if parent:
-            stated = edges.start == conceptnet.lookup([parent])
-            weight = edges.weight[stated & (edges.key == keys[column])].max(initial=0)
-            source = np.full(member.size, conceptnet.lookup([parent])[0])
+            here = order[slice(*np.searchsorted(key, [keys[column], keys[column] + 1]))]
+            weight = edges.weight[here[edges.start[here] == above]].max(initial=0)
+            source = np.full(member.size, above)
         if weight > 0:
             size = member.size
             parts.append(Held(member, np.full(size, column), np.full(size, weight), source))

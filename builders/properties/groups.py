@@ -1,13 +1,13 @@
-"""Choice groups of `property_conjunction_but_not`: three questions with the same three choices.
+"""Choice groups of the property probes: three questions with the same three choices.
 
 Each of the three concepts is the gold of one question, so that whoever sees the choices alone is
-right in one of three rows, whatever else is known of them. In every row one distractor has both
-properties and one has neither.
+right in one of three rows, whatever else is known of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,118 @@ from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
 
-TRIES = 16
+TRIES = 4
 """Pairs of concepts that are looked at for a concept and two of its properties."""
+
+NEAR = 400
+"""Concepts that are looked at which share a property with another: this bounds time."""
+
+VARIANTS = 4
+"""Choices of three properties that are tried for three concepts."""
+
+REPEATS = 3
+"""Conjunctions that ask the same question of the same gold, each with other distractors."""
 
 CELLS = 10_000_000
 """Pairs of a group and a property that are looked at at once: this bounds memory."""
+
+
+class Triples(NamedTuple):
+    """Concepts of which any two share a property that the third lacks.
+
+    Attributes:
+        columns: the properties looked at: indices into those of the evidence.
+        nodes: (triples, 3) concepts, ascending within a triple.
+    """
+
+    columns: Ints
+    nodes: Ints
+
+
+def sharing_triples(evidence: Evidence, askable: Bools, rng: RandomGenerator) -> Triples:
+    """Find the triples of concepts of which any two share an askable property the third lacks."""
+    columns = np.flatnonzero(askable)
+    sure, lacks = _tables(evidence, columns)
+    active = np.flatnonzero(np.count_nonzero(sure, axis=1) >= 2)
+    # Products of these count properties, and are exact.
+    has, lacked = sure[active].astype(np.float32), lacks[active].astype(np.float32)
+    parts = [np.empty((0, 3), dtype=np.int64)]
+    for at in range(active.size):
+        near = at + 1 + np.flatnonzero(has[at + 1 :] @ has[at])
+        if near.size > NEAR:
+            chosen = np.argsort(rng.bits(active[at], active[near]), kind="stable")[:NEAR]
+            near = np.sort(near[chosen])
+        alone = (has[at] * has[near]) @ lacked[near].T > 0
+        one, other = np.nonzero(np.triu(alone & alone.T, 1))
+        one, other = near[one], near[other]
+        third = np.zeros(one.size, dtype=np.bool_)
+        part = max(CELLS // max(columns.size, 1), 1)
+        mine = lacks[active[at]]
+        for start in range(0, one.size, part):
+            here = slice(start, start + part)
+            both = sure[active[one[here]]] & sure[active[other[here]]] & mine
+            third[here] = both.any(axis=1)
+        nodes = np.stack([np.full(one.size, at, dtype=np.int64), one, other], axis=1)
+        parts.append(active[nodes[third]])
+    return Triples(columns, np.concatenate(parts))
+
+
+def conjunction_groups(
+    evidence: Evidence,
+    triples: Triples,
+    split: Ints,
+    options: PropertyOptions,
+    rng: RandomGenerator,
+) -> tuple[PropertyPairs, Ints]:
+    """Put concepts in groups of three, with three properties of which each lacks another one.
+
+    So each concept is the only one that has both of two properties, and each of the others has one
+    of these.
+
+    Args:
+        evidence: what concepts have and lack.
+        triples: concepts that can form a group.
+        split: (concepts,) only concepts of one split stand together.
+        options: how often the same gold or question may occur, and how often one relation.
+        rng: chooses properties and groups.
+
+    Returns:
+        Questions with their golds, three of a group one after the other; and (questions, 2) the
+        other choices: what has the first property, and what has the second.
+    """
+    columns, nodes = triples
+    nodes = nodes[(split[nodes] == split[nodes[:, :1]]).all(axis=1)]
+    nodes = np.repeat(nodes, VARIANTS, axis=0)
+    sure, lacks = _tables(evidence, columns)
+    names = np.array(evidence.relation_names)[evidence.relation[columns]]
+    event, kind, target = np.isin(names, EVENTS), names == "IsA", evidence.object[columns]
+    shared = np.zeros((len(nodes), 3), dtype=np.int64)
+    part = max(CELLS // max(columns.size, 1), 1)
+    for lacking in range(3):
+        one, other = (place for place in range(3) if place != lacking)
+        for start in range(0, len(nodes), part):
+            line = np.arange(start, min(start + part, len(nodes)), dtype=np.int64)
+            here = nodes[line]
+            fits = sure[here[:, one]] & sure[here[:, other]] & lacks[here[:, lacking]]
+            chance = rng.child("shared", lacking).uniform(
+                *nodes[line].T[:, :, None],
+                line[:, None] % VARIANTS,
+                columns,
+            )
+            shared[line, lacking] = np.where(fits, chance, -1.0).argmax(axis=1)
+    # Two kinds are mostly two senses of a word; what is said of events fits nothing else.
+    able = np.count_nonzero(kind[shared], axis=1) <= 1
+    able &= (event[shared] == event[shared[:, :1]]).all(axis=1)
+    able &= (np.diff(np.sort(target[shared], axis=1), axis=1) > 0).all(axis=1)
+    nodes, shared = nodes[able], columns[shared[able]]
+    rows = []
+    for gold in range(3):
+        one, other = (place for place in range(3) if place != gold)
+        # The property that `other` lacks is shared with `one`.
+        picked = nodes[:, gold], shared[:, other], shared[:, one], nodes[:, one], nodes[:, other]
+        rows.append(np.stack(picked, axis=1))
+    made = np.stack(rows, axis=1)
+    return _chosen(made, REPEATS, evidence, split, options, rng.child("choose"))
 
 
 def exception_groups(
@@ -35,10 +142,11 @@ def exception_groups(
     options: PropertyOptions,
     rng: RandomGenerator,
 ) -> tuple[PropertyPairs, Ints]:
-    """Put concepts in groups of three, and find a question for each.
+    """Put concepts in groups of three, and find a question with "but not" for each.
 
     One of the three shares a property with each of the others, which the third of them lacks. Each
     is asked for by a property that it shares, but not one that the other who shares it has alone.
+    So in every row one distractor has both properties and one has neither.
 
     Args:
         evidence: what concepts have and lack.
@@ -56,10 +164,7 @@ def exception_groups(
     local = np.full(askable.size, -1, dtype=np.int64)
     local[columns] = np.arange(columns.size)
     fits = _fitting(evidence, columns) & askable[columns][:, None] & deniable[columns]
-    lacks = evidence.lacks[:, columns]
-    sure = np.zeros_like(lacks)
-    mine = local[evidence.sure.property] >= 0
-    sure[evidence.sure.concept[mine], local[evidence.sure.property[mine]]] = True
+    sure, lacks = _tables(evidence, columns)
 
     hub, one, other = pairs_of(evidence)
     keep = askable[one] & askable[other]
@@ -98,7 +203,14 @@ def exception_groups(
             denied = np.where(possible, lot, -1.0).argmax(axis=1)
             made.append(np.stack([gold, columns[has], columns[denied], both, neither], axis=1))
         rows.append(np.stack(made, axis=1)[able])
-    return _chosen(np.concatenate(rows), evidence, split, options, rng.child("choose"))
+    return _chosen(np.concatenate(rows), 1, evidence, split, options, rng.child("choose"))
+
+
+def _tables(evidence: Evidence, columns: Ints) -> tuple[Bools, Bools]:
+    """(concepts, columns) what concepts are sure to have, and what they lack."""
+    sure = np.zeros((evidence.concept.size, evidence.relation.size), dtype=np.bool_)
+    sure[evidence.sure.concept, evidence.sure.property] = True
+    return sure[:, columns], evidence.lacks[:, columns]
 
 
 def _sharing(
@@ -122,40 +234,52 @@ def _fitting(evidence: Evidence, columns: Ints) -> Bools:
 
 
 def _chosen(
-    groups: Ints, evidence: Evidence, split: Ints, options: PropertyOptions, rng: RandomGenerator
+    groups: Ints,
+    repeats: int,
+    evidence: Evidence,
+    split: Ints,
+    options: PropertyOptions,
+    rng: RandomGenerator,
 ) -> tuple[PropertyPairs, Ints]:
-    """Choose groups at random, as long as nothing occurs too often.
+    """Choose groups, those of rare concepts first, as long as nothing occurs too often.
 
-    A question is asked of no gold twice.
+    The same question is asked of a gold ``repeats`` times at most, and three concepts stand
+    together once.
     """
     golds: Counter[int] = Counter()
     asked: Counter[tuple[int, int, int]] = Counter()
-    shown: set[tuple[int, int, int, int]] = set()
+    answered: Counter[tuple[int, int, int, int]] = Counter()
+    together: set[tuple[int, ...]] = set()
     relations: Counter[int] = Counter()
     relation = (evidence.relation // 2).tolist()
     kept: list[int] = []
     identity = np.arange(len(groups), dtype=np.int64)
-    for at in np.argsort(rng.bits(identity), kind="stable").tolist():
+    times = np.bincount(groups[:, :, 0].ravel(), minlength=len(split))
+    common = times[groups[:, :, 0]].max(axis=1, initial=0)
+    for at in np.lexsort((rng.bits(identity), common)).tolist():
         group = groups[at].tolist()
         part = int(split[group[0][0]])
-        questions = [(part, first, second) for _, first, second, _, _ in group]
+        questions = [(part, min(row[1:3]), max(row[1:3])) for row in group]
         answers = [(*question, row[0]) for question, row in zip(questions, group, strict=True)]
+        members = tuple(sorted(row[0] for row in group))
         more = Counter(relation[which] for row in group for which in row[1:3])
         size = 2 * 3 * (len(kept) + 1)
         if (
             any(options.cap_per_gold and golds[row[0]] >= options.cap_per_gold for row in group)
             or any(asked[question] >= options.cap_per_question for question in questions)
-            or any(answer in shown for answer in answers)
+            or any(answered[answer] >= repeats for answer in answers)
+            or members in together
             or any(
-                relations[name] + times > max(options.max_share * size, FEW)
-                for name, times in more.items()
+                relations[name] + count > max(options.max_share * size, FEW)
+                for name, count in more.items()
             )
         ):
             continue
         kept.append(at)
         golds.update(row[0] for row in group)
         asked.update(questions)
-        shown.update(answers)
+        answered.update(answers)
+        together.add(members)
         relations.update(more)
-    gold, first, second, both, neither = groups[np.array(kept, dtype=np.int64)].reshape(-1, 5).T
-    return PropertyPairs(gold, first, second), np.stack([both, neither], axis=1)
+    gold, first, second, one, other = groups[np.array(kept, dtype=np.int64)].reshape(-1, 5).T
+    return PropertyPairs(gold, first, second), np.stack([one, other], axis=1)

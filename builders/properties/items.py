@@ -22,12 +22,6 @@ from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk
 
 
-def frequencies(conceptnet: ConceptNet, evidence: Evidence) -> Floats:
-    """(concepts,) the frequency of each, on the Zipf scale."""
-    texts = single_chunk(conceptnet.concepts["text"]).take(pa.array(evidence.concept))
-    return zipf_frequencies(texts.to_pylist())
-
-
 def kinds_below(conceptnet: ConceptNet) -> Ints:
     """How many things are said to be a kind of each concept."""
     if "IsA" not in conceptnet.relation_names:
@@ -63,6 +57,11 @@ class PropertyForms(Nouns):
         form = _FORMS.get(relation.removeprefix("Not"))
         return term if form is None else form(self, term)
 
+    def ability(self, term: str) -> str:
+        """Return what something can do: "fly", "climb trees"."""
+        verb, _, rest = term.partition(" ")
+        return f"{verb} {noun_plural(rest)}" if rest in PLURAL_OBJECTS else term
+
     def use(self, term: str) -> str:
         """Return what something is used for: "cutting", "washing dishes", "keeping warm"."""
         verb, _, rest = term.partition(" ")
@@ -75,6 +74,7 @@ class PropertyForms(Nouns):
 
 _FORMS: Mapping[str, Callable[[PropertyForms, str], str]] = {
     "AtLocation": PropertyForms.place,
+    "CapableOf": PropertyForms.ability,
     "Causes": PropertyForms.activity,
     "CausesDesire": PropertyForms.wish,
     "CreatedBy": PropertyForms.activity,

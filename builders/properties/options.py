@@ -46,7 +46,7 @@ class PropertyOptions(ProbeOptions):
 
     choices: int = Field(3, ge=3, le=10, description="Choices of a question, the gold included.")
     split_shares: tuple[float, float, float] = Field(
-        (0.5, 0.05, 0.45),
+        (0.5, 0.12, 0.38),
         description="Shares of the concepts in train, validation and test, before --train-rows.",
     )
     conceptnet: ConceptNetName = Field(
@@ -87,8 +87,8 @@ class PropertyOptions(ProbeOptions):
     )
     sampling: Literal["balanced", "uniform"] = Field(
         "balanced",
-        description="balanced: every concept is a distractor in proportion to how often it is "
-        "gold; uniform: every candidate alike.",
+        description="balanced: choice groups, in which each of three choices is the gold once "
+        "(with three choices alone); uniform: every candidate alike.",
     )
     max_share: float = Field(
         0.45,
@@ -104,16 +104,16 @@ class PropertyOptions(ProbeOptions):
         ge=1,
         le=50,
         description="Maximum rows of a question and gold, with other distractors (above 1 needs "
-        "--tier full).",
+        "--tier full and --sampling uniform).",
     )
-    cap_per_gold: int = Field(30, ge=0, description="Maximum rows with the same gold (0: no cap).")
+    cap_per_gold: int = Field(20, ge=0, description="Maximum rows with the same gold (0: no cap).")
 
     @model_validator(mode="after")
     def _repeats_only_in_full(self) -> Self:
-        if self.perturbations > 1 and self.tier != "full":
+        if self.perturbations > 1 and (self.tier, self.sampling) != ("full", "uniform"):
             raise ValueError(
                 "--perturbations repeats questions, so that their answers can be guessed from "
-                "other rows; add --tier full"
+                "other rows; add --tier full and --sampling uniform"
             )
         return self
 

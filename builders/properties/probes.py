@@ -32,6 +32,7 @@ from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
     from builders.properties.facts import Evidence
+    from builders.properties.groups import Triples
     from builders.properties.items import PropertyLayout
     from builders.properties.rows import Askable, PropertyPairs
 
@@ -49,7 +50,7 @@ DOUBTFUL_RELATIONS = ("MadeOf", "Desires")
 """Relations (the last parts of their names) that few things surely lack."""
 
 GROUP = 3
-"""Questions, and choices, of a choice group of property_conjunction_but_not."""
+"""Questions, and choices, of a choice group."""
 
 _DECLARED: dict[str, Any] = {
     "open": open_sources,
@@ -75,12 +76,7 @@ def property_conjunction(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of three things has both of two properties?"""
-    from builders.properties.rows import conjunctions
-
-    evidence = _evidence(sources, options)
-    dropped = DropLog(evidence.dropped)
-    rows = _drawn(sources, options, evidence, conjunctions(evidence), dropped, True, rng)
-    return _plan(sources, options, evidence, rows, dropped, both=True, rng=rng)
+    return _planned(sources, options, True, rng)
 
 
 @probe("property_conjunction_but_not", options=PropertyOptions, **_DECLARED)
@@ -88,16 +84,31 @@ def property_conjunction_but_not(
     sources: ConceptNetFirst, options: PropertyOptions, rng: RandomGenerator
 ) -> Plan:
     """Which of three things has one property but not another?"""
-    from builders.properties.rows import exceptions
+    return _planned(sources, options, False, rng)
+
+
+def _planned(
+    sources: ConceptNetFirst, options: PropertyOptions, both: bool, rng: RandomGenerator
+) -> Plan:
+    """Draw the rows, in choice groups if there are three choices, and lay them out."""
+    from builders.properties.groups import sharing_triples
+    from builders.properties.rows import conjunctions, exceptions, split_concepts
 
     evidence = _evidence(sources, options)
     dropped = DropLog(evidence.dropped)
+    # What is itself a negation cannot be denied in plain words.
+    askable = evidence.relation % 2 == 0
+    if options.tier == "clean":
+        askable = askable & evidence.reviewed
+    triples = sharing_triples(evidence, askable, rng.child("triples"))
+    size, shares = evidence.concept.size, options.split_shares
+    splits = split_concepts(triples.nodes, size, shares, rng.child("splits"))
     if options.sampling == "balanced" and options.choices == GROUP:
-        rows = _grouped(sources, options, evidence, dropped, rng)
+        rows = _grouped(sources, options, evidence, triples, splits, dropped, both, rng)
     else:
-        askable = exceptions(evidence, rng.child("questions"))
-        rows = _drawn(sources, options, evidence, askable, dropped, False, rng)
-    return _plan(sources, options, evidence, rows, dropped, both=False, rng=rng)
+        asked = conjunctions(evidence) if both else exceptions(evidence, rng.child("questions"))
+        rows = _drawn(sources, options, evidence, asked, splits, dropped, both, rng)
+    return _plan(sources, options, evidence, rows, dropped, both=both, rng=rng)
 
 
 _RULES = {"relations", "contrast", "max_holders", "screen"} | {
@@ -204,29 +215,22 @@ def _drawn(
     options: PropertyOptions,
     evidence: Evidence,
     askable: Askable,
+    splits: Ints,
     dropped: DropLog,
     both: bool,
     rng: RandomGenerator,
 ) -> _Drawn:
-    """Draw all rows, split by split."""
-    from builders.properties.items import frequencies, kinds_below
-    from builders.properties.likeness import Likeness
-    from builders.properties.rows import capped, draw, sides_of, split_concepts, with_both
+    """Draw rows one by one, split by split: any candidate may be a distractor."""
+    from builders.properties.rows import capped, draw, sides_of, with_both
 
     asking, sides = askable
     flags = _flags(sources.conceptnet, evidence, asking, both)
     left = with_both(sides, asking.gold.size)
     dropped.keep("questions without two kinds of distractors", left)
     left[left] = flags.take(left).of_tier(options.tier, dropped)
-    splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
     near = lines_of(sides, left[sides.row] & (splits[asking.gold[sides.row]] == splits[sides.node]))
     together = with_both(near, asking.gold.size)
     dropped.drop("questions whose distractors are in another split", left & ~together)
-    likeness = None
-    if options.sampling == "balanced":
-        likeness = Likeness(sources.conceptnet, sources.wordnet, evidence)
-    general = kinds_below(sources.conceptnet)[evidence.concept]
-    measures = np.stack([frequencies(sources.conceptnet, evidence), general])
     lines, others = [], []
     for part, _ in enumerate(SPLITS):
         here = rng.child("split", part)
@@ -235,17 +239,14 @@ def _drawn(
         )
         rows = np.arange(line.size, dtype=np.int64)
         question = asking.first[line] * evidence.relation.size + asking.second[line]
-        most = options.cap_per_question, options.cap_per_gold or line.size
-        if likeness is None:
-            rows = rows[first_of_each(question, most[0], here.child("rows"), rows)]
-            gold = asking.gold[line[rows]]
-            rows = rows[first_of_each(gold, most[1], here.child("cap"), rows)]
+        rows = rows[first_of_each(question, options.cap_per_question, here.child("rows"), rows)]
+        most = options.cap_per_gold or line.size
+        rows = rows[first_of_each(asking.gold[line[rows]], most, here.child("cap"), rows)]
         dropped["questions beyond the caps"] += line.size - rows.size
         line = line[rows]
         mine = lines_of(asking, line)
-        candidates = sides_of(near, line)
-        drawn = draw(mine, candidates, options.choices - 1, most, measures, here, likeness)
-        dropped["questions whose distractors cannot be balanced"] += line.size - drawn.line.size
+        drawn = draw(mine, sides_of(near, line), options.choices - 1, here)
+        dropped["questions with too few distractors"] += line.size - drawn.line.size
         mine = lines_of(mine, drawn.line)
         relations = evidence.relation[np.stack([mine.first, mine.second], axis=1)] // 2
         kept = capped(relations, options.max_share, here.child("share"))
@@ -263,24 +264,27 @@ def _grouped(
     sources: ConceptNetFirst,
     options: PropertyOptions,
     evidence: Evidence,
+    triples: Triples,
+    splits: Ints,
     dropped: DropLog,
+    both: bool,
     rng: RandomGenerator,
 ) -> _Drawn:
     """Draw the rows of choice groups."""
-    from builders.properties.groups import exception_groups
-    from builders.properties.rows import split_concepts
+    from builders.properties.groups import conjunction_groups, exception_groups
 
-    splits = split_concepts(evidence, options.split_shares, rng.child("splits"))
-    names = np.array(evidence.relation_names)[evidence.relation]
-    # What is itself a negation cannot be denied in plain words.
-    askable = evidence.relation % 2 == 0
-    deniable = askable
-    if options.tier == "clean":
-        askable = askable & evidence.reviewed
-        deniable = askable & ~np.isin(names, DOUBTFUL_RELATIONS)
     rng = rng.child("groups")
-    asking, others = exception_groups(evidence, askable, deniable, splits, options, rng)
-    flags = _flags(sources.conceptnet, evidence, asking, both=False)
+    if both:
+        asking, others = conjunction_groups(evidence, triples, splits, options, rng)
+    else:
+        askable = np.zeros(evidence.relation.size, dtype=np.bool_)
+        askable[triples.columns] = True
+        deniable = askable
+        if options.tier == "clean":
+            names = np.array(evidence.relation_names)[evidence.relation]
+            deniable = askable & ~np.isin(names, DOUBTFUL_RELATIONS)
+        asking, others = exception_groups(evidence, askable, deniable, splits, options, rng)
+    flags = _flags(sources.conceptnet, evidence, asking, both)
     kept = flags.of_tier(options.tier, dropped).reshape(-1, GROUP).all(axis=1).repeat(GROUP)
     asking = lines_of(asking, kept)
     group = np.arange(asking.gold.size, dtype=np.int64) // GROUP

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
-from builders.properties.likeness import Likeness
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
 
-TRIES = 200
-"""Sets of distractors that are looked at for a question."""
-
 ROUNDS = 6
-"""How often the choice among them is reconsidered."""
+"""How often the split of each concept is reconsidered."""
 
-WORTH = 6
-"""How much imbalance a row is worth, in units of that of a concept which is gold once alone."""
+STARTS = 8
+"""Searches for splits, of which the best counts."""
 
 NEITHER = 120
 """Concepts without either property: twice as many are looked at for a row."""
 
 PART = 20_000
 """Pairs for which candidates are looked up at once: this bounds memory."""
-
-MANY = 150
-"""Properties of more concepts than this do not hold them together in one split."""
 
 FEW = 60
 """Up to this many properties asked about, no relation is held to its share."""
@@ -198,33 +192,64 @@ def sides_of(sides: Sides, lines: Ints) -> Sides:
 
 
 def split_concepts(
-    evidence: Evidence, shares: tuple[float, float, float], rng: RandomGenerator
+    triples: Ints, concepts: int, shares: tuple[float, float, float], rng: RandomGenerator
 ) -> Ints:
     """Return a split for each concept: 0 train, 1 validation, 2 test.
 
-    Golds and distractors alike belong to one split. Concepts that share properties are rather put
-    in one, as a question needs such: each concept joins the split of most of them, as long as none
-    is much larger than its share, in `ROUNDS` rounds. All is done in integers.
+    Golds and distractors alike belong to one split. Concepts that can stand in one choice group are
+    rather put in one: of `STARTS` local searches, the one that leaves the splits most triples (by
+    the sum of the square roots) counts. All is done in integers.
+
+    Args:
+        triples: (triples, 3) concepts that can form a choice group (see
+            `builders.properties.groups`).
+        concepts: how many there are.
+        shares: of train, validation and test.
+        rng: the random generator.
     """
+    member = np.repeat(np.arange(len(triples), dtype=np.int64), 3)
+    own = graph_of(triples.ravel(), member, concepts)
+    best, most = np.zeros(concepts, dtype=np.int64), -1
+    for start in range(STARTS):
+        splits = _searched(triples, own, concepts, shares, rng.child("start", start))
+        within = splits[triples][(splits[triples] == splits[triples[:, :1]]).all(axis=1), 0]
+        value = sum(map(isqrt, np.bincount(within, minlength=len(shares)).tolist()))
+        if value > most:
+            best, most = splits, value
+    return best
+
+
+def _searched(
+    triples: Ints,
+    own: Graph,
+    concepts: int,
+    shares: tuple[float, float, float],
+    rng: RandomGenerator,
+) -> Ints:
+    """Return the splits of one local search; ``own`` leads from concepts to their triples.
+
+    Each concept joins the split of most of its partners, pairs that are together first, as long as
+    none is much larger than its share, in `ROUNDS` rounds.
+    """
+    number = np.arange(concepts, dtype=np.int64)
     edges = np.cumsum(shares)[:2]
-    splits = np.searchsorted(edges, rng.uniform(evidence.concept), side="right").astype(np.int64)
-    owner, which = evidence.sure.concept, evidence.sure.property
-    common = np.bincount(which, minlength=evidence.relation.size)[which] <= MANY
-    holders = graph_of(which[common], owner[common], evidence.relation.size)
-    own = graph_of(owner[common], which[common], evidence.concept.size)
-    target = np.round(np.array(shares) * evidence.concept.size).astype(np.int64)
-    size = np.bincount(splits, minlength=target.size)
+    splits = np.searchsorted(edges, rng.uniform(number), side="right").astype(np.int64)
+    moving = np.flatnonzero(own.degrees[:concepts])
+    target = np.maximum(np.round(np.array(shares) * moving.size), 1).astype(np.int64)
+    size = np.bincount(splits[moving], minlength=target.size)
     for round_ in range(ROUNDS):
-        for node in np.argsort(rng.child(round_).bits(evidence.concept), kind="stable").tolist():
-            _, near = holders.expand(own.indices[own.indptr[node] : own.indptr[node + 1]])
-            times = np.bincount(splits[near], minlength=target.size)
-            times[splits[node]] -= np.count_nonzero(near == node)
+        order = np.argsort(rng.child(round_).bits(moving), kind="stable")
+        for node in moving[order].tolist():
+            rows = triples[own.indices[own.indptr[node] : own.indptr[node + 1]]]
+            one, other = splits[rows[rows != node].reshape(-1, 2)].T
+            both = np.bincount(one[one == other], minlength=target.size)
+            each = np.bincount(np.concatenate([one, other]), minlength=target.size)
             size[splits[node]] -= 1
             # What is over its share by a tenth attracts nothing.
-            times = times * np.maximum(target * 11 - size * 10, 0) * max(size.sum(), 1)
-            best = int((times // np.maximum(target, 1)).argmax()) if times.any() else splits[node]
-            splits[node] = best
-            size[best] += 1
+            pull = (5 * both + each) * np.maximum(target * 11 - size * 10, 0)
+            if pull.any():
+                splits[node] = int((pull * moving.size**2 // target**2).argmax())
+            size[splits[node]] += 1
     return splits
 
 
@@ -253,28 +278,15 @@ def capped(relations: Ints, share: float, rng: RandomGenerator) -> Bools:
 
 
 def draw(
-    asking: PropertyPairs,
-    sides: Sides,
-    distractors: int,
-    most: tuple[int, int],
-    measures: Floats,
-    rng: RandomGenerator,
-    likeness: Likeness | None = None,
+    asking: PropertyPairs, sides: Sides, distractors: int, rng: RandomGenerator
 ) -> PropertyChoices:
     """Choose the distractors of some questions of one split, evenly from both sides.
-
-    With a ``likeness`` the choices alone do not tell the gold: distractors are as like one another
-    as the least like of them is like the gold, and questions and distractors are chosen for every
-    concept to be gold in one of K of the rows that show it (see :func:`balanced`).
 
     Args:
         asking: the questions with their golds.
         sides: the candidates; every line has some on either side.
         distractors: how many each row needs.
-        most: most rows with one question, and with one gold.
-        measures: (measures, concepts) by which golds shall be neither above nor below the others.
         rng: the random generator.
-        likeness: how like concepts are; None: all candidates are alike.
 
     Returns:
         The rows for which enough were found.
@@ -289,106 +301,11 @@ def draw(
     rows = np.arange(gold.size, dtype=np.int64)
     # Each side has places in the row; which has the odd one is random.
     odd = rng.child("odd one").below(2, rows)
-    tries = 1 if likeness is None else TRIES
     nth = np.arange(distractors, dtype=np.int64)
-    side = np.where(nth[None] % 2 == 0, odd[:, None], 1 - odd[:, None])[:, None]
-    chance = rng.child("set").uniform(
-        rows[:, None, None], np.arange(tries, dtype=np.int64)[:, None], nth
-    )
-    row = rows[:, None, None]
-    place = first[row, side] + (chance * count[row, side]).astype(np.int64)
+    side = np.where(nth[None] % 2 == 0, odd[:, None], 1 - odd[:, None])
+    chance = rng.child("set").uniform(rows[:, None], nth)
+    place = first[rows[:, None], side] + (chance * count[rows[:, None], side]).astype(np.int64)
     nodes = sides.node[place]
-    kept = np.ones(nodes.shape[:2], dtype=np.bool_)
-    for one in range(distractors):
-        for other in range(one):
-            kept &= nodes[:, :, one] != nodes[:, :, other]
-    line, which = np.nonzero(kept)
-    if likeness is not None:
-        kept[line, which] = _alike(gold[line], nodes[line, which], likeness)
-        line, which = np.nonzero(kept)
-    sets = nodes[line, which]
-    if likeness is None:
-        return PropertyChoices(line, sets)
-    question = np.unique(np.stack(asking[1:]), axis=1, return_inverse=True)[1].ravel()
-    leaning = (
-        np.sign(measures[:, gold[line], None] - measures[:, sets]).sum(axis=2).astype(np.int64)
-    )
-    chosen = balanced(gold, question, line, sets, leaning.T, most, rng)
-    return PropertyChoices(line[chosen], sets[chosen])
-
-
-def _alike(gold: Ints, sets: Ints, likeness: Likeness) -> Bools:
-    """Mark the sets of distractors of which all share a property, and that are alike enough."""
-    one, other = np.triu_indices(sets.shape[1], 1)
-    kept = np.ones(gold.size, dtype=np.bool_)
-    for a, b in zip(one, other, strict=True):
-        kept[kept] = likeness.share_property(sets[kept, a], sets[kept, b])
-    near = np.full((2, gold.size), np.inf)
-    for nth in range(sets.shape[1]):
-        near[0, kept] = np.minimum(near[0, kept], likeness(gold[kept], sets[kept, nth]))
-    for a, b in zip(one, other, strict=True):
-        near[1, kept] = np.minimum(near[1, kept], likeness(sets[kept, a], sets[kept, b]))
-    return np.asarray(kept & (near[1] >= near[0]))
-
-
-def balanced(
-    gold: Ints,
-    question: Ints,
-    line: Ints,
-    sets: Ints,
-    leaning: Ints,
-    most: tuple[int, int],
-    rng: RandomGenerator,
-) -> Ints:
-    """Choose a set of distractors for each question, or none, by a local search.
-
-    A concept's debt is K - 1 for each row in which it is gold, less one for each in which it is a
-    distractor. The search lessens the sum of the squares of all debts, less `WORTH` for each row:
-    each choice is the best for all others, and is reconsidered in `ROUNDS` rounds. All is done in
-    integers, so that the result is the same on every machine.
-
-    Args:
-        gold: the gold of each line.
-        question: the question of each line.
-        line: the line of each set, ascending.
-        sets: (sets, K - 1) the distractors.
-        leaning: (sets, measures) above how many distractors the gold is, less those above it: what
-            the rows lean to as a whole is kept near to 0.
-        most: most rows with one question, and with one gold.
-        rng: the order in which questions are looked at.
-
-    Returns:
-        Positions of the sets chosen, ascending.
-    """
-    others = sets.shape[1]
-    worth = WORTH * others * others
-    debt = np.zeros(int(max(gold.max(initial=-1), sets.max(initial=-1))) + 1, dtype=np.int64)
-    asked, golds = np.zeros((2, int(max(question.max(initial=-1), debt.size)) + 1), dtype=np.int64)
-    lean = np.zeros(leaning.shape[1], dtype=np.int64)
-    lines = sorted_unique(line)
-    first = np.searchsorted(line, lines)
-    last = np.searchsorted(line, lines, side="right")
-    pick = np.full(lines.size, -1, dtype=np.int64)
-    for round_ in range(ROUNDS):
-        for at in np.argsort(rng.child("round", round_).bits(lines), kind="stable").tolist():
-            own, same = gold[lines[at]], question[lines[at]]
-            if pick[at] >= 0:
-                asked[same] -= 1
-                golds[own] -= 1
-                debt[own] -= others
-                debt[sets[pick[at]]] += 1
-                lean -= leaning[pick[at]]
-            here = slice(first[at], last[at])
-            cost = leaning[here] @ np.clip(lean, -worth, worth) - 2 * debt[sets[here]].sum(axis=1)
-            best = int(cost.argmin())
-            cost_of_gold = others * (others + 2 * debt[own])
-            pick[at] = -1
-            room = asked[same] < most[0] and golds[own] < most[1]
-            if room and cost[best] + others + cost_of_gold < worth:
-                pick[at] = first[at] + best
-                asked[same] += 1
-                golds[own] += 1
-                debt[own] += others
-                debt[sets[pick[at]]] -= 1
-                lean += leaning[pick[at]]
-    return pick[pick >= 0]
+    ordered = np.sort(nodes, axis=1)
+    line = np.flatnonzero((ordered[:, 1:] != ordered[:, :-1]).all(axis=1))
+    return PropertyChoices(line, nodes[line])

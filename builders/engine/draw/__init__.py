@@ -12,12 +12,10 @@ choice groups           K rows show the same K choices, each of them    ``wordne
 (:mod:`.pools`)         the gold of one: chance is exact.               ``dictionary_wordsense``
 ======================  ==============================================  ===========================
 
-The property probes have draws of their own: choice groups for *but not*
-(:mod:`builders.properties.groups`), and a local search that makes every concept gold in one of K of
-the rows that show it (:mod:`builders.properties.rows`); so have compositions
-(:mod:`builders.compositions.draws`). Draws from all candidates alike are in :mod:`.balanced`.
-Comparisons of ages need no strategy: every set of ages is asked about in all orders, which makes it
-a choice group by itself.
+The property probes find choice groups of their own (:mod:`builders.properties.groups`), and
+compositions have their own draws (:mod:`builders.compositions.draws`). Draws from all candidates
+alike are in :mod:`.balanced`. Comparisons of ages need no strategy: every set of ages is asked
+about in all orders, which makes it a choice group by itself.
 
 All of them depend on the rows and the random generator alone: not on the order in which rows are
 drawn, nor on the number of workers.

@@ -21,7 +21,7 @@ import numpy as np
 from builders.compositions.choices import AnswerRules
 from kbprobe.rng import RandomGenerator
 
-FREQUENT = 3
+FREQUENT = 2
 """Bearers of an answer from which on its rows are balanced, as a text that a learner may know."""
 
 MOST = 0.8

@@ -101,8 +101,9 @@ def draw_balanced(
 def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
     """Return how far choices are from being right in their share of the rows that show them.
 
-    It is summed, squared, over each text, as far as it is more than chance, and over the choices
-    that are first and last by each of ``looks`` (looks, golds).
+    It is summed, squared, over the choices that are first and last by each of ``looks`` (looks,
+    golds), and by how often they are shown. Texts are left to chance: if each were right in just
+    its share, those that had their turn could be left out.
     """
     shown = [
         [one.gold, *(other.gold for other in some.bearers if other.gold != one.gold)]
@@ -114,11 +115,9 @@ def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
     choices = np.array(shown)
     rows = np.array([len(one.members) for some in sets for one in some.asked])
     share = 1 / choices.shape[1]
-    right = np.bincount(choices[:, 0], rows, looks.shape[1])
     times = np.bincount(choices.ravel(), np.repeat(rows, choices.shape[1]), looks.shape[1])
-    # If each were right in just its share, those that had their turn could be left out.
-    chance = np.sqrt(times * share * (1 - share))
-    told = float((np.maximum(np.abs(right - share * times) - chance, 0) ** 2).sum())
+    told = 0.0
+    looks = np.concatenate([looks, times[None]])
     for values in (*looks[:, choices], *-looks[:, choices]):
         first = values == values.max(axis=1, keepdims=True)
         told += float((rows * (first[:, 0] / first.sum(axis=1) - share)).sum() ** 2)

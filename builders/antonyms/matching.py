@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain, compress
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,7 @@ of all could only go to one split."""
 NGRAMS = 4
 """Letters of the longest n-grams that antonyms and synonyms should share."""
 
-PRUNED = 0.155
+PRUNED = 0.15
 """Largest share of the pairs that are left out for that."""
 
 Feature = tuple[str, Hashable]
@@ -96,10 +96,7 @@ def match(
             "synonyms: more than there are antonyms": len(synonyms) - len(chosen),
         }
     )
-    alike = [*matched, *chosen]
-    split = [*where, *part]
-    stay = dropped.keep("pairs: the letters of their words would tell", _pruned(alike, split))
-    return list(compress(alike, stay)), list(compress(split, stay))
+    return [*matched, *chosen], [*where, *part]
 
 
 def _is_open(pair: Pair, others: frozenset[str]) -> bool:
@@ -289,17 +286,23 @@ def _level(
     return kept, where
 
 
-def _pruned(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
+def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
     """Mark the pairs that stay: as many antonyms as synonyms of each split and carrier sentence.
 
     A pair of antonyms and one of synonyms are left out at a time, the two that bring the numbers
-    of words of antonyms and of synonyms nearest together, by letters, lengths and frequencies.
+    of words of antonyms and of synonyms nearest together, by letters, lengths and frequencies, in
+    either place. These are the numbers of all splits together: what a model learns of words in one
+    split and uses in another, where there are none of the same, is what both have in common.
+
+    Args:
+        pairs: the pairs, with their words in the order in which they are asked about.
+        split: the split of each.
     """
     cells: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
     for at, (pair, part) in enumerate(zip(pairs, split, strict=True)):
         cells.setdefault((part, *pair.carrier), ([], []))[pair.antonym].append(at)
     sides = [tuple(np.array(side) for side in cells[key]) for key in sorted(cells, key=str)]
-    shown = _letters(pairs, split)
+    shown = _letters(pairs)
     sign = np.array([1 if pair.antonym else -1 for pair in pairs])
     weight = (1 << 20) // (np.asarray(shown.sum(axis=0)) + 1)
     alone = shown.multiply(shown) @ weight
@@ -318,25 +321,26 @@ def _pruned(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
     return stay
 
 
-def _letters(pairs: Sequence[Pair], split: Sequence[int]) -> csr_array:
-    """Return how often each pair has each n-gram, length and frequency of its split, (pairs, n)."""
+def _letters(pairs: Sequence[Pair]) -> csr_array:
+    """Return how often each pair has each n-gram, length and frequency, (pairs, n)."""
     from scipy.sparse import csr_array
 
     zipf = zipf_frequencies([word for pair in pairs for word in pair.words]).reshape(-1, 2)
-    number: dict[tuple[int, Feature], int] = {}
+    number: dict[Feature, int] = {}
     line, column = [], []
-    for at, (pair, part) in enumerate(zip(pairs, split, strict=True)):
-        for word, frequency in zip(pair.words, zipf[at].tolist(), strict=True):
+    for at, pair in enumerate(pairs):
+        for place, word, frequency in zip("xy", pair.words, zipf[at].tolist(), strict=True):
             ends = f" {word} "
-            grams = {
-                ends[start : start + size]
-                for size in range(1, NGRAMS + 1)
-                for start in range(len(ends) - size + 1)
-            }
-            found: list[Feature] = [("n-gram", gram) for gram in sorted(grams)]
-            for pos in ("", pair.pos):
-                found += [("length", (pos, len(word))), ("frequency", (pos, int(2 * frequency)))]
-            column += [number.setdefault((part, feature), len(number)) for feature in found]
+            looks: list[Hashable] = [("length", len(word)), ("frequency", int(2 * frequency))]
+            looks += sorted(
+                {
+                    ends[start : start + size]
+                    for size in range(1, NGRAMS + 1)
+                    for start in range(len(ends) - size + 1)
+                }
+            )
+            found = [(kind, look) for kind in ("", place, place + pair.pos) for look in looks]
+            column += [number.setdefault(feature, len(number)) for feature in found]
             line += [at] * len(found)
     ones = np.ones(len(line), dtype=np.int64)
     return csr_array((ones, (line, column)), shape=(len(pairs), len(number)))

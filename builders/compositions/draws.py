@@ -27,7 +27,7 @@ DRAWS, SPARED = 8, 0.97
 """How many draws there are to choose from, and the share of the rows of the largest that a draw
 must have."""
 
-FREQUENT = 2
+FREQUENT = 3
 """Bearers of an answer from which on its rows are balanced, as a text that a learner may know."""
 
 MOST = 0.8

@@ -23,7 +23,7 @@ from builders.antonyms.doubts import antonym_features
 from builders.antonyms.pairs import sense_names
 from builders.antonyms.senses import Senses
 from builders.engine.splits import connected_components
-from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA, strata
+from builders.judged.model import DATA, JUDGED, MODELS, PAIRS, STRATA
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import path_facts
@@ -38,13 +38,14 @@ SCORES = {"true": 1.0, "arguable": 0.25, "false": 0.0}
 arguable one is rarely chosen."""
 GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
 """How far a judgement counts as accepting a gold: no reader calls it wrong."""
-ACCEPTED = 0.94
-"""Of the golds that pass a threshold, so many are accepted at least. Of those that the models are
-surest of, readers still reject one in twenty; a higher bar leaves too few questions."""
-ARGUABLE, OF_HYPONYMS = 0.07, 0.045
+ACCEPTED = {"hypernymy": 0.96, "hypernymy:far": 0.94, "hyponymy": 0.95, "hyponymy:far": 0.95}
+"""Of the golds that pass a threshold, so many are accepted at least: of those one hop away, and of
+those farther away. Of those that the models are surest of, readers still reject one in twenty."""
+ARGUABLE = 0.07
 """Of the distractors that pass a threshold, so many are taken for answers at most, judged by
-themselves; with a better answer next to them, fewer are. Hyponyms are shown without definitions:
-rows with the higher bar were read as less sound than those of other probes."""
+themselves; with a better answer next to them, fewer are."""
+LESS_ARGUABLE = {"hypernymy:field": 0.025, "hyponymy:field": 0.04}
+"""The same, where rows with the bar of all were read as less sound than those of other probes."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
 OPPOSITE = 0.92
 """Mean score of the antonyms that pass a threshold, at least. Of those in between, readers who have
@@ -82,7 +83,7 @@ def main() -> None:
             features,
             scores(some, GOLD_SCORES),
             concept,
-            {kind: np.ones(len(some), bool)},
+            {kind: hops == 1, f"{kind}:far": hops > 1},
             ACCEPTED,
         )
     some = [row for row in rows if row["family"] != "gold"]
@@ -90,13 +91,14 @@ def main() -> None:
     features = features_of(wordnet).beside(concept, gold, node)
     of_probe = {kind: np.array([row["probe"] == kind for row in some]) for kind in JUDGED}
     features |= {kind: marked * 1.0 for kind, marked in of_probe.items()}
-    near = strata(features["same_word"] > 0, features["common_1"] > 0)
+    near = features_of(wordnet).stratum(concept, gold, node)
     kinds = {
         f"{kind}:{name}": marked & (near == at)
         for kind, marked in of_probe.items()
         for at, name in enumerate(STRATA)
     }
-    models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, ARGUABLE)
+    bars = dict.fromkeys(kinds, ARGUABLE) | LESS_ARGUABLE
+    models["distractor"] = fitted(features, scores(some, SCORES), concept, kinds, bars)
     models["antonym"] = antonym_model(wordnet)
     output.write_text(json.dumps(models, indent=1) + "\n", encoding="utf-8")
 
@@ -117,7 +119,7 @@ def antonym_model(wordnet: WordNet) -> dict[str, Any]:
         scores(rows, PAIR_SCORES),
         np.array([group[path[0]] for path in paths]),
         {"antonym_negation": np.ones(len(rows), bool)},
-        OPPOSITE,
+        {"antonym_negation": OPPOSITE},
     )
 
 
@@ -136,13 +138,13 @@ def fitted(
     features: Mapping[str, Floats],
     target: Floats,
     concept: Ints,
-    of_probe: Mapping[str, Bools],
-    bar: float,
+    of_kind: Mapping[str, Bools],
+    bars: Mapping[str, float],
 ) -> dict[str, Any]:
     """Fit a ridge logistic regression whose penalty is the best over folds of concepts.
 
-    The threshold of a probe is where its pairs beyond it, predicted by models that have not seen
-    their concepts, reach the bar on average.
+    The threshold of a kind of pairs is where those beyond it, predicted by models that have not
+    seen their concepts, reach its bar on average.
     """
     names = sorted(features)
     table = np.stack([features[name] for name in names], axis=1)
@@ -154,12 +156,7 @@ def fitted(
     predicted = held_out(table, target, concept, penalty)
     intercept, weights = fit(table, target, penalty)
     passing = {
-        name: threshold(
-            predicted[some],
-            target[some],
-            OF_HYPONYMS if name.startswith("hyponymy:") else bar,
-        )
-        for name, some in of_probe.items()
+        name: threshold(predicted[some], target[some], bars[name]) for name, some in of_kind.items()
     }
     about = {
         "passing": {name: share for name, (_, share) in passing.items()},

@@ -68,7 +68,7 @@ class Graph:
         """The node that each edge leaves: parallel to ``indices``."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.degrees)
 
-    @property
+    @cached_property
     def keys(self) -> Ints:
         """``source * size + target`` of every edge, ascending."""
         return self.sources * len(self) + self.indices

@@ -17,6 +17,15 @@ _DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(name) for name in _INTEGERS}
 _DTYPES |= {"float": np.dtype("float32"), "double": np.dtype("float64")}
 
 
+def arrow_type(name: str) -> pa.DataType:
+    """Return an Arrow type by its name, such as ``string`` or ``list<item: int32>``."""
+    import pyarrow as pa
+
+    if name.startswith("list<item: "):
+        return pa.list_(arrow_type(name.removeprefix("list<item: ").removesuffix(">")))
+    return pa.type_for_alias(name)
+
+
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return a column as one array; nothing is copied where it has one chunk already."""
     import pyarrow as pa

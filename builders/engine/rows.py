@@ -118,7 +118,7 @@ HOPS = 64
 TOO_FEW = "too few distractors of any family"
 APART = "word and gold are in different splits"
 
-LINES_OF_PART = 2000
+LINES_OF_PART = 4000
 """A smaller probe is divided into fewer parts, since its questions would find no company."""
 
 Arguable = Callable[[Ints, Ints, Ints], Bools]

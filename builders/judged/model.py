@@ -22,9 +22,19 @@ from kbprobe.arrays import Bools, Floats, Ints
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"
 PAIRS = DATA / "pairs.csv"
+KINDS = DATA / "kinds.csv"
+CLASSES = DATA / "classes.csv"
 
-STRATA = ("other", "sibling", "same_word")
-"""How near a distractor is: readers judge the nearest by a finer measure."""
+CROSSES = {"clear-cut": 0.0, "overlapping": 0.5, "cross-cutting": 1.0}
+"""How far a class cuts across its neighbours, so that what belongs to them may belong to it."""
+
+JUDGED_WORDNET = "3.0"
+"""The WordNet whose synsets were judged: in another a name may be that of another sense."""
+
+STRATA = ("other", "field", "sibling", "same_word")
+"""How near a distractor is to the gold, or to the word asked about: of another lexicographer file,
+of the same one, with the same parent; a sense of the word. The nearest are judged by a finer
+measure."""
 
 JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 """The WordNet probes whose pairs were judged: features of the model of distractors."""
@@ -73,6 +83,24 @@ def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
         }
 
 
-def strata(same_word: Bools, siblings: Bools) -> Ints:
-    """Return the stratum of each pair, as an index into ``STRATA``."""
-    return np.where(same_word, 2, siblings).astype(np.int64)
+@cache
+def judged_kinds() -> Mapping[tuple[str, str], bool]:
+    """Return whether all readers accept that a synset is a kind of another, of those judged.
+
+    Readers saw the definitions of both, or the word in its sentence.
+    """
+    up, down = (judgements(probe).items() for probe in ("hypernymy", "hyponymy"))
+    accepted = {pair: set(labels) == {"true"} for pair, labels in up}
+    accepted |= {(lower, upper): set(labels) == {"true"} for (upper, lower), labels in down}
+    with KINDS.open(encoding="utf-8", newline="") as file:
+        return accepted | {
+            (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}
+            for row in csv.DictReader(file)
+        }
+
+
+@cache
+def judged_classes() -> Mapping[str, float]:
+    """Return how far synsets cut across their neighbours as classes, of those judged."""
+    with CLASSES.open(encoding="utf-8", newline="") as file:
+        return {row["class"]: CROSSES[row["reader_a"]] for row in csv.DictReader(file)}

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family, Pool
 from builders.engine.options import RANDOM
 from builders.engine.rows import Asking
-from builders.wordnet.neighbourhoods import ancestors, main_parents
+from builders.wordnet.neighbourhoods import ancestors, main_parents, taxonomy_order
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import parents_for_levels
 from kb_cache.graph import Graph
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
+from kbprobe.columns import codes
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
 """Families of golds at one level, by how many edges above them the common ancestor is."""
@@ -23,6 +25,12 @@ BRANCH = "_branch"
 """Ends the names of families whose golds hang on siblings, or cousins, of the concept."""
 
 SAME_WORD = "same_word"
+
+FIELD = "field"
+"""Nouns or verbs of one lexicographer file, close in the taxonomy but not of one closer family."""
+
+FIELD_GOLDS = 150
+"""Golds of a field."""
 
 
 def wordnet_families(
@@ -36,6 +44,8 @@ def wordnet_families(
             yield Family(RANDOM, 0, np.zeros_like(asking.gold))
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
+        elif name == FIELD:
+            yield Family(FIELD, 0, _fields(wordnet, asking.gold))
         elif name in LEVELS:
             reach = LEVELS[name]
             yield Family(name, reach, ancestors(main, asking.gold, reach))
@@ -48,6 +58,21 @@ def wordnet_families(
             yield Family(name, reach, key, unit=asking.concept)
         else:
             yield from _published(wordnet, options, asking, name)
+
+
+def _fields(wordnet: WordNet, gold: Ints) -> Ints:
+    """Return which golds share a field: runs of those that are close in the taxonomy.
+
+    Adjectives and adverbs (-1) have one lexicographer file each.
+    """
+    file = codes(wordnet.synsets["lexname"])[0].astype(np.int64)
+    golds = sorted_unique(gold)
+    golds = golds[np.lexsort((taxonomy_order(wordnet)[golds], file[golds]))]
+    run = ranks_within(file[golds]) // FIELD_GOLDS
+    field = np.full(len(wordnet), -1)
+    field[golds] = file[golds] * golds.size + run
+    field[wordnet.pos_codes > POS.index("v")] = -1
+    return field[gold]
 
 
 def _published(

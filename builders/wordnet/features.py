@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from builders.engine.audit.ngrams import Tokens, content_words
 from builders.engine.plan import Facts
+from builders.judged.model import CROSSES, JUDGED_WORDNET, judged_classes, judged_kinds
 from builders.wordnet.glosses import Glosses, any_of
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.synsets import (
@@ -26,7 +27,7 @@ from builders.wordnet.synsets import (
 )
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, UInts, contains
-from kbprobe.columns import codes, to_numpy
+from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.rng import RandomGenerator
 
 THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
@@ -76,7 +77,8 @@ class PairFeatures:
         return np.asarray(thing[file], dtype=np.float64)
 
     @cached_property
-    def _file(self) -> Ints:
+    def file(self) -> Ints:
+        """(synsets,) the lexicographer file of each."""
         return codes(self.wordnet.synsets["lexname"])[0].astype(np.int64)
 
     @cached_property
@@ -118,9 +120,13 @@ class PairFeatures:
         """Return whether two synsets share a word, or a gloss."""
         return contains(self._alike, one * len(self.wordnet) + other)
 
-    def siblings(self, one: Ints, other: Ints) -> Bools:
-        """Return whether two synsets have the same parent."""
-        return np.asarray((self._main[one] >= 0) & (self._main[one] == self._main[other]))
+    def stratum(self, concept: Ints, gold: Ints, node: Ints) -> Ints:
+        """Return how near each node is to the gold, or to the concept: an index into `STRATA`."""
+        parent, file = self._main[gold], self.file
+        near = np.where(file[gold] == file[node], 1, 0)
+        near[(parent >= 0) & (parent == self._main[node])] = 2
+        near[self.same_word(concept, node)] = 3
+        return near
 
     @cached_property
     def _alike(self) -> Ints:
@@ -133,7 +139,7 @@ class PairFeatures:
             "verb": self._verb[concept],
             "other_pos": (self.wordnet.pos_codes[concept] > POS.index("v")).astype(np.float64),
             "thing": self._thing[node],
-            "same_file": (self._file[concept] == self._file[node]).astype(np.float64),
+            "same_file": (self.file[concept] == self.file[node]).astype(np.float64),
             "zipf": self._zipf[node],
             "zipf_concept": self._zipf[concept],
             "sense": self._sense[node],
@@ -146,6 +152,43 @@ class PairFeatures:
             "lemma_overlap": self._shared(lemmas[concept], lemmas[node]),
         }
 
+    def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
+        """Return the less general of two synsets, and the more general."""
+        lower = np.where(self._general[one] < self._general[other], one, other)
+        return lower, np.where(lower == one, other, one)
+
+    def judged_kind(self, lower: Ints, upper: Ints) -> tuple[Bools, Bools]:
+        """Return of each pair whether readers take ``lower`` for a kind of ``upper``, or doubt it.
+
+        Neither holds of pairs that were not judged.
+        """
+        asked = lower * len(self.wordnet) + upper
+        accepted, doubted = self._kinds
+        return contains(accepted, asked), contains(doubted, asked)
+
+    @cached_property
+    def _kinds(self) -> tuple[Ints, Ints]:
+        """Sorted keys ``lower * synsets + upper`` of pairs that readers accept, and doubt."""
+        judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {("", ""): False}
+        names = single_chunk(self.wordnet.synsets["name"])
+        lower, upper = (
+            to_numpy(pc.fill_null(pc.index_in(pa.array(end), names), -1)).astype(np.int64)
+            for end in zip(*judged, strict=True)
+        )
+        known, accepted = (lower >= 0) & (upper >= 0), np.array([*judged.values()])
+        key = lower * len(self.wordnet) + upper
+        return np.sort(key[known & accepted]), np.sort(key[known & ~accepted])
+
+    @cached_property
+    def _crosses(self) -> Floats:
+        """(synsets,) how far each cuts across its neighbours; of those not judged, as most do."""
+        crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
+        if self.wordnet.version == JUDGED_WORDNET:
+            judged = judged_classes()
+            at = pc.index_in(pa.array(judged), single_chunk(self.wordnet.synsets["name"]))
+            crosses[to_numpy(at)] = [*judged.values()]
+        return crosses
+
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
         glosses, lemmas = self._words
@@ -153,9 +196,10 @@ class PairFeatures:
         return {
             **self.of_pair(concept, node),
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
-            "same_word": contains(alike(self.wordnet).keys, concept * len(self.wordnet) + node)
-            * 1.0,
+            "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
+            "crosses": self._crosses[node],
+            "crosses_concept": self._crosses[concept],
             "more_general": self._general[node] - self._general[gold],
             "gold_overlap": self._shared(glosses[gold], glosses[node]),
             "gold_names_node": self._shared(glosses[gold], lemmas[node]),
@@ -175,10 +219,15 @@ class PairFeatures:
         bear = glosses.bear_out(child, parent)
         names = glosses.name(child, parent)
         vague = vague_synsets(self.wordnet)
-        lower = np.where(self._general[concept] < self._general[gold], concept, gold)
-        upper = np.where(lower == concept, gold, concept)
+        lower, upper = self.by_generality(concept, gold)
+        between = np.ones(target.size, dtype=np.bool_)
+        between[facts.indptr[1:] - 1] = False
+        steps = pair[between]
+        accepted, doubted = self.judged_kind(target[between], upper[steps])
         return {
             **self.of_pair(concept, gold),
+            "kind_accepted": any_of(steps, accepted, gold.size) * 1.0,
+            "kind_doubted": any_of(steps, doubted, gold.size) * 1.0,
             "hops_2": (lengths >= 2) * 1.0,
             "hops_3": (lengths >= 3) * 1.0,
             "hops_4": (lengths >= 4) * 1.0,
@@ -189,7 +238,7 @@ class PairFeatures:
             "thing_concept": self._thing[concept],
             "verb_hops": self._verb[concept] * (lengths - 1),
             "depth": np.minimum(self._depth[gold], 8.0),
-            **{f"gold_{name}": (self._file[gold] == at) * 1.0 for at, name in self._files},
+            **{f"gold_{name}": (self.file[gold] == at) * 1.0 for at, name in self._files},
         }
 
     @cached_property

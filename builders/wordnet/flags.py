@@ -21,8 +21,8 @@ DOUBTFUL, VAGUE = "doubtful_gold", "vague_gold"
 MINOR_SENSE, TAXON = "minor_sense", "taxon"
 
 ISA_FLAGS = {
-    DOUBTFUL: "pairs like it are accepted by fewer than 94% of readers, by the model of their "
-    "judgements (builders/judged)",
+    DOUBTFUL: "readers doubt the gold or, by the model of their judgements (builders/judged), fewer "
+    "than 94% of them would accept one like it",
     VAGUE: "the gold overlaps with its neighbours: a device may be equipment, and an implement too",
 }
 
@@ -32,10 +32,13 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     structure = wordnet.structure
     on_paths = np.concatenate([facts.subject.codes, facts.object.codes])
     glosses = Glosses.of(structure, sorted_unique(on_paths))
-    features = features_of(structure).of_gold(facts, concept, gold, glosses)
-    model = judged_model(f"{probe}_gold")
-    flags = Flags.none(gold.size)
-    flags = flags.mark(DOUBTFUL, model.chance(features) < model.thresholds[probe])
+    pairs, model = features_of(structure), judged_model(f"{probe}_gold")
+    chance = model.chance(pairs.of_gold(facts, concept, gold, glosses))
+    accepted, doubted = pairs.judged_kind(*pairs.by_generality(concept, gold))
+    far = np.diff(facts.indptr) > 1
+    least = np.where(far, model.thresholds[f"{probe}:far"], model.thresholds[probe])
+    doubted |= ~accepted & (chance < least)
+    flags = Flags.none(gold.size).mark(DOUBTFUL, doubted)
     return flags.mark(VAGUE, np.isin(gold, vague_synsets(structure)))
 
 

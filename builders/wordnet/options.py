@@ -48,7 +48,7 @@ class WordNetOptions(DrawOptions):
 
     WITHOUT: ClassVar[tuple[str, ...]] = ("variants",)
 
-    NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin")
+    NEAR: ClassVar[tuple[str, ...]] = ("sibling", "cousin", "second_cousin", "field")
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hyponym", "hypernym")
 
     wordnet: WordNetName = Field(
@@ -89,6 +89,11 @@ class WordNetOptions(DrawOptions):
         "with the question.",
     )
 
+    split_shares: tuple[float, float, float] = Field(
+        (0.18, 0.24, 0.58),
+        description="Shares of WordNet, by its examples and parts, in train, validation and test, "
+        "before --train-rows.",
+    )
     controls: bool = Field(
         False, description="Write the control renderings, no_language and perturbed, as configs."
     )
@@ -215,7 +220,12 @@ class HypernymyOptions(IsaOptions):
 class HyponymyOptions(IsaOptions):
     """Options of wordnet_hyponymy."""
 
-    NEAR: ClassVar[tuple[str, ...]] = ("sibling_branch", "cousin_branch", "second_cousin_branch")
+    NEAR: ClassVar[tuple[str, ...]] = (
+        "sibling_branch",
+        "cousin_branch",
+        "second_cousin_branch",
+        "field",
+    )
     PAPER: ClassVar[tuple[str, ...]] = (RANDOM, "sister", "hypernym")
 
     glosses: bool = Field(

@@ -22,7 +22,6 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Plan, Questions
 from builders.engine.probe import probe
 from builders.engine.rows import Asking, draw_plan
-from builders.judged.model import JUDGED, STRATA, judged_model, strata
 from builders.relations import (
     NONE,
     QUESTION_FIELDS,
@@ -32,7 +31,6 @@ from builders.relations import (
     union,
 )
 from builders.wordnet.families import wordnet_families
-from builders.wordnet.features import features_of
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.neighbourhoods import territory
 from builders.wordnet.options import (
@@ -91,6 +89,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from builders.wordnet.truths import (
+    arguable_distractors,
     parts_without_edge,
     possible_opposites,
     possible_parts,
@@ -437,7 +436,9 @@ def _plan(
         kinds=KINDS[wordnet.pos_codes],
         reads=reads(wordnet),
         offensive=offensive_in_any(wordnet),
-        arguable=partial(_arguable, wordnet.structure, PROBE_OF[relation]),
+        arguable=arguable_distractors(
+            wordnet.structure, PROBE_OF[relation], asking.concept, asking.gold
+        ),
         options=options,
         rng=rng,
         dropped=dropped,
@@ -446,19 +447,6 @@ def _plan(
     answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
     plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, answers))
     return _readable_in_all(wordnet, plan, reads)
-
-
-def _arguable(wordnet: WordNet, probe: str, concept: Ints, gold: Ints, node: Ints) -> Bools:
-    """Return whether readers may well take a distractor for an answer."""
-    known, model = features_of(wordnet), judged_model("distractor")
-    stratum = strata(known.same_word(concept, node), known.siblings(gold, node))
-    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])[stratum]
-    arguable = np.zeros(node.size, dtype=np.bool_)
-    asked = np.flatnonzero(most < 1)
-    features = known.beside(concept[asked], gold[asked], node[asked])
-    features |= {name: np.full(asked.size, float(name == probe)) for name in JUDGED}
-    arguable[asked] = model.chance(features) > most[asked]
-    return arguable
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

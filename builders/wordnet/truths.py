@@ -6,12 +6,16 @@ from functools import lru_cache
 
 import numpy as np
 
+from builders.engine.rows import Arguable
+from builders.judged.model import JUDGED, STRATA, judged_model
 from builders.relations import closure, then, union
+from builders.wordnet.features import features_of
+from builders.wordnet.neighbourhoods import main_parents
 from builders.wordnet.parts import unlisted_parts
-from builders.wordnet.synsets import MERONYMS, alike_in_any, near
+from builders.wordnet.synsets import MERONYMS, alike, alike_in_any, near
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
-from kbprobe.arrays import Ints, sorted_unique
+from kbprobe.arrays import Bools, Floats, Ints, KeySet, sorted_unique
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
@@ -62,3 +66,46 @@ def possible_opposites(wordnet: WordNet) -> Graph:
     """
     opposite, related = wordnet.graph("antonym"), union(alike_in_any(wordnet), near(wordnet))
     return union(opposite, related, then(related, opposite), then(then(related, related), opposite))
+
+
+def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints) -> Arguable:
+    """Return what tells whether readers may well take a distractor for an answer.
+
+    ``concept`` and ``gold`` are those of all questions; distractors are golds of others. What
+    readers judged is decided by that, the rest by the model of their judgements. The nearest
+    distractors are tried again and again in a draw: their chances are computed once.
+    """
+    known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
+    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
+
+    def too_likely(concept: Ints, gold: Ints, node: Ints, limit: Floats) -> Bools:
+        features = known.beside(concept, gold, node)
+        features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
+        return model.chance(features) > limit
+
+    concepts, golds = np.divmod(sorted_unique(concept * size + gold), size)
+    main, asked_for = main_parents(wordnet), sorted_unique(gold)
+    asked_for = asked_for[main[asked_for] >= 0]
+    siblings = Graph.from_edges(size, main[asked_for], asked_for)
+    rooted = np.flatnonzero(main[golds] >= 0)
+    at, sibling = siblings.expand(main[golds[rooted]])
+    pair, namesake = alike(wordnet).expand(concepts)
+    pair, node = np.append(rooted[at], pair), np.append(sibling, namesake)
+    concepts, golds = concepts[pair], golds[pair]
+    limit = most[known.stratum(concepts, golds, node)]
+    doubtful = limit <= 0
+    asked = np.flatnonzero((limit > 0) & (limit < 1))
+    doubtful[asked] = too_likely(concepts[asked], golds[asked], node[asked], limit[asked])
+    triples = (concepts * size + golds) * size + node
+    near, doubted = (KeySet(sorted_unique(some)) for some in (triples, triples[doubtful]))
+
+    def arguable(concept: Ints, gold: Ints, node: Ints) -> Bools:
+        asked = (concept * size + gold) * size + node
+        found = doubted.contains(asked)
+        if most[1] < 1:
+            same = known.file[gold] == known.file[node]
+            other = np.flatnonzero(same & ~near.contains(asked))
+            found[other] = too_likely(concept[other], gold[other], node[other], most[1])
+        return found
+
+    return arguable

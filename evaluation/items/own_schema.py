@@ -10,7 +10,7 @@ from evaluation.items.columns import ItemColumns, plain
 from evaluation.items.rows import ABOUT, Questions, column_questions, with_own_ids
 from evaluation.items.types import LABELLED_SETUPS, SCORED_SETUPS
 from kbprobe.arrays import AnyInts, Bools, Ints
-from kbprobe.columns import codes, positions, single_chunk, to_numpy
+from kbprobe.columns import arrow_type, codes, positions, single_chunk, to_numpy
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
 
 if TYPE_CHECKING:
@@ -60,16 +60,19 @@ def _known(table: pa.Table) -> dict[str, pa.Array] | None:
     rows, own = len(table), arrow_schema()
     columns = {}
     for name in (*ABOUT, *_FURTHER):
-        kind = pa.type_for_alias(ABOUT[name]) if name in ABOUT else own.field(name).type
+        kind = arrow_type(ABOUT[name]) if name in ABOUT else own.field(name).type
         held = name in table.column_names
         columns[name] = single_chunk(table[name]) if held else pa.nulls(rows, kind)
     entries = columns["arguments"].flatten()
-    inner = [columns["fact_ids"].flatten(), entries, *entries.flatten()]
+    inner = [columns[name].flatten() for name in ("fact_ids", "choice_hops", "arguments")]
+    inner += entries.flatten()
     if 0 < columns["arguments"].null_count < rows or any(values.null_count for values in inner):
         return None
     for name, kind in ABOUT.items():
         if kind != "string":
-            if (pc.min(columns[name]).as_py() or 0) < 0:
+            column = columns[name]
+            numbers = column.flatten() if pa.types.is_list(column.type) else column
+            if (pc.min(numbers).as_py() or 0) < 0:
                 return None
             continue
         # Empty text says as little as null.

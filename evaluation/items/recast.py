@@ -1,8 +1,11 @@
-"""The published probes of function words: labelled texts in the format of recast NLI collections.
+"""Labelled texts of others: the published probes of function words, and collections of NLI.
 
-A file ``NAME_data.json`` lists rows with ``context``, ``hypothesis`` (empty where a sentence is
-judged), ``label``, ``label-set`` and ``pair-id`` (Poliak et al. 2018; Kim et al. 2019).
-``NAME_metadata.json`` beside it may give the fold, out of ten, in which each row is tested.
+Those probes have the format of recast NLI collections: a file ``NAME_data.json`` lists rows with
+``context``, ``hypothesis`` (empty where a sentence is judged), ``label``, ``label-set`` and
+``pair-id`` (Poliak et al. 2018; Kim et al. 2019). ``NAME_metadata.json`` beside it may give the
+fold, out of ten, in which each row is tested. MNLI, SNLI and their like are read as they are
+published (``sentence1``, ``sentence2``, ``gold_label``) and as the Hub has them (``premise``,
+``hypothesis`` and a numbered ``label``).
 """
 
 from __future__ import annotations
@@ -17,6 +20,12 @@ from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 
 MARK = "label-set"
 """The field by which such rows are known."""
+
+PAIRS = (
+    *("sentence1", "sentence2", "gold_label", "pairID"),
+    *("premise", "hypothesis", "label", "idx"),
+)
+"""The columns of NLI collections."""
 
 _DATA, _METADATA = "_data.json", "_metadata.json"
 
@@ -56,6 +65,37 @@ def own_form(row: Mapping[str, Any], folds: Mapping[str, int]) -> dict[str, Any]
         "choices": {"text": list(labels), "label": list(LABELS[: len(labels)])},
         "answerKey": LABELS[labels.index(answer)] if answer in labels else answer,
         "fold": folds.get(str(row.get("pair-id"))),
+    }
+
+
+def is_pair(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is a pair of sentences of an NLI collection."""
+    stated = {"gold_label", "sentence1", "sentence2"} <= row.keys()
+    return stated or ({"premise", "hypothesis", "label"} <= row.keys() and "choices" not in row)
+
+
+def pair_form(row: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """Return a pair of sentences as kbprobe writes it; ``answerKey`` is None where none agreed.
+
+    Pairs that name no id have their place in the file.
+    """
+    from kbprobe.format.items import LABELS
+
+    labels = SETUPS[NLI].labels
+    answer = row.get("gold_label", row.get("label"))
+    if answer in labels:
+        answer = LABELS[labels.index(answer)]
+    elif answer in ("-", "", -1):
+        answer = None
+    premise = row.get("sentence1", row.get("premise"))
+    return {
+        "id": row.get("pairID", row.get("idx", place)),
+        "setup": NLI,
+        "premise": premise,
+        "hypothesis": row.get("sentence2", row.get("hypothesis")),
+        "cluster": premise,
+        "choices": {"text": list(labels), "label": list(LABELS[: len(labels)])},
+        "answerKey": answer,
     }
 
 

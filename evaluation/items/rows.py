@@ -1,6 +1,6 @@
 """Published rows in one form: those of oLMpics, WordNetQA, DictionaryQA, ARC and kbprobe.
 
-Rows of recast NLI collections are put into this form first (:mod:`evaluation.items.recast`).
+Labelled texts of others are put into this form first (:mod:`evaluation.items.recast`).
 
 All say the same in different shapes: an id, a question, choices with labels, the gold's label.
 The question's text is ``question``, ``question.stem`` or ``question_stem``; choices are a list of
@@ -13,12 +13,12 @@ from __future__ import annotations
 import codecs
 import json
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaluation.items.recast import MARK, folds_beside, own_form
+from evaluation.items.recast import MARK, folds_beside, is_pair, own_form, pair_form
 from evaluation.items.types import (
     LABELLED_SETUPS,
     SCORED_SETUPS,
@@ -28,6 +28,7 @@ from evaluation.items.types import (
     arguments_type,
 )
 from kb_cache.unpack import DAMAGE, Allowance, unpacking
+from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import CLOZE, MASK, NLI, SETUPS
 
@@ -43,6 +44,7 @@ ABOUT = {
     "template": "string",
     "concept": "string",
     "fold": "int32",
+    "choice_hops": "list<item: int32>",
 }
 """What is known of an item beside its question: columns and their Arrow types."""
 
@@ -50,6 +52,9 @@ UNLABELLED = "has no answer yet"
 
 _COPIES = "gold_copies"
 """The note that counts rows with copies of the gold among their choices."""
+
+_UNDECIDED = "undecided"
+"""The note that counts pairs without a label that annotators agreed on."""
 
 _LISTED = 5
 """Bad rows listed one by one; the rest are counted."""
@@ -151,6 +156,8 @@ def _json(data: bytes) -> Any:
 def row_questions(records: Records, source: str) -> Questions:
     """Read every row as a question; ``source`` is what they were read from, for the message.
 
+    Pairs of NLI collections whose annotators agreed on no label are left out and counted.
+
     Raises:
         KbprobeError: any row is malformed or unlabelled; it names the first few by place and
             field and counts the rest. Nothing is ever scored on the rows that happen to be well.
@@ -160,18 +167,22 @@ def row_questions(records: Records, source: str) -> Questions:
     items: list[Item] = []
     known: list[dict[str, Any]] = []
     problems: list[_Problem] = []
+    undecided: list[_Problem] = []
     for place, row in records.rows:
+        pair = isinstance(row, Mapping) and is_pair(row)
         try:
-            item, about = _question(row, records.folds)
+            item, about = _question(pair_form(row, place) if pair else row, records.folds)
         except RowError as error:
-            problems.append(_Problem(place, *error.args))
+            problem = _Problem(place, *error.args)
+            (undecided if pair and problem.what == UNLABELLED else problems).append(problem)
             continue
         items.append(item)
         known.append(about)
-    if problems:
+    if problems or (undecided and not items):
+        problems += undecided
         total = len(items) + len(problems)
         raise KbprobeError(_refusal(source, records.unit, sorted(problems), total))
-    kinds = {name: pa.type_for_alias(kind) for name, kind in ABOUT.items()}
+    kinds = {name: arrow_type(kind) for name, kind in ABOUT.items()}
     kinds |= {"fact_ids": pa.list_(pa.string()), "relation": pa.string()}
     kinds["arguments"] = arguments_type()
     columns = {
@@ -179,14 +190,16 @@ def row_questions(records: Records, source: str) -> Questions:
     }
     found = column_questions(with_own_ids(items), columns)
     copied = sum(about[_COPIES] > 0 for about in known)
-    return replace(found, notes={_COPIES: copied} if copied else {})
+    notes = {_COPIES: copied, _UNDECIDED: len(undecided)}
+    return replace(found, notes={name: count for name, count in notes.items() if count})
 
 
 def column_questions(items: Sequence[Item], columns: Mapping[str, pa.Array]) -> Questions:
     """Put checked items together with what is known of them, as columns of the right types."""
     import pyarrow as pa
 
-    about = pa.table([columns[name] for name in ABOUT], schema=pa.schema(list(ABOUT.items())))
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in ABOUT.items()])
+    about = pa.table([columns[name] for name in ABOUT], schema=schema)
     links = None
     if len(columns["fact_ids"].flatten()):
         ids = tuple(tuple(names or ()) for names in columns["fact_ids"].to_pylist())
@@ -381,10 +394,7 @@ def _about(row: Mapping[str, Any]) -> dict[str, Any]:
     """Read what is known of a row: from ``notes``, or from kbprobe's own columns."""
     notes = row.get("notes")
     if not isinstance(notes, Mapping):
-        return {
-            name: _number(row, name) if kind == "int32" else _optional_text(row, name)
-            for name, kind in ABOUT.items()
-        }
+        return {name: _READERS[kind](row, name) for name, kind in ABOUT.items()}
     # The synset asked about; that of the right choice is at the other end of ``chain``.
     concept = _optional_text(notes, "gold_synset") or _optional_text(notes, "concept")
     family = _optional_text(notes, "distractor_type")
@@ -443,6 +453,24 @@ def _number(values: Mapping[str, Any], name: str) -> int | None:
     if not _is_integer(value) or value not in _INT32:
         raise RowError(name, f"is {reprlib.repr(value)}, not a number from 0")
     return int(value)
+
+
+def _numbers(values: Mapping[str, Any], name: str) -> list[int] | None:
+    given = values.get(name)
+    if given is None:
+        return None
+    if not isinstance(given, list):
+        raise RowError(name, f"is {_kind(given)}, not a list")
+    numbers = [_number({name: value}, name) for value in given]
+    return [number for number in numbers if number is not None]
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "string": _optional_text,
+    "int32": _number,
+    "list<item: int32>": _numbers,
+}
+"""How a value is read, by its Arrow type."""
 
 
 def _is_integer(value: Any) -> bool:

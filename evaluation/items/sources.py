@@ -318,7 +318,7 @@ def _open_dataset(source: str, split: str, config: str | None) -> ProbeSplit:
             manifest, own_config = _hub_probe(source, config, builder.config.name)
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError) as error:
         raise _not_loaded(source, error) from None
-    if "question" not in table.column_names:
+    if "question" not in table.column_names and not {"premise", "label"} <= {*table.column_names}:
         raise UsageError(
             f"{source}, config {builder.config.name}, has no column 'question' but "
             f"{', '.join(table.column_names[:4])} ...: its rows are not those of a probe. Name "

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.items.own_schema import NEEDED, own_questions
+from evaluation.items.recast import PAIRS
 from evaluation.items.rows import Questions, Records, row_questions
 from kbprobe.errors import KbprobeError
 
@@ -36,7 +37,7 @@ def read_parquet(paths: Sequence[Path]) -> pa.Table:
             coded = [name for name in _REPEATING if name in schema.names]
             coded = [name for name in coded if pa.types.is_string(schema.field(name).type)]
             with pq.ParquetFile(path, read_dictionary=coded) as file:
-                tables.append(file.read([name for name in schema.names if name in NEEDED]))
+                tables.append(file.read(_needed(schema.names)))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
             raise KbprobeError(f"{path} cannot be read as Parquet: {error}") from None
     try:
@@ -52,9 +53,15 @@ def table_questions(table: pa.Table, source: str) -> Questions:
     Raises:
         KbprobeError: any row is malformed or unlabelled, as :func:`row_questions` says.
     """
-    table = table.select([name for name in table.column_names if name in NEEDED])
+    table = table.select(_needed(table.column_names))
     rows = (row for batch in table.to_batches(_AT_ONCE) for row in batch.to_pylist())
     try:
         return own_questions(table) or row_questions(Records("row", enumerate(rows, 1)), source)
     except UnicodeDecodeError as error:
         raise KbprobeError(f"{source} holds text that is not UTF-8: {error}") from None
+
+
+def _needed(names: Sequence[str]) -> list[str]:
+    """Return the columns that are looked at: those of questions, or of NLI collections."""
+    wanted = NEEDED if {"question", "question_stem"} & {*names} else PAIRS
+    return [name for name in names if name in wanted]

@@ -22,7 +22,7 @@ from evaluation.results.types import (
     predictions_schema,
 )
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
-from kbprobe.columns import single_chunk, sparse_texts, to_numpy
+from kbprobe.columns import arrow_type, single_chunk, sparse_texts, to_numpy
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.format.manifest import Audit
 
@@ -127,7 +127,7 @@ def predictions_table(
     premises = plain(items.premises)
     columns["premise"] = pc.if_else(pc.equal(premises, ""), pa.scalar(None, pa.string()), premises)
     further = [
-        (name, pa.type_for_alias(kind))
+        (name, arrow_type(kind))
         for name, kind in FURTHER_COLUMNS.items()
         if name in columns and columns[name].null_count < len(items)
     ]

@@ -60,11 +60,6 @@ def points(difference: Estimate) -> str:
     return f"{difference.value:+.1f} ({difference.low:+.1f} to {difference.high:+.1f})"
 
 
-def p_value(p: float) -> str:
-    """Spell a p value: ``0.0123``."""
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
 def percent(estimate: Estimate | None) -> str:
     """Spell a share with its interval: ``71.2 [69.8, 72.5]``."""
     if estimate is None:

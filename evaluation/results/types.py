@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluation.items.types import arguments_type
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
+from kbprobe.columns import arrow_type
 from kbprobe.errors import UsageError
 from kbprobe.files import replacing_file
 from kbprobe.format.parquet import UNIQUE, write_parquet
@@ -59,6 +60,7 @@ NOTES: dict[str, str] = {
     "several_pieces": "rows with a candidate of several pieces, which counts as their mean",
     "train_set_aside": "rows of train that were not fitted on, for such a reason",
     "unknown_words": "different words without a vector of their own",
+    "undecided": "pairs without a label that annotators agreed on, which were left out",
     "gold_copies": "rows with copies of the gold among their choices, which were left out",
     "train_overlap": "rows of clusters that are in train as well",
 }
@@ -84,7 +86,7 @@ class Estimate(Model):
     method: str = Field(
         description="How the interval was made: wilson; cluster bootstrap; wilson, effective n; "
         "wilson over clusters; paired cluster bootstrap; combined wilson; combined; t over "
-        "clusters; two-way bootstrap, basic or not."
+        "clusters; two-way bootstrap, basic or not; least squares, errors by cluster."
     )
 
 
@@ -376,7 +378,7 @@ def predictions_schema() -> pa.Schema:
 _UNIQUE = (*UNIQUE, "question", "scores", "margin", "probability")
 """Columns whose values hardly repeat."""
 
-FURTHER_COLUMNS = {"premise": "string", "fold": "int32"}
+FURTHER_COLUMNS = {"premise": "string", "fold": "int32", "choice_hops": "list<item: int32>"}
 """Columns that follow where any row has a value: Arrow types by name."""
 
 
@@ -435,7 +437,7 @@ def read_predictions(folder: Path) -> pa.Table:
     if "arguments" not in table.schema.names:
         # kbprobe did not write them at first; what it wrote then stays readable.
         table = table.append_column("arguments", pa.nulls(len(table), arguments_type()))
-    known = [pa.field(name, pa.type_for_alias(kind)) for name, kind in FURTHER_COLUMNS.items()]
+    known = [pa.field(name, arrow_type(kind)) for name, kind in FURTHER_COLUMNS.items()]
     for field in (*schema, *(field for field in known if field.name in table.schema.names)):
         if table.schema.names.count(field.name) != 1:
             problem = "lacks" if field.name not in table.schema.names else "repeats"

@@ -73,6 +73,11 @@ def last_name(source: str) -> str:
     return source if is_hub_id or not parts else "/".join(telling_parts(parts))
 
 
+def p_value(p: float) -> str:
+    """Spell a p value: ``0.0123``."""
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def percent(share: float) -> str:
     """Spell a share: ``45.1%``."""
     return f"{100 * share:.1f}%"

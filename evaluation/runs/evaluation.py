@@ -14,7 +14,7 @@ from evaluation.items.types import choice_starts
 from evaluation.items.wordings import wordings
 from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import RunOptions
-from evaluation.results.analyses import fitting, labels
+from evaluation.results.analyses import fitting, labels, seen, vocabulary
 from evaluation.results.analyses.confusion import measure_labels
 from evaluation.results.metrics import (
     baseline_intervals_of,
@@ -41,6 +41,7 @@ from evaluation.runs.scoring import Effort, score_items
 from evaluation.scorers.base import ReadyScorer
 from evaluation.workers import ALONE, Workers
 from kbprobe.cli import kbprobe_version
+from kbprobe.columns import single_chunk
 from kbprobe.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -129,10 +130,34 @@ def evaluate_run(
             asked = wordings()[setup], wording
         block = measure_labels(predictions, setup, options.seed, asked)
         results = results.with_analysis(labels.NAME, block)
+        known = () if run.learner is None else vocabulary.words_of(run.fitted_items)
+        shared = vocabulary.measure_vocabulary([(predictions, known)])
+        if shared is not None:
+            results = results.with_analysis(vocabulary.NAME, shared)
     if scores.fitting:
         fitted = fitting.Fitting(**scores.fitting, seen=run.seen)
         results = results.with_analysis(fitting.NAME, fitted)
+    if (trained := _seen(run, predictions)) is not None:
+        results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)
+
+
+def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
+    """Measure the rows by what the rows fitted on have as well; None where nothing was fitted.
+
+    Rows of labels all share their golds; random answers are no golds.
+    """
+    import pyarrow as pa
+
+    if run.learner is None or run.train is None or run.spec.run.labels != "gold":
+        return None
+    if labels.setup_of(predictions) is not None:
+        return None
+    rows = run.drawn[: run.spec.run.train]
+    concepts = single_chunk(run.train.about["concept"]).take(pa.array(rows, pa.int64()))
+    items = run.train.items.take(rows)
+    golds = {item.choices[item.answer] for item in items}
+    return seen.measure_seen(predictions, concepts, golds, run.spec.run.seed)
 
 
 def settings_of(run: Run) -> dict[str, Any]:

@@ -21,6 +21,8 @@ SCORERS = Registry[ScorerEntry](
         "evaluation.scorers.endpoint:ENDPOINT_PMI",
         "evaluation.scorers.calibration:CALIBRATED",
         "evaluation.scorers.calibration:MASKED_CALIBRATED",
+        "evaluation.scorers.rank:MASKED_RANK",
+        "evaluation.scorers.rank:CAUSAL_RANK",
         "evaluation.scorers.multiple_choice:MULTIPLE_CHOICE",
         "evaluation.scorers.classifier:CLASSIFIER",
         "evaluation.scorers.guessing:RANDOM",

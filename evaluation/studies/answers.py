@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NOT_SCORED = -1
-_SHOWN = ("id", "cluster", "question", "choices", "answer")
+_SHOWN = ("id", "cluster", "question", "choices", "answer", "template")
 
 
 class Answers(NamedTuple):
@@ -49,7 +49,7 @@ class Gathered(NamedTuple):
     """Items that at least one run scored, and all runs' answers to them.
 
     Attributes:
-        items: id, cluster, question, choices and answer of each item.
+        items: id, cluster, question, choices, answer and template of each item.
         answers: in the order of the items and of the runs.
     """
 

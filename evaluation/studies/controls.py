@@ -141,7 +141,8 @@ def _control(own: Finished, control: Finished, config: str) -> Control:
 def show(summary: Controls) -> None:
     """Print a row for each probe, model and control."""
     from evaluation.results.console import print_rows
-    from evaluation.results.summary import p_value, points
+    from evaluation.results.summary import points
+    from evaluation.results.words import p_value
 
     numbers = ("rows", "probe %", "control %", "chance %", "difference", "p")
     rows = [

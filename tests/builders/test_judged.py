@@ -13,11 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.judged.model import DATA, JUDGED, MODELS, STRATA, JudgedModel, judged_model, strata
+from builders.judged.model import (
+    DATA,
+    JUDGED,
+    MODELS,
+    STRATA,
+    JudgedModel,
+    judged_kinds,
+    judged_model,
+    judgements,
+)
 from builders.wordnet.features import FARTHEST, THINGS, PairFeatures, features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.neighbourhoods import main_parents
 from builders.wordnet.synsets import alike, generality, path_facts, vague_synsets
+from builders.wordnet.truths import arguable_distractors
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Ints, sorted_unique
@@ -80,7 +90,8 @@ def test_models_were_fitted_on_the_pairs_that_there_are(pairs: list[Row]) -> Non
         expected = golds[probe] if name != "distractor" else len(others)
         assert model["about"]["pairs"] == expected
         kinds = [f"{probe}:{s}" for probe in JUDGED for s in STRATA]
-        assert model["thresholds"].keys() == set(kinds if name == "distractor" else [probe])
+        golds_of = {probe, f"{probe}:far"}
+        assert model["thresholds"].keys() == (set(kinds) if name == "distractor" else golds_of)
         assert all(0 <= value <= 1 for value in model["thresholds"].values())
         assert model["about"]["passing"].keys() == model["thresholds"].keys()
         # They tell more than the mean does, of concepts that they have not seen.
@@ -114,10 +125,75 @@ def test_chance_is_the_logistic_of_a_weighted_sum(
         assert np.broadcast_to(found, len(lines))[at] == pytest.approx(1 / (1 + math.exp(-score)))
 
 
-def test_the_same_word_counts_for_more_than_the_same_parent() -> None:
-    same, siblings = np.array([[False, False, True, True], [False, True, False, True]])
-    found = [STRATA[at] for at in strata(same, siblings)]
-    assert found == ["other", "sibling", "same_word", "same_word"]
+def test_the_same_word_counts_for_more_than_the_same_parent(
+    known: PairFeatures, wordnet: WordNet
+) -> None:
+    """Of a dachshund that is a dog: how near are other answers?"""
+    near = {
+        "chihuahua.n.03": "field",
+        "cat.n.01": "field",
+        "wolf.n.01": "sibling",
+        "chair.n.01": "other",
+        "dachshund.n.01": "field",
+    }
+    nodes = np.array([wordnet.synset_id(name) for name in near])
+    ends = (wordnet.synset_id(name) for name in ("dachshund.n.01", "dog.n.01"))
+    concept, gold = (np.full(nodes.size, end) for end in ends)
+    assert [STRATA[at] for at in known.stratum(concept, gold, nodes)] == list(near.values())
+    word = np.array([wordnet.synset_id("dog.n.03")])
+    assert STRATA[known.stratum(gold[:1], gold[:1], word)[0]] == "same_word"
+
+
+def test_kinds_are_judged_once_and_name_synsets(wordnet: WordNet) -> None:
+    names = set(wordnet.synsets["name"].to_pylist())
+    with (DATA / "kinds.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len({(row["kind"], row["of"]) for row in rows}) == len(rows) > 15_000
+    for row in rows:
+        assert {row["kind"], row["of"]} <= names, row
+        assert row["reader_a"] in LABELS, row
+        assert row["reader_b"] in {*LABELS, ""}, row
+    judged = judged_kinds()
+    for (concept, candidate), labels in judgements("hyponymy").items():
+        assert judged[candidate, concept] in (True, False)
+        if (candidate, concept) not in {(row["kind"], row["of"]) for row in rows}:
+            assert judged[candidate, concept] == (set(labels) == {"true"})
+
+
+def test_readers_decide_what_they_judged(known: PairFeatures, wordnet: WordNet) -> None:
+    """Of each statement they accept it, doubt it, or have not judged it."""
+    judged = judged_kinds()
+    some = sorted(judged)[::97]
+    lower, upper = (
+        np.array([wordnet.synset_id(name) for name in end]) for end in zip(*some, strict=True)
+    )
+    accepted, doubted = known.judged_kind(lower, upper)
+    assert accepted.tolist() == [judged[pair] for pair in some]
+    assert (accepted ^ doubted).all()
+    swapped = [pair[::-1] in judged for pair in some]
+    assert (np.logical_or(*known.judged_kind(upper, lower)) == swapped).all()
+
+
+@pytest.mark.parametrize("probe", ["definitions", "hyponymy"])
+def test_distractors_are_as_arguable_as_the_model_says(
+    probe: str, known: PairFeatures, wordnet: WordNet, triples: tuple[Ints, Ints, Ints]
+) -> None:
+    """Chances computed ahead are those of each triple by itself."""
+    concept, gold, node = triples
+    asked = np.repeat(np.arange(concept.size), 3)
+    others = np.concatenate([node, gold, np.roll(gold, 5)]).reshape(3, -1).T.ravel()
+    found = arguable_distractors(wordnet, probe, concept, np.append(gold, node)[: gold.size])(
+        concept[asked], gold[asked], others
+    )
+    model = judged_model("distractor")
+    most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
+    features = known.beside(concept[asked], gold[asked], others)
+    features |= {name: np.full(others.size, float(name == probe)) for name in JUDGED}
+    limit = most[known.stratum(concept[asked], gold[asked], others)]
+    expected = (model.chance(features) > limit) & (limit < 1)
+    assert 0 < expected.sum() < expected.size
+    is_candidate = np.isin(others, gold)
+    assert (found == expected)[is_candidate].all()
 
 
 # The features
@@ -149,7 +225,6 @@ def test_features_of_pairs(
     number = np.asarray(wordnet.senses["number"])
     found = known.beside(*triples)
     same_word = known.same_word(triples[0], triples[2])
-    siblings = known.siblings(triples[1], triples[2])
     assert len({common(main, gold, node) for gold, node in zip(*triples[1:], strict=True)}) > 2
     for at, (concept, gold, node) in enumerate(zip(*(e.tolist() for e in triples), strict=True)):
         values = {name: float(value[at]) for name, value in found.items()}
@@ -173,8 +248,6 @@ def test_features_of_pairs(
             {name: float(value) for name, value in expected.items()}
         )
         assert same_word[at] == expected["same_word"]
-        parent = main[gold]
-        assert siblings[at] == (parent >= 0 and parent == main[node])
         overlaps = {name for name in values if "overlap" in name or "names" in name}
         assert len(overlaps) == 8
         assert all(0 <= values[name] <= 1 + 1e-9 for name in overlaps)

@@ -28,6 +28,7 @@ def save_run(
     *,
     ids: Sequence[str] | None = None,
     families: Sequence[str | None] | None = None,
+    templates: Sequence[str | None] | None = None,
     probe: str = "made",
     gold: int = GOLD,
     choices: Sequence[str] = CHOICES,
@@ -49,8 +50,9 @@ def save_run(
         {
             "cluster": pa.array(clusters or names),
             "distractor_family": pa.array(families or [None] * len(items), pa.string()),
+            "template": pa.array(templates or [None] * len(items), pa.string()),
         }
-        | dict.fromkeys(("hops", "distractor_hops", "pos", "template", "concept"), nulls)
+        | dict.fromkeys(("hops", "distractor_hops", "pos", "concept"), nulls)
     )
     split = ProbeSplit(probe, "made", "test", items, about, bool(clusters), fingerprint(items))
     values = np.zeros((len(items), len(choices)))

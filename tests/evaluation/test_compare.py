@@ -336,3 +336,20 @@ def test_the_page_of_two_runs_has_families(save: Save) -> None:
     assert "one less two: +100.0 points" in page
     assert "By distractor family" in page
     assert "pairs differ" not in page
+
+
+def test_the_wording_with_the_highest_mean_comes_first(save: Save) -> None:
+    templates = ["plain"] * 4 + ["paper"] * 4
+    said = {"a": [0, 1, 1, 1, 0, 0, 0, 1], "b": [1, 1, 0, 1, 0, 0, None, 1]}
+    folders = [save(name, choices, templates=templates) for name, choices in said.items()]
+    found = compare(folders)
+    # A row that one of them set aside counts for neither.
+    means = {one.template: (one.accuracy.value, one.accuracy.n) for one in found.wordings}
+    assert list(means) == ["paper", "plain"]
+    assert means == {"paper": (pytest.approx(4 / 6), 3), "plain": (0.25, 4)}
+    assert found.wordings[1].runs == [0.25, 0.25]
+    assert "By wording: mean accuracy over the models" in render(found)
+    assert "by wording: mean accuracy" in printed(found)
+    alike = [save(name, [0, 1], templates=["plain"] * 2, folder=name * 2) for name in "ab"]
+    assert compare(alike).wordings == []
+    assert "By wording" not in render(compare(alike))

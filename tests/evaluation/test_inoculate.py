@@ -1,6 +1,7 @@
 """Inoculation: the runs, the best settings, gains and costs, and what is refused before."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -125,6 +126,41 @@ def test_what_is_gained_and_what_it_costs(tasks, model, tmp_path, trainings):
     assert "bert on vehicles" in page
     assert f"{100 * best.test.value:.1f}%" in page
     assert page.count("<svg") == 1
+
+
+def test_heat_maps_before_and_after(tasks, model, tmp_path):
+    folder = tmp_path / "vehicles"
+    shutil.copytree(tasks["vehicles"], folder)
+    for path in folder.iterdir():
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for at, row in enumerate(rows):
+            row |= {
+                "hops": 1 + at % 2,
+                "distractor_family": "sister",
+                "distractor_hops": 1 + at % 3,
+            }
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    summary = inoculate(
+        {**tasks, "vehicles": str(folder)},
+        model,
+        **{"sizes": (8,), "learning_rates": (4e-3,), "epoch_counts": (4,), "seeds": 2},
+    )
+    (probe,) = summary.models[0].probes
+    cells = [
+        {(cell.hops, cell.distractor_hops): cell.accuracy for cell in table}
+        for table in (probe.table_before, probe.table_after)
+    ]
+    assert list(cells[0]) == list(cells[1])
+    assert len(cells[0]) == 6
+    assert sum(cell.n for cell in cells[0].values()) == 9
+    for cell, accuracy in ((cells[0], probe.test_before), (cells[1], probe.at_best.test)):
+        rows = sum(one.n for one in cell.values())
+        mean = sum(one.value * one.n for one in cell.values()) / rows
+        assert mean == pytest.approx(accuracy.value)
+    page = render(summary)
+    for caption in ("Test accuracy before training", "after training on 8 rows, in points"):
+        assert caption in page
+    assert page.count("sister, k′ 3") == 3
 
 
 def test_a_second_call_trains_nothing_and_says_the_same(tasks, model, tmp_path, trainings):

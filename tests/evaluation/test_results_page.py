@@ -5,6 +5,8 @@ from pathlib import Path
 import evaluation.results.analyses.facts as facts
 import evaluation.results.analyses.fitting as fitting
 import evaluation.results.analyses.labels as labels
+import evaluation.results.analyses.seen as seen
+import evaluation.results.analyses.vocabulary as vocabulary
 import evaluation.results.types as results
 from evaluation.results.analyses import all_analyses
 
@@ -21,8 +23,8 @@ MODELS = [
     "Group",
 ]
 MODELS += ["ClusterSize", "Bin", "Timings", "Labels", "LabelScores", "Statistic"]
-MODELS += ["Facts", "Composition", "KnownPart", "Fitting"]
-PAGES = (results, facts, fitting, labels)
+MODELS += ["Facts", "Composition", "KnownPart", "Fitting", "Seen", "Vocabulary", "Slope"]
+PAGES = (results, facts, fitting, labels, seen, vocabulary)
 BLOCKS = {analysis.name: analysis.block for analysis in all_analyses() if analysis.block}
 
 

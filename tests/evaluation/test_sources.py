@@ -25,6 +25,7 @@ from evaluation.items.rows import ABOUT, Questions, Records, read_json, row_ques
 from evaluation.items.sources import open_probe
 from evaluation.items.tables import own_questions, read_parquet, table_questions
 from evaluation.items.types import Item, arguments_type, fingerprint
+from kbprobe.columns import arrow_type
 from kbprobe.errors import KbprobeError, UsageError
 from tests.manifests import toy_manifest
 
@@ -270,6 +271,7 @@ def test_wordnet_qa_tells_clusters_hops_and_families() -> None:
         "template": [None, None, None],
         "concept": ["dog.n.01", "dog.n.01", "whisper.v.01"],
         "fold": [None, None, None],
+        "choice_hops": [None, None, None],
     }
     assert {f.name: str(f.type) for f in opened.about.schema} == ABOUT
     dev = open_probe(str(DATA / "wordnet_qa" / "hypernymy"), split="validation")
@@ -852,6 +854,7 @@ changes = st.fixed_dictionaries(
         "cluster": st.sampled_from(["", " ", "x", None]),
         "hops": st.sampled_from([-1, 0, 3, None]),
         "pos": st.sampled_from(["", "verb", None]),
+        "choice_hops": st.sampled_from([[1, 2], [1, -1], [1, None], [], None]),
         "id": st.sampled_from(["q", "", None]),
         "arguments": st.sampled_from(
             [[], [{"name": "a", "value": "1"}], [{"name": "a", "value": None}], [None], None]
@@ -884,7 +887,7 @@ OWN_TYPES = pa.schema(
         ("answer", pa.int32()),
         ("answerKey", pa.string()),
         ("setup", pa.string()),
-        *[(name, pa.type_for_alias(kind)) for name, kind in ABOUT.items()],
+        *[(name, arrow_type(kind)) for name, kind in ABOUT.items()],
         ("arguments", arguments_type()),
     ]
 )

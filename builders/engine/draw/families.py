@@ -26,7 +26,7 @@ from builders.engine.draw.balanced import (
 from builders.engine.options import RANDOM
 from builders.engine.workers import workers
 from kb_cache.graph import Graph
-from kbprobe.arrays import AnyInts, Bools, Ints, contains, ragged_ranges, sorted_unique
+from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, ragged_ranges, sorted_unique
 from kbprobe.processes import side_by_side
 from kbprobe.rng import RandomGenerator
 
@@ -171,12 +171,20 @@ class Truth:
     def is_false(self, concept: Ints, gold: Ints, node: Ints) -> Bools:
         """Return for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
         false = (node != gold) & (node != concept)
-        false &= ~contains(self.true_of, concept * self.size + node)
+        false &= ~self._true_keys.contains(concept * self.size + node)
         # Few nodes are like any other: only those need the search.
         doubtful = np.flatnonzero(false & self._has_likes[node])
         asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
-        false[doubtful] = ~contains(self.alike, asked).any(axis=0)
+        false[doubtful] = ~self._alike_keys.contains(asked.ravel()).reshape(2, -1).any(axis=0)
         return np.asarray(false)
+
+    @cached_property
+    def _true_keys(self) -> KeySet:
+        return KeySet(self.true_of)
+
+    @cached_property
+    def _alike_keys(self) -> KeySet:
+        return KeySet(self.alike)
 
 
 @dataclass(frozen=True)

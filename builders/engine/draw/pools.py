@@ -30,7 +30,7 @@ from kbprobe.rng import RandomGenerator
 ROUNDS = 10
 """How often questions are dealt out, at most: first each once, then with those shown already."""
 
-FEWEST_NEW = 0.002
+FEWEST_NEW = 0.005
 """A round that places fewer of the questions dealt out is the last."""
 
 OFFERS = 6

@@ -5,6 +5,7 @@ What a model can do is found out by doing it once (:func:`supports_packing`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,11 +49,17 @@ def score_sequences(model: PreTrainedModel, encoded: CausalEncoded, sequences: I
     return scores
 
 
-def cell_log_probs(model: PreTrainedModel, encoded: CausalEncoded, sequences: Ints) -> Floats:
+def cell_log_probs(
+    model: PreTrainedModel,
+    encoded: CausalEncoded,
+    sequences: Ints,
+    read: Callable[[torch.Tensor, Ints, Ints], torch.Tensor] = target_log_probs,
+) -> Floats:
     """Run some sequences, as `score_sequences` does.
 
     Returns:
-        The log-probability (nats) of each token asked of them, slot after slot.
+        The log-probability (nats) of each token asked of them, slot after slot, or what else
+        ``read`` makes of the logits, the row that predicts each token, and the tokens.
     """
     counts, slots = encoded.slots(sequences)
     of_slot = np.diff(encoded.cell_starts)[slots]
@@ -65,7 +72,7 @@ def cell_log_probs(model: PreTrainedModel, encoded: CausalEncoded, sequences: In
     for part in (np.flatnonzero(branched), np.flatnonzero(~branched)):
         if len(part):
             batch = cut_out(encoded, sequences[part], multiple=multiple)
-            cells[ragged_ranges(starts[part], of_sequence[part])] = _cells(model, batch)
+            cells[ragged_ranges(starts[part], of_sequence[part])] = _cells(model, batch, read)
     return cells
 
 
@@ -144,8 +151,12 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
 
 
 @torch.inference_mode()
-def _cells(model: PreTrainedModel, batch: Batch) -> Floats:
-    """Return the log-probability (nats) of each cell of a batch."""
+def _cells(
+    model: PreTrainedModel,
+    batch: Batch,
+    read: Callable[[torch.Tensor, Ints, Ints], torch.Tensor],
+) -> Floats:
+    """Return what is read of each cell of a batch."""
     device = model.device
     tokens = torch.from_numpy(batch.tokens).to(device)
     inputs: dict[str, Any] = {"input_ids": tokens, "use_cache": False}
@@ -155,8 +166,8 @@ def _cells(model: PreTrainedModel, batch: Batch) -> Floats:
     # Ordinary sequences padded on the right need no mask, since nothing sees what follows it;
     # without one, attention takes its fastest kernel.
     logits, _ = logits_at(model, inputs, torch.from_numpy(batch.rows).to(device))
-    log_probs = target_log_probs(logits, batch.cell_row, batch.cell_target)
-    cells: Floats = log_probs.cpu().numpy().astype(np.float64)
+    values = read(logits, batch.cell_row, batch.cell_target)
+    cells: Floats = values.cpu().numpy().astype(np.float64)
     return cells
 
 

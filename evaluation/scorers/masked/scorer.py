@@ -229,21 +229,27 @@ class MaskedScorer(Scorer):
         """Run some sequences as one batch; see :meth:`Scorer.score`."""
         counts, slots = encoded.slots(sequences)
         pieces = encoded.slot_piece[slots]
-        ids = encoded.padded(sequences, encoded.tokens, self._pad)
-        inputs = self._inputs(ids, encoded.shown(sequences))
         rows = self._to_device(np.repeat(np.arange(len(sequences)), counts))
         asked = self._to_device(pieces)
-        positions = self._to_device(encoded.position[sequences])
         if encoded.log_probs:
-            logits = self._head.logits(inputs, positions, None)
+            logits = self._mask_logits(encoded, sequences, None)
             parts = torch.split(logits, _NORMALIZED_AT_ONCE)
             norm = torch.cat([part.float().logsumexp(-1) for part in parts])
             values = logits[rows, asked].float() - norm[rows]
         else:
             needed = self._to_device(np.unique(pieces))
-            values = self._head.logits(inputs, positions, needed)[rows, asked].float()
+            values = self._mask_logits(encoded, sequences, needed)[rows, asked].float()
         scores: Floats = values.cpu().numpy().astype(np.float64)
         return scores
+
+    def _mask_logits(
+        self, encoded: MaskedEncoded, sequences: Ints, needed: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return the logits at the mask of each sequence; see :meth:`MaskHead.logits`."""
+        ids = encoded.padded(sequences, encoded.tokens, self._pad)
+        inputs = self._inputs(ids, encoded.shown(sequences))
+        positions = self._to_device(encoded.position[sequences])
+        return self._head.logits(inputs, positions, needed)
 
     def score_name(self, items: Sequence[Item]) -> str:
         """Say what a choice's score is; clozes are encoded for it, some at a time.

@@ -10,9 +10,8 @@ from typing import Any
 from evaluation.report.matrices import SHARES, Matrix, make_matrix, points_scale
 from evaluation.report.tables import Cell, Table, points_cell, share_cell
 from evaluation.report.templates import environment
-from evaluation.results.summary import p_value
 from evaluation.results.types import Estimate
-from evaluation.results.words import points
+from evaluation.results.words import p_value, percent, points
 from evaluation.studies.compare.types import Comparison, Pair
 from kbprobe.tables import csv_text
 
@@ -32,6 +31,7 @@ def render(found: Comparison) -> str:
         matrices=_matrices(found) if len(found.runs) > 2 else [],
         pairs=_pairs(found),
         families=_families(first) if len(found.pairs) == 1 and first.by_family else None,
+        wordings=_by_wording(found),
         level=LEVEL,
     )
 
@@ -109,6 +109,17 @@ def _caveats(found: Comparison) -> list[str]:
 def _accuracies(found: Comparison) -> Table:
     rows = [(run.label, [Cell(run.metric), share_cell(run.accuracy)]) for run in found.runs]
     return ("model", "metric", "accuracy"), rows
+
+
+def _by_wording(found: Comparison) -> Table:
+    rows = [
+        (
+            one.template,
+            [share_cell(one.accuracy), *(Cell(percent(share)) for share in one.runs)],
+        )
+        for one in found.wordings
+    ]
+    return ("wording", "mean", *(run.label for run in found.runs)), rows
 
 
 def _matrices(found: Comparison) -> list[Matrix]:

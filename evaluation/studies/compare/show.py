@@ -21,6 +21,7 @@ def show(found: Comparison, console: Console | None = None) -> None:
         _show_pair(found.pairs[0], console)
     else:
         _show_all(found, console)
+    _show_wordings(found, console)
     for warning in found.warnings:
         console.print(f"Warning: {warning}.", markup=False, soft_wrap=True)
 
@@ -29,7 +30,7 @@ def _show_pair(pair: Pair, console: Console) -> None:
     from rich.markup import escape
 
     from evaluation.results.console import print_rows
-    from evaluation.results.summary import p_value
+    from evaluation.results.words import p_value
 
     asked = f"[bold]{escape(pair.probe)}[/], {escape(pair.split)}"
     if pair.second_probe is not None:
@@ -81,7 +82,7 @@ def _show_pair(pair: Pair, console: Console) -> None:
 
 def _show_all(found: Comparison, console: Console) -> None:
     from evaluation.results.console import print_rows
-    from evaluation.results.summary import p_value
+    from evaluation.results.words import p_value
 
     names = [str(number) for number in range(1, len(found.runs) + 1)]
     labels = [
@@ -122,6 +123,20 @@ def _show_all(found: Comparison, console: Console) -> None:
         for (first, second), pair, adjusted in numbered
     ]
     print_rows(("", "difference", "p", "p (Holm)", "n"), pairs, names=1, console=console)
+
+
+def _show_wordings(found: Comparison, console: Console) -> None:
+    from evaluation.results.console import print_rows
+    from evaluation.results.summary import percent
+
+    rows = [
+        (one.template, percent(one.accuracy), *(f"{100 * share:.1f}" for share in one.runs))
+        for one in found.wordings
+    ]
+    if rows:
+        names = "AB" if len(found.pairs) == 1 else map(str, range(1, len(found.runs) + 1))
+        console.print("\nby wording: mean accuracy over the models, and that of each")
+        print_rows(("wording", "mean", *names), rows, names=1, console=console)
 
 
 def _points(difference: Estimate) -> str:

@@ -10,13 +10,21 @@ import numpy as np
 from pydantic import Field
 
 from evaluation.results import intervals
-from evaluation.results.breakdown import named_rows
+from evaluation.results.breakdown import cluster_codes, named_rows
 from evaluation.results.significance import holm, mcnemar
 from evaluation.results.types import METRIC_OF
 from evaluation.results.words import natural_key
+from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest, summarise_folders
 from evaluation.studies.compare.show import show
-from evaluation.studies.compare.types import NAME, ComparedRun, Comparison, FamilyDifference, Pair
+from evaluation.studies.compare.types import (
+    NAME,
+    ComparedRun,
+    Comparison,
+    FamilyDifference,
+    Pair,
+    Wording,
+)
 from evaluation.studies.labels import run_labels
 from evaluation.studies.pairing import are_configs, pair_rows
 from kbprobe.errors import require
@@ -65,7 +73,26 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Compariso
         holm_p=holm([pair.p_value for pair in pairs]),
         prediction_overlap=overlap.tolist(),
         difference=(difference - difference.T).tolist(),
+        wordings=_wordings(finished, options.seed),
     )
+
+
+def _wordings(finished: Sequence[Finished], seed: int) -> list[Wording]:
+    """Average the runs' accuracy by wording, on the rows that all scored."""
+    if len({one.evaluation.results.probe.fingerprint for one in finished}) > 1:
+        return []
+    items, answers = gather(finished)
+    whole, cluster = np.flatnonzero(answers.scored.all(axis=1)), cluster_codes(items)
+    tries = np.full(len(cluster), len(finished))
+    found = []
+    for template, of_template in named_rows(items["template"].take(whole)):
+        rows = whole[of_template]
+        right = answers.right[rows]
+        mean = intervals.repeated_share(right.sum(axis=1), tries[rows], cluster[rows], seed)
+        means = right.mean(axis=0).tolist()
+        found.append(Wording(template=template, accuracy=mean, runs=means))
+    ordered = sorted(found, key=lambda one: -one.accuracy.value)
+    return ordered if len(ordered) > 1 else []
 
 
 def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:

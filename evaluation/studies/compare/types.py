@@ -7,7 +7,7 @@ from pydantic import Field
 from evaluation.results.types import Estimate, Model
 
 NAME = "compare"
-COMPARISON_VERSION = "1.1"
+COMPARISON_VERSION = "1.2"
 
 
 class ComparedRun(Model):
@@ -69,6 +69,14 @@ class Pair(Model):
     by_family: list[FamilyDifference]
 
 
+class Wording(Model):
+    """A wording, by the accuracy of all runs on the rows that have it."""
+
+    template: str = Field(description="Its id.")
+    accuracy: Estimate = Field(description="Mean accuracy over the runs.")
+    runs: list[float] = Field(description="Accuracy of each run.")
+
+
 class Comparison(Model):
     """Several runs, each compared with each."""
 
@@ -87,4 +95,9 @@ class Comparison(Model):
     )
     difference: list[list[float]] = Field(
         description="Accuracy of the row's run less that of the column's, in points."
+    )
+    wordings: list[Wording] = Field(
+        default_factory=list,
+        description="Each wording, that with the highest mean over the runs first ([O] chooses "
+        "it); empty unless all runs are on the same rows, of several wordings.",
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from evaluation.report.tables import NONE, Cell, Table, share_cell
 from evaluation.report.templates import environment
+from evaluation.results.analyses.vocabulary import CAPTION, HEAD, table_of
 from evaluation.results.words import percent
 from evaluation.studies.crossval.figures import accuracy_figure
 from evaluation.studies.crossval.types import CrossvalSummary, ProbeCrossval
@@ -27,6 +28,7 @@ def render(summary: CrossvalSummary) -> str:
     return template.render(
         title=names[0] if len(names) == 1 else f"{len(names)} probes",
         links=[*links, ("reading", "How to read it")] if len(links) > 1 else [],
+        vocabulary=CAPTION,
         probes=[_section(one, f"p{number}") for number, one in enumerate(summary.probes)],
     )
 
@@ -38,6 +40,7 @@ def _section(one: ProbeCrossval, name: str) -> dict[str, Any]:
         "figure": accuracy_figure(one, name),
         "accuracies": _accuracies(one),
         "folds": _folds(one),
+        "vocabulary": _vocabulary(one),
     }
 
 
@@ -58,6 +61,16 @@ def _accuracies(one: ProbeCrossval) -> Table:
     if one.human is not None:
         rows.append(("people", [share_cell(one.human), NONE, NONE, NONE]))
     return ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"), rows
+
+
+def _vocabulary(one: ProbeCrossval) -> Table:
+    """Return how accuracy goes with shared words, by model."""
+    rows = [
+        (f"{row_name(row)}: {name}", [Cell(text) for text in texts])
+        for row in one.results
+        for name, *texts in table_of(row.vocabulary)
+    ]
+    return ("model: words", *HEAD[1:]), rows
 
 
 def _folds(one: ProbeCrossval) -> Table:

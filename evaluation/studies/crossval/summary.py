@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.items.folds import names_folds
 from evaluation.items.sources import ProbeSource, UnknownSplit, open_probe
 from evaluation.models.checkpoint import NO_MODEL
+from evaluation.results.analyses.vocabulary import Slope, measure_vocabulary, table_words
 from evaluation.results.intervals import TwoWayBootstrap
 from evaluation.results.types import Estimate
 from evaluation.results.words import last_name
@@ -114,7 +115,21 @@ def _summary(row: Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
         fold_sd=stdev(of_folds),
         repetitions=each,
         repetition_sd=stdev(each) if len(each) > 1 else None,
+        vocabulary=_vocabulary(runs, folds, fitted=learner not in (None, MAJORITY)),
     )
+
+
+def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) -> list[Slope]:
+    """Regress whether rows are right on the words that they share with other folds."""
+    tables = [run.evaluation.predictions for run in runs]
+    words = {fold: table_words(table) for fold, table in zip(folds, tables, strict=True)}
+    others: dict[int, set[str]] = {
+        fold: set().union(*(words[other] for other in words if fitted and other != fold))
+        for fold in words
+    }
+    parts = [(table, others[fold]) for fold, table in zip(folds, tables, strict=True)]
+    found = measure_vocabulary(parts)
+    return [] if found is None else found.slopes
 
 
 def _repetition(run: Finished) -> tuple[object, ...]:

@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from evaluation.results.analyses.vocabulary import Slope
 from evaluation.results.types import Estimate, Model
 
 NAME = "crossval"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 Kind = Literal["majority", "random", "learner", "zero_shot"]
 
@@ -38,6 +39,11 @@ class CrossvalRow(Model):
     )
     repetition_sd: float | None = Field(
         description="Standard deviation of these; null if there is only one."
+    )
+    vocabulary: list[Slope] = Field(
+        default_factory=list,
+        description="Accuracy and the words that rows share with their premises, and with the "
+        "other folds: of the predictions of all folds and repetitions.",
     )
 
 

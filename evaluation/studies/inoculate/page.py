@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evaluation.report.matrices import Matrix, make_matrix, points_scale
+from evaluation.report.breakdowns import heat_map
+from evaluation.report.matrices import SHARES, Matrix, Scale, make_matrix, points_scale
 from evaluation.report.tables import NONE, Cell, Table, points_cell, share_cell
 from evaluation.report.templates import environment
+from evaluation.results.types import Estimate
 from evaluation.results.words import last_name, percent, points
 from evaluation.studies.inoculate.figures import inoculation_figure
 from evaluation.studies.inoculate.types import Inoculated, InoculateSummary, ModelInoculation
@@ -67,6 +69,7 @@ def _section(one: ModelInoculation, probe: Inoculated, name: str) -> dict[str, A
         "accuracies": _accuracies(one, probe),
         "strict": _strict(probe),
         "tried": _tried(probe),
+        "heat": _heat_maps(probe),
     }
 
 
@@ -123,6 +126,44 @@ def _tried(probe: Inoculated) -> Table:
         for one in point.tried
     ]
     return ("setting", "probe", "original task", "mean"), rows
+
+
+def _heat_maps(probe: Inoculated) -> list[Matrix]:
+    """Return test accuracy by hops and distractors, before and after: Figure 3 of [W]."""
+    layout = probe.table_before
+    before, after = (heat_map(table, layout) for table in (layout, probe.table_after))
+    if before is None or after is None:
+        return []
+    families = [family for family, width in before.families for _ in range(width)]
+    columns = [
+        f"{family}, k′ {distance}" if distance not in ("0", "not given") else family
+        for family, distance in zip(families, before.distances, strict=True)
+    ]
+    rows = [row.hops for row in before.rows]
+    corner, trained = "hops k / wrong choices", f"after training on {probe.best:,} rows"
+
+    def matrix(caption: str, cells: list[list[Estimate | float | None]], scale: Scale) -> Matrix:
+        return make_matrix(caption, corner, rows, columns, cells, scale)
+
+    shares: list[list[list[Estimate | float | None]]] = [
+        [[None if cell is None else cell.accuracy for cell in row.cells] for row in found.rows]
+        for found in (before, after)
+    ]
+    change: list[list[Estimate | float | None]] = [
+        [
+            None
+            if one is None or other is None
+            else 100 * (other.accuracy.value - one.accuracy.value)
+            for one, other in zip(row.cells, trained_row.cells, strict=True)
+        ]
+        for row, trained_row in zip(before.rows, after.rows, strict=True)
+    ]
+    reach = [value for row in change for value in row if isinstance(value, float)]
+    return [
+        matrix("Test accuracy before training", shares[0], SHARES),
+        matrix(f"Test accuracy {trained}", shares[1], SHARES),
+        matrix(f"Change {trained}, in points", change, points_scale(reach)),
+    ]
 
 
 def _transfer(one: ModelInoculation) -> Matrix:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, product
 
+from evaluation.results import breakdown
 from evaluation.results.intervals import Resampled, TwoWayBootstrap
-from evaluation.results.types import Metrics
+from evaluation.results.types import Cell, Metrics
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import bootstrap_runs, bootstrap_whole_clusters
 from evaluation.studies.inoculate.options import InoculateOptions
@@ -70,7 +71,11 @@ class _Numbers:
 
     def _inoculated(self, probe: str) -> Inoculated:
         chosen = self._chosen[probe]
-        untrained = self._runs.seeds(None, self._model, probe, HELD_OUT)[0].evaluation.results
+        before, after = (
+            self._runs.seeds(setting, self._model, probe, HELD_OUT)
+            for setting in (None, chosen[self._best[probe]])
+        )
+        untrained = before[0].evaluation.results
         test = self._averages(chosen, probe, HELD_OUT)
         validation = self._averages(chosen, probe, SELECTION)
         original = self._averages(chosen, self._original, SELECTION)
@@ -117,6 +122,8 @@ class _Numbers:
             else 100 * (strict[None].value - metrics.accuracy.value),
             points=points,
             best=self._best[probe],
+            table_before=untrained.metrics.table,
+            table_after=_cells(after),
         )
 
     def _averages(
@@ -210,3 +217,13 @@ class _Numbers:
                     f"{overlap:,} test rows of {name} belong to clusters that are also in train."
                 )
         return notes
+
+
+def _cells(runs: Sequence[Finished]) -> list[Cell]:
+    """Divide the rows of several runs by hops and distractors."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables([run.evaluation.predictions for run in runs])
+    scored = rows.filter(rows["prediction"].is_valid())
+    right, cluster = breakdown.bools(scored["correct"]), breakdown.cluster_codes(scored)
+    return breakdown.table(scored, right, cluster)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from evaluation.results.types import Estimate, Model
+from evaluation.results.types import Cell, Estimate, Model
 
 NAME = "inoculate"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class Tried(Model):
@@ -59,6 +59,14 @@ class Inoculated(Model):
     strict_difference_before: float | None = Field(description="Strict minus test accuracy.")
     points: list[SizePoint] = Field(description="By number of rows.")
     best: int = Field(description="The size whose best setting has the highest mean of both.")
+    table_before: list[Cell] = Field(
+        default_factory=list,
+        description="Test accuracy before training by hops x distractor family x distance k'.",
+    )
+    table_after: list[Cell] = Field(
+        default_factory=list,
+        description="The same after training on the best size; rows count once for each seed.",
+    )
 
     @property
     def at_best(self) -> SizePoint:

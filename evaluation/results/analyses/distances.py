@@ -1,0 +1,95 @@
+"""Which distractor a model prefers where it is wrong: the one nearest to the concept, or another.
+
+[O] finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
+80% of the rows. Nothing of this is kept in ``results.json``: it is read from the predictions, of
+any probe whose rows name the distance of each choice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section
+from evaluation.results.breakdown import cluster_codes, named_rows
+from evaluation.results.intervals import quick_accuracy
+from evaluation.results.types import Estimate
+from evaluation.results.words import interval, percent
+from kbprobe.arrays import run_starts
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Nearest(NamedTuple):
+    """Wrong answers to rows of a distractor family: the share that is the nearest distractor.
+
+    ``random`` is the same for a choice among the distractors at random.
+    """
+
+    family: str
+    chosen: Estimate
+    random: float
+
+
+def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
+    """Count how often wrong answers are the nearest distractor: of all rows, and by family.
+
+    Rows count whose distractors are at several known distances; empty where there are none.
+    """
+    import pyarrow.compute as pc
+
+    if "choice_hops" not in predictions.column_names:
+        return []
+    wrong = predictions.filter(
+        pc.and_(
+            pc.invert(predictions["correct"]),
+            pc.equal(*(pc.list_value_length(predictions[n]) for n in ("choice_hops", "choices"))),
+        )
+    )
+    if not len(wrong):
+        return []
+    hops = to_numpy(single_chunk(wrong["choice_hops"]).flatten()).astype(np.int64)
+    widths = to_numpy(pc.list_value_length(wrong["choice_hops"]))
+    starts = run_starts(widths)[:-1]
+    gold, given = (starts + to_numpy(wrong[name]) for name in ("answer", "prediction"))
+    hops[gold] = 0  # as where a distance is not known
+    least = np.minimum.reduceat(np.where(hops > 0, hops, np.iinfo(np.int64).max), starts)
+    usable = (hops[given] > 0) & (least < np.maximum.reduceat(hops, starts))
+    nearest = np.add.reduceat(hops == np.repeat(least, widths), starts, dtype=np.int64)
+    random = nearest / np.maximum(np.add.reduceat(hops > 0, starts, dtype=np.int64), 1)
+    if not usable.any():
+        return []
+    chosen, expected = (hops[given] == least)[usable], random[usable]
+    kept = wrong.take(np.flatnonzero(usable))
+    groups = [("all", np.arange(len(kept))), *named_rows(kept["distractor_family"])]
+    cluster = cluster_codes(kept)
+    return [
+        Nearest(family, quick_accuracy(chosen[at], cluster[at]), float(expected[at].mean()))
+        for family, at in groups
+    ]
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where no wrong answer could be nearer than another."""
+    rows = tuple(
+        (
+            found.family,
+            percent(found.chosen.value),
+            interval(found.chosen),
+            percent(found.random),
+            f"{found.chosen.n:,}",
+        )
+        for found in nearest_distractors(files.predictions)
+    )
+    if not rows:
+        return None
+    caption = "Wrong answers, in rows whose distractors are at different distances."
+    head = ("distractor family", "the nearest", "95% interval", "choosing at random", "rows")
+    title = "Wrong answers: is the nearest distractor preferred?"
+    return Section("distances", "Wrong answers", title, (Grid(caption, head, rows),))
+
+
+ANALYSIS = Analysis("distances", section)

@@ -1,0 +1,96 @@
+"""Concepts and golds that were trained on, and those that were not ([W], note 5).
+
+A model that was fitted on rows of a probe may answer others from what those rows say of a concept,
+or prefer what was a gold there. Accuracy is therefore given of the rows that share either with a
+row fitted on, and of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from evaluation.results.analyses.base import Analysis, ResultFiles, Section, Shares
+from evaluation.results.breakdown import bools, cluster_codes
+from evaluation.results.intervals import accuracy
+from evaluation.results.types import Estimate, Model
+from kbprobe.arrays import run_starts
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "seen"
+
+
+class Seen(Model):
+    """Rows by whether the rows fitted on have the same concept, or the same gold."""
+
+    concept: Estimate | None = Field(
+        description="Accuracy on rows whose concept is that of a row fitted on; null if there are "
+        "none."
+    )
+    other_concept: Estimate | None = Field(
+        description="Accuracy on rows with another concept; null likewise, as below."
+    )
+    gold: Estimate | None = Field(
+        description="Accuracy on rows whose gold is, by its text, that of a row fitted on."
+    )
+    other_gold: Estimate | None = Field(description="Accuracy on rows with another gold.")
+
+
+def measure_seen(
+    predictions: pa.Table, concepts: pa.Array, golds: Collection[str], seed: int
+) -> Seen:
+    """Measure a fitted model on the rows that share something with those that it was fitted on.
+
+    Args:
+        predictions: as :func:`evaluation.results.metrics.predictions_table` made them.
+        concepts: of the rows fitted on, null where they are not known.
+        golds: the texts of their golds.
+        seed: of the bootstrap.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    right, cluster = bools(scored["correct"]), cluster_codes(scored)
+    starts = run_starts(to_numpy(pc.list_value_length(scored["choices"])))[:-1]
+    chosen = pa.array(starts + to_numpy(scored["answer"]))
+    asked = {
+        "concept": (single_chunk(scored["concept"]), concepts.drop_null()),
+        "gold": (
+            single_chunk(scored["choices"]).flatten().take(chosen),
+            pa.array(list(golds), pa.string()),
+        ),
+    }
+    found: dict[str, Estimate | None] = {}
+    for name, (values, known) in asked.items():
+        seen = bools(pc.is_in(values, value_set=known))
+        for part, rows in ((name, seen), (f"other_{name}", ~seen)):
+            rows = rows & bools(values.is_valid())
+            found[part] = accuracy(right[rows], cluster[rows], seed) if rows.any() else None
+    return Seen(**found)
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where nothing was fitted."""
+    held = files.results.analyses.get(NAME)
+    if held is None:
+        return None
+    block = Seen.model_validate(held)
+    parts = (
+        ("concept of a row fitted on", block.concept),
+        ("another concept", block.other_concept),
+        ("gold of a row fitted on", block.gold),
+        ("another gold", block.other_gold),
+    )
+    rows = tuple((name, estimate) for name, estimate in parts if estimate is not None)
+    caption = "Accuracy by what the rows fitted on have as well. The dashed line is chance."
+    title = "Training: concepts and golds seen and unseen"
+    return Section(NAME, "Training", title, (Shares("rows", caption, rows),))
+
+
+ANALYSIS = Analysis(NAME, section, Seen)

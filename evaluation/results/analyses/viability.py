@@ -1,0 +1,88 @@
+"""Whether a probe's answers are viable: among what a language model predicts first at the mask.
+
+[O] accepts answers of a cloze if they are among a model's ten best predictions. The scorers
+``masked_rank`` and ``causal_rank`` score a choice by minus its rank in the vocabulary; nothing
+else is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from evaluation.results.analyses.answers import MOST_ANSWERS
+from evaluation.results.analyses.base import Analysis, Grid, ResultFiles, Section, Text
+from evaluation.results.breakdown import cluster_codes
+from evaluation.results.intervals import quick_accuracy
+from evaluation.results.types import Estimate
+from evaluation.results.words import interval, percent
+from kbprobe.columns import single_chunk, to_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCORE = "minus the rank in the vocabulary"
+"""What the scores of these scorers are."""
+
+TOP = 10
+
+
+class Viability(NamedTuple):
+    """Some rows or answers: the share among the ten best predictions, and the median rank."""
+
+    name: str
+    top: Estimate
+    rank: float
+
+
+def viability(predictions: pa.Table) -> list[Viability]:
+    """Return how the gold, the best and the worst choice rank, and each answer if there are few."""
+    import pyarrow.compute as pc
+
+    scored = predictions.filter(predictions["prediction"].is_valid())
+    scores, texts = (single_chunk(scored[name]) for name in ("scores", "choices"))
+    widths = to_numpy(pc.list_value_length(scores))
+    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    ranks = -to_numpy(scores.flatten())
+    cluster = cluster_codes(scored)
+    kinds = {
+        "the right answer": ranks[starts + to_numpy(scored["answer"])],
+        "any choice": np.minimum.reduceat(ranks, starts),
+        "every choice": np.maximum.reduceat(ranks, starts),
+    }
+    found = [
+        Viability(name, quick_accuracy(rank <= TOP, cluster), float(np.median(rank)))
+        for name, rank in kinds.items()
+    ]
+    flat, row = texts.flatten(), np.repeat(cluster, widths)
+    names = sorted(flat.unique().to_pylist())
+    for name in names if len(names) <= MOST_ANSWERS else ():
+        own = np.flatnonzero(to_numpy(pc.equal(flat, name).cast("int8")))
+        rank = ranks[own]
+        found.append(
+            Viability(f"“{name}”", quick_accuracy(rank <= TOP, row[own]), float(np.median(rank)))
+        )
+    return found
+
+
+def section(files: ResultFiles) -> Section | None:
+    """Make the section of the report; None where scores are no ranks."""
+    if files.results.scoring.score != SCORE:
+        return None
+    rows = tuple(
+        (one.name, percent(one.top.value), interval(one.top), f"{one.rank:,.0f}", f"{one.top.n:,}")
+        for one in viability(files.predictions)
+    )
+    head = ("what", f"in the top {TOP}", "95% interval", "median rank", "rows")
+    caption = f"Rows in which it is among the model's {TOP} best predictions."
+    note = Text(
+        "Ranks are among all entries of the vocabulary, where the answer stands. Scores are ranks: "
+        "calibration and frequencies on this page are of ranks as well.",
+        note=True,
+    )
+    parts = (Grid(caption, head, rows), note)
+    return Section("viability", "Viability", "Viability: would the model say it?", parts)
+
+
+ANALYSIS = Analysis("viability", section)

@@ -1,0 +1,277 @@
+"""Analyses of the papers: viability, the nearest distractor, what was seen, shared words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import evaluation
+from evaluation.items.types import Item
+from evaluation.report.page import render
+from evaluation.results.analyses.distances import nearest_distractors
+from evaluation.results.analyses.seen import Seen, measure_seen
+from evaluation.results.analyses.viability import viability
+from evaluation.results.analyses.vocabulary import (
+    HYPOTHESIS,
+    TRAINING,
+    Vocabulary,
+    measure_vocabulary,
+    words_of,
+)
+from kbprobe.format.setups import NLI
+from tests.evaluation import jsonl_probe, tiny_causal, tiny_masked, tiny_multiple_choice
+from tests.evaluation.folded_probe import write as write_labelled
+
+torch.set_num_threads(1)
+
+CLOZES = [
+    Item("c0", "mc_mlm", "A dog is a kind of [MASK].", ("animal", "car", "house"), 0),
+    Item("c1", "mc_mlm", "The child's toy is [MASK] and red.", ("small", "larger", "fast"), 0),
+    Item("c2", "mc_mlm", "Paris is the [MASK] of France.", ("capital", "word"), 0),
+    Item("c3", "mc_mlm", "A car is a kind of [MASK].", ("vehicle", "rodent"), 0),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+
+
+def rank(logits: Any, token: int) -> int:
+    """The place of a token among all, by sorting."""
+    return int((logits.argsort(descending=True) == token).nonzero()) + 1
+
+
+# --- viability ----------------------------------------------------------------------------------
+
+
+def test_ranks_at_the_mask_are_those_of_a_plain_pass(tmp_path: Path) -> None:
+    folder = tiny_masked.write("bert-uncased", tmp_path / "bert")
+    probe = jsonl_probe.write(tmp_path / "probe", {"test": CLOZES})
+    done = evaluation.evaluate(probe, str(folder), scorer="masked_rank")
+    plain = evaluation.evaluate(probe, str(folder), multi_piece="skip")
+    model, tokenizer = tiny_masked.load(folder)
+    rows = done.predictions.to_pylist()
+    assert any(row["set_aside"] is None for row in rows)
+    for row, other in zip(rows, plain.predictions.to_pylist(), strict=True):
+        assert (row["set_aside"], row["prediction"]) == (other["set_aside"], other["prediction"])
+        if row["set_aside"] is not None:
+            continue
+        text = tokenizer(row["question"], return_tensors="pt")
+        mask = (text["input_ids"][0] == tokenizer.mask_token_id).nonzero().item()
+        logits = model(**text).logits[0, mask]
+        pieces = [tokenizer(choice)["input_ids"][1] for choice in row["choices"]]
+        assert [-score for score in row["scores"]] == [rank(logits, piece) for piece in pieces]
+    page = render(done.results, done.predictions)
+    assert "Viability: would the model say it?" in page
+    assert "Viability" not in render(plain.results, plain.predictions)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_ranks_of_a_causal_model_are_of_first_tokens(tmp_path: Path, family: str) -> None:
+    folder = tiny_causal.write(family, tmp_path / family)
+    probe = jsonl_probe.write(tmp_path / "probe", {"test": CLOZES})
+    done = evaluation.evaluate(probe, str(folder), scorer="causal_rank")
+    model, tokenizer = tiny_causal.load(family, folder)
+    for row in done.predictions.to_pylist():
+        before = row["question"].partition("[MASK]")[0].rstrip()
+        context = tokenizer(before)["input_ids"]
+        for choice, score in zip(row["choices"], row["scores"], strict=True):
+            whole = tokenizer(f"{before} {choice}")["input_ids"]
+            assert whole[: len(context)] == context
+            logits = model(torch.tensor([context])).logits[0, -1]
+            assert -score == rank(logits, whole[len(context)])
+
+
+def test_the_share_in_the_top_ten_by_hand() -> None:
+    predictions = pa.table(
+        {
+            "prediction": pa.array([0, 1, None], pa.int32()),
+            "answer": pa.array([0, 0, 0], pa.int32()),
+            "choices": [["yes", "no"]] * 3,
+            "scores": pa.array([[-2.0, -30.0], [-11.0, -10.0], []], pa.list_(pa.float32())),
+            "cluster": ["a", "b", "c"],
+        }
+    )
+    found = {one.name: (one.top.value, one.rank) for one in viability(predictions)}
+    assert found == {
+        "the right answer": (0.5, 6.5),
+        "any choice": (1.0, 6.0),
+        "every choice": (0.0, 20.5),
+        "“no”": (0.5, 20.0),
+        "“yes”": (0.5, 6.5),
+    }
+
+
+# --- the nearest distractor ---------------------------------------------------------------------
+
+
+def test_wrong_answers_are_the_nearest_distractor_or_another() -> None:
+    rows = [  # distances, gold, given, family
+        ([1, 2, 4], 0, 1, "conjunction"),  # the nearest
+        ([2, 1, 4], 0, 2, "conjunction"),  # the farther
+        ([1, 2, 4], 0, 0, "conjunction"),  # right
+        ([1, 3, 3], 0, 1, "conjunction"),  # equally near
+        ([1, 0, 3, 5], 0, 2, "paper"),  # the nearest of those whose distance is known
+        ([1, 0, 3, 5], 0, 1, "paper"),  # not known
+        (None, 0, 1, "paper"),
+    ]
+    hops, gold, given, families = zip(*rows, strict=True)
+    predictions = pa.table(
+        {
+            "choice_hops": pa.array(hops, pa.list_(pa.int32())),
+            "choices": [["w"] * (4 if family == "paper" else 3) for family in families],
+            "answer": gold,
+            "prediction": given,
+            "correct": [one == other for one, other in zip(gold, given, strict=True)],
+            "distractor_family": families,
+            "cluster": [str(at) for at in range(len(rows))],
+        }
+    )
+    found = [
+        (one.family, one.chosen.value, one.chosen.n) for one in nearest_distractors(predictions)
+    ]
+    assert found == [("all", pytest.approx(2 / 3), 3), ("conjunction", 0.5, 2), ("paper", 1.0, 1)]
+    assert {one.random for one in nearest_distractors(predictions)} == {0.5}
+    assert nearest_distractors(predictions.drop_columns(["choice_hops"])) == []
+
+
+# --- concepts and golds seen --------------------------------------------------------------------
+
+
+def test_accuracy_of_what_was_seen_by_hand() -> None:
+    predictions = pa.table(
+        {
+            "prediction": pa.array([0, 1, 0, 1, None], pa.int32()),
+            "answer": pa.array([0, 0, 0, 1, 0], pa.int32()),
+            "correct": pa.array([True, False, True, True, None]),
+            "choices": [["x", "y"], ["x", "y"], ["z", "y"], ["x", "y"], ["x", "y"]],
+            "concept": ["a", "a", "b", None, "a"],
+            "cluster": ["1", "2", "3", "4", "5"],
+        }
+    )
+    found = measure_seen(predictions, pa.array(["a", None]), {"x"}, seed=0)
+    values = {name: one and (one["value"], one["n"]) for name, one in found.model_dump().items()}
+    assert values == {
+        "concept": (0.5, 2),
+        "other_concept": (1.0, 1),
+        "gold": (0.5, 2),
+        "other_gold": (1.0, 2),
+    }
+    none = measure_seen(predictions, pa.array([], pa.string()), {"x", "y", "z"}, seed=0)
+    assert (none.concept, none.other_gold) == (None, None)
+
+
+def test_a_trained_run_says_what_it_had_seen(tmp_path: Path) -> None:
+    def questions(split: str, golds: tuple[str, ...]) -> list[Item]:
+        return [
+            Item(f"{split}{at}", "mc_qa", f"What is {gold}?", (gold, "a house", "a toy"), 0)
+            for at, gold in enumerate(golds)
+        ]
+
+    splits = {
+        "train": questions("train", ("a dog", "a cat") * 4),
+        "test": questions("test", ("a dog", "a bus", "a car")),
+    }
+    probe = jsonl_probe.write(tmp_path / "probe", splits)
+    model = str(tiny_multiple_choice.write(tmp_path / "bert", "Bert"))
+    trained = evaluation.evaluate(probe, model, train=8, epochs=1, train_batch=4)
+    block = Seen.model_validate(trained.results.analyses["seen"])
+    assert block.concept is None
+    assert block.gold is not None
+    assert block.other_gold is not None
+    assert (block.gold.n, block.other_gold.n) == (1, 2)
+    page = render(trained.results, trained.predictions)
+    assert "another gold" in page
+    assert "another concept" not in page
+    assert "seen" not in evaluation.evaluate(probe, model).results.analyses
+
+
+# --- shared words -------------------------------------------------------------------------------
+
+
+def pairs(count: int) -> tuple[pa.Table, set[str]]:
+    """Pairs that are right by chance, the more often the more words the two sentences share."""
+    chance = np.random.default_rng(3)
+    shared = chance.integers(0, 5, count)
+    known = chance.integers(0, 5, count)
+    right = chance.random(count) < 0.1 + 0.2 * shared
+    table = pa.table(
+        {
+            "prediction": pa.array(np.where(right, 0, 1), pa.int32()),
+            "answer": pa.array(np.zeros(count), pa.int32()),
+            "correct": right,
+            "premise": ["s0 s1 s2 s3"] * count,
+            "question": [
+                " ".join([*(f"s{at}" for at in range(n)), *(f"n{at}" for at in range(4 - n))])
+                + "".join(f" k{at}" for at in range(m))
+                for n, m in zip(shared, known, strict=True)
+            ],
+            "cluster": [f"c{at // 2}" for at in range(count)],
+        }
+    )
+    return table, {"k0", "k1", "k2", "k3"}
+
+
+def test_the_slope_of_accuracy_over_shared_words_is_found() -> None:
+    table, known = pairs(2000)
+    found = measure_vocabulary([(table, known)])
+    assert found is not None
+    premise, training = found.slopes
+    assert (premise.what, training.what) == (HYPOTHESIS, TRAINING)
+    assert premise.points.low > 0
+    assert premise.p_value < 1e-4
+    words = [text.split() for text in table["question"].to_pylist()]
+    share = np.array([sum(word[0] == "s" for word in own) / len(own) for own in words])
+    seen = np.array([sum(word[0] == "k" for word in own) / (4 + len(own)) for own in words])
+    design = np.column_stack([share, seen, np.ones(len(share))])
+    slopes = np.linalg.lstsq(design, table["correct"].to_numpy().astype(float), rcond=None)[0]
+    assert [one.points.value for one in found.slopes] == pytest.approx(10 * slopes[:2])
+    parts = [(table.slice(0, 900), known), (table.slice(900), known)]
+    assert measure_vocabulary(parts) == found
+
+
+def test_nothing_is_said_of_few_clusters_or_equal_overlaps() -> None:
+    table, known = pairs(40)
+    assert measure_vocabulary([(table, known)]) is None
+    same = table.set_column(table.column_names.index("question"), "question", [["s0"] * 40])
+    whole = pa.concat_tables([same] * 2)
+    assert measure_vocabulary([(whole, ())]) is None
+
+
+def test_a_run_and_a_cross_validation_have_a_section_on_words(tmp_path: Path) -> None:
+    probe = write_labelled(tmp_path / "pairs", NLI)
+    names = dict(enumerate(("entailment", "neutral", "contradiction")))
+    folder = tiny_multiple_choice.write(
+        tmp_path / "bert",
+        "Bert",
+        "ForSequenceClassification",
+        id2label=names,
+        label2id={name: number for number, name in names.items()},
+    )
+    done = evaluation.evaluate(
+        probe, str(folder), split="all", fold=0, learner="pooled", train=60, epochs=1
+    )
+    if "vocabulary" in done.results.analyses:
+        block = Vocabulary.model_validate(done.results.analyses["vocabulary"])
+        assert {one.what for one in block.slopes} <= {HYPOTHESIS, TRAINING}
+    out = tmp_path / "out"
+    summary = evaluation.study("crossval", probe, str(folder), output=out, epochs=1)
+    (found,) = summary.probes
+    fitted = next(row for row in found.results if row.kind == "learner")
+    assert {one.what for one in fitted.vocabulary} <= {HYPOTHESIS, TRAINING}
+    assert fitted.vocabulary
+    text = json.loads((out / "crossval.json").read_text())
+    assert text["probes"][0]["results"]
+    assert "Accuracy and shared words" in (out / "crossval.html").read_text()
+
+
+def test_words_are_those_of_both_sentences() -> None:
+    item = Item("i", "nli", "It doesn't RAIN.", ("a", "b"), 0, "Rain, again")
+    assert words_of([item]) == {"it", "doesn't", "rain", "again"}

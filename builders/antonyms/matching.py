@@ -19,15 +19,24 @@ from builders.antonyms.pairs import Pair, common_stretch
 from builders.engine.draw.selection import Cell, Matching, select_matching
 from builders.engine.drops import DropLog
 from kb_cache.frequency import zipf_frequencies
+from kbprobe.arrays import Bools
 from kbprobe.format.setups import SPLITS
 from kbprobe.rng import RandomGenerator
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from builders.antonyms.options import AntonymOptions
 
 LARGEST_BLOCK = 80
 """Most pairs of antonyms that are connected by their words. More are cut apart: otherwise a third
 of all could only go to one split."""
+
+NGRAMS = 4
+"""Letters of the longest n-grams that antonyms and synonyms should share."""
+
+PRUNED = 0.15
+"""Largest share of the pairs that are left out for that."""
 
 Feature = tuple[str, Hashable]
 """What is alike (a "length"), and how (six letters)."""
@@ -65,12 +74,11 @@ def match(
         Antonyms and synonyms, equally many of each cell in each split; and the split of each.
     """
     found = [pair for pair in pairs if pair.antonym]
-    synonyms = [pair for pair in pairs if not pair.antonym]
-    agreeing = frozenset(word for pair in synonyms for word in pair.words)
-    # A word without synonyms tells that the answer is "not". Only adjectives can do without them.
-    both = [
-        pair for pair in found if pair.pos != "adjective" or not agreeing.isdisjoint(pair.words)
-    ]
+    agreed = [pair for pair in pairs if not pair.antonym]
+    agreeing = frozenset(word for pair in agreed for word in pair.words)
+    denied = frozenset(word for pair in found for word in pair.words)
+    both = [pair for pair in found if _is_open(pair, agreeing)]
+    synonyms = [pair for pair in agreed if _is_open(pair, denied)]
     antonyms = _capped(both, agreeing, options.pairs_per_word, rng)
     blocks, cut = _blocks(antonyms)
     kept = [pair for block in blocks for pair in block]
@@ -89,6 +97,15 @@ def match(
         }
     )
     return [*matched, *chosen], [*where, *part]
+
+
+def _is_open(pair: Pair, others: frozenset[str]) -> bool:
+    """Tell whether a word of a pair is also of ``others``, those that get the other answer.
+
+    A word that is not tells its answer to whoever knows all pairs. There are enough adjectives
+    that do not, so that the rest can do without them.
+    """
+    return pair.pos == "adjective" or not others.isdisjoint(pair.words)
 
 
 def _capped(
@@ -267,3 +284,63 @@ def _level(
             kept.append(antonyms[at])
             where.append(split[at])
     return kept, where
+
+
+def prune(pairs: Sequence[Pair], split: Sequence[int]) -> Bools:
+    """Mark the pairs that stay: as many antonyms as synonyms of each split and carrier sentence.
+
+    A pair of antonyms and one of synonyms are left out at a time, the two that bring the numbers
+    of words of antonyms and of synonyms nearest together, by letters, lengths and frequencies, in
+    either place. These are the numbers of all splits together: what a model learns of words in one
+    split and uses in another, where there are none of the same, is what both have in common.
+
+    Args:
+        pairs: the pairs, with their words in the order in which they are asked about.
+        split: the split of each.
+    """
+    cells: dict[tuple[object, ...], tuple[list[int], list[int]]] = {}
+    for at, (pair, part) in enumerate(zip(pairs, split, strict=True)):
+        cells.setdefault((part, *pair.carrier), ([], []))[pair.antonym].append(at)
+    sides = [tuple(np.array(side) for side in cells[key]) for key in sorted(cells, key=str)]
+    shown = _letters(pairs)
+    sign = np.array([1 if pair.antonym else -1 for pair in pairs])
+    weight = (1 << 20) // (np.asarray(shown.sum(axis=0)) + 1)
+    alone = shown.multiply(shown) @ weight
+    total = sign @ shown
+    stay = np.ones(len(pairs), dtype=np.bool_)
+    for _ in range(int(PRUNED / 2 * len(pairs))):
+        # By how much less the weighted sum of squares is without each pair, if it is below 0.
+        change = alone - 2 * sign * (shown @ (weight * total))
+        change[~stay] = np.iinfo(np.int64).max // 4
+        best = [[int(side[change[side].argmin()]) for side in both] for both in sides]
+        worst = min(best, key=lambda both: int(change[both].sum()))
+        if change[worst].sum() >= 0:
+            break
+        stay[worst] = False
+        total = total - sign[worst] @ shown[worst]
+    return stay
+
+
+def _letters(pairs: Sequence[Pair]) -> csr_array:
+    """Return how often each pair has each n-gram, length and frequency, (pairs, n)."""
+    from scipy.sparse import csr_array
+
+    zipf = zipf_frequencies([word for pair in pairs for word in pair.words]).reshape(-1, 2)
+    number: dict[Feature, int] = {}
+    line, column = [], []
+    for at, pair in enumerate(pairs):
+        for place, word, frequency in zip("xy", pair.words, zipf[at].tolist(), strict=True):
+            ends = f" {word} "
+            looks: list[Hashable] = [("length", len(word)), ("frequency", int(2 * frequency))]
+            looks += sorted(
+                {
+                    ends[start : start + size]
+                    for size in range(1, NGRAMS + 1)
+                    for start in range(len(ends) - size + 1)
+                }
+            )
+            found = [(kind, look) for kind in ("", place, place + pair.pos) for look in looks]
+            column += [number.setdefault(feature, len(number)) for feature in found]
+            line += [at] * len(found)
+    ones = np.ones(len(line), dtype=np.int64)
+    return csr_array((ones, (line, column)), shape=(len(pairs), len(number)))

@@ -45,7 +45,7 @@ class AntonymOptions(ProbeOptions):
         "three others) or paper (It was [MASK] hot, it was really cold.; the published file's).",
     )
     min_zipf: float = Field(
-        1.8, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
+        1.5, ge=0, le=8, description="Minimum frequency of either word (Zipf scale)."
     )
     indirect: bool = Field(
         True,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from builders.antonyms.doubts import FLAGS
-from builders.antonyms.matching import match
+from builders.antonyms.matching import match, prune
 from builders.antonyms.options import AntonymOptions, Wording
 from builders.antonyms.oracles import antonym_oracles
 from builders.antonyms.order import choose_order
@@ -81,7 +82,9 @@ def antonym_negation(lexicon: WordNetFirst, options: AntonymOptions, rng: Random
     )
     swapped = choose_order(pairs, split, rng.child("order").bits(_keys(pairs)))
     asked = [_turned(pair) if swap else pair for pair, swap in zip(pairs, swapped, strict=True)]
-    plan = _plan(asked, np.array(split, dtype=np.int64), options.intensifier, dropped)
+    stay = dropped.keep("pairs: the letters of their words would tell", prune(asked, split))
+    asked = list(compress(asked, stay))
+    plan = _plan(asked, np.array(split, dtype=np.int64)[stay], options.intensifier, dropped)
     return replace(plan, oracles=antonym_oracles(asked, found))
 
 

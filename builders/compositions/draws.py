@@ -19,7 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from builders.compositions.choices import AnswerRules
+from kb_cache.frequency import zipf_frequencies
+from kbprobe.arrays import Floats
 from kbprobe.rng import RandomGenerator
+
+DRAWS, SPARED = 8, 0.97
+"""How many draws there are to choose from, and the share of the rows of the largest that a draw
+must have."""
 
 FREQUENT = 3
 """Bearers of an answer from which on its rows are balanced, as a text that a learner may know."""
@@ -74,6 +80,48 @@ def draw_sets(
     of a set is asked for: the choices then tell exactly nothing, but excluding tells all.
     """
     return _Draw(rules, list(bearers), size, rng, all_asked).run()
+
+
+def draw_balanced(
+    rules: AnswerRules, bearers: Sequence[Bearer], size: int, rng: RandomGenerator
+) -> list[ChoiceSet]:
+    """Draw sets several times, and return those whose choices tell least which is right.
+
+    Rerandomization (Morgan & Rubin, 2012): few rows are balanced by chance alone in large samples
+    only.
+    """
+    drawn = [draw_sets(rules, bearers, size, rng.child("draw", number)) for number in range(DRAWS)]
+    rows = [sum(some.rows for some in sets) for sets in drawn]
+    able = [sets for sets, count in zip(drawn, rows, strict=True) if count >= SPARED * max(rows)]
+    labels = [rules.knowledge.label(gold) for gold in rules.golds]
+    looks = np.array([[len(label) for label in labels], zipf_frequencies(labels)])
+    return min(able, key=lambda sets: _told(sets, looks))
+
+
+def _told(sets: Sequence[ChoiceSet], looks: Floats) -> float:
+    """Return how far choices are from being right in their share of the rows that show them.
+
+    It is summed, squared, over the choices that are first and last by each of ``looks`` (looks,
+    golds), and by how often they are shown. Texts are left to chance: if each were right in just
+    its share, those that had their turn could be left out.
+    """
+    shown = [
+        [one.gold, *(other.gold for other in some.bearers if other.gold != one.gold)]
+        for some in sets
+        for one in some.asked
+    ]
+    if not shown:
+        return 0.0
+    choices = np.array(shown)
+    rows = np.array([len(one.members) for some in sets for one in some.asked])
+    share = 1 / choices.shape[1]
+    times = np.bincount(choices.ravel(), np.repeat(rows, choices.shape[1]), looks.shape[1])
+    told = 0.0
+    looks = np.concatenate([looks, times[None]])
+    for values in (*looks[:, choices], *-looks[:, choices]):
+        first = values == values.max(axis=1, keepdims=True)
+        told += float((rows * (first[:, 0] / first.sum(axis=1) - share)).sum() ** 2)
+    return told
 
 
 class _Draw:

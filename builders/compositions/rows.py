@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from builders.compositions.chains import Chain, Edge, Knowledge, number_of
 from builders.compositions.choices import LEVELS, AnswerRules, OpenQuestion, all_years
-from builders.compositions.draws import Bearer, draw_each, draw_sets
+from builders.compositions.draws import Bearer, draw_balanced, draw_each, draw_sets
 from builders.compositions.options import CompositionOptions
 from builders.compositions.paths import ARTICLE, ENTITY, Hop
 from builders.engine.flags import Flags
@@ -153,7 +153,11 @@ class Cell:
     ) -> list[tuple[int, Row]]:
         """Return the rows of choice sets, each with the number of its question."""
         rows = []
-        for drawn in draw_sets(self.rules, self.bearers, size, rng, all_asked):
+        if all_asked:
+            sets = draw_sets(self.rules, self.bearers, size, rng, all_asked=True)
+        else:
+            sets = draw_balanced(self.rules, self.bearers, size, rng)
+        for drawn in sets:
             members = [member for one in drawn.asked for member in one.members]
             group = text_key(*sorted(str(self.asked[member].key) for member in members))
             shown = [(one.gold, drawn.level) for one in drawn.bearers]

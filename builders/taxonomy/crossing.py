@@ -10,7 +10,7 @@ others. What readers judged (``builders.judged``) has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple
@@ -34,13 +34,22 @@ SHARED = 2
 """Two distractors have at most so many words in common, unless they can be the gold too: what they
 have in common with the gold would tell which it is."""
 
-TOLERANCE = 0.24
+TOLERANCE = 0.2
 """By how much a kind's share of golds may be off a third. If it were just a third, it would tell
 whose turn it is."""
 
-NOISE = 4.0
+NOISE = 1.5
 """By how many standard deviations of chance the share of golds may be off a third among the most
 general of the three choices, or those shown most."""
+
+COMPARED = (-1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0)
+"""Where it is divided how much more often (logarithm) a choice is shown than the other two."""
+
+WORTH = 1.0
+"""What a question more is worth, in squares of golds too many."""
+
+ROUNDS = 12
+"""How often choices are compared anew by how often they are shown."""
 
 
 class Listed(NamedTuple):
@@ -97,6 +106,7 @@ def crossed(
     listed: Listed,
     general: Floats,
     tested: Bools,
+    also_shown: Callable[[int], Ints],
     cap_per_word: int,
     cap_per_gold: int,
     rng: RandomGenerator,
@@ -107,6 +117,7 @@ def crossed(
         listed: what the words are.
         general: how general each word is as a kind.
         tested: which trees are asked about in test, where more is balanced.
+        also_shown: returns how often other rows of test show each word, if this family has so many.
         cap_per_word: how often a word may stand in each of two places (0: no cap).
         cap_per_gold: how often a kind may be gold (0: no cap).
         rng: decides between equals.
@@ -123,7 +134,7 @@ def crossed(
         choices = np.array([choices for choices, _ in crossings], dtype=np.int64).reshape(-1, 3)
         count = np.array([len(own) for own in couples], dtype=np.int64)
         rank = general[kinds][choices].argsort(axis=1).argsort(axis=1) if tested[tree] else None
-        left = _balanced(choices, rank, count, cap_per_gold).tolist()
+        left = _balanced(choices, rank, count, cap_per_gold, kinds, also_shown).tolist()
         rows += [
             np.concatenate([words[couple], kinds[own]])
             for own, most, asked in zip(choices, left, couples, strict=True)
@@ -182,7 +193,14 @@ def _couples(
     return chosen
 
 
-def _balanced(choices: Ints, rank: Ints | None, rows: Ints, cap: int) -> Ints:
+def _balanced(
+    choices: Ints,
+    rank: Ints | None,
+    rows: Ints,
+    cap: int,
+    names: Ints,
+    also_shown: Callable[[int], Ints],
+) -> Ints:
     """Leave out questions until the choices alone tell little.
 
     Where each of the same three kinds can be gold, each is equally often. Of the other crossings so
@@ -194,6 +212,8 @@ def _balanced(choices: Ints, rank: Ints | None, rows: Ints, cap: int) -> Ints:
         rank: (crossings, 3) the place of each among the three, by generality; None: any.
         rows: (crossings,) how many questions of each there are.
         cap: how often a kind may be gold (0: no cap).
+        names: (kinds,) the word of each kind.
+        also_shown: returns how often other rows show each word, if there are so many questions.
 
     Returns:
         (crossings,) how many questions of each to ask.
@@ -209,36 +229,94 @@ def _balanced(choices: Ints, rank: Ints | None, rows: Ints, cap: int) -> Ints:
     every = golds[same] == 3
     fewest = np.full(golds.size, rows.max(initial=0))
     np.minimum.at(fewest, same, rows)
-    rows = np.where(every, fewest[same], rows)
-    labels = choices
-    if rank is not None:
-        shown = np.bincount(choices.ravel(), np.repeat(rows, 3), kinds)
-        often = shown[choices].argsort(axis=1).argsort(axis=1)
-        labels = np.concatenate([choices, kinds + rank, kinds + 3 + often], axis=1)
-    places = labels.shape[1]
-    weight = np.tile([2, -1, -1], places // 3)
-    of_kind = labels < kinds
-    while rows.any():
-        # How often more each kind is gold, twice, than it is a distractor; and so of each rank.
-        excess = np.bincount(labels.ravel(), np.outer(rows, weight).ravel())[labels]
-        shown = np.bincount(labels.ravel(), np.repeat(rows, places))[labels]
-        # By how much that is too much, now and with one question less.
-        now, then = (
-            np.maximum(
-                np.abs(excess - less * weight)
-                - np.where(of_kind, 3 * TOLERANCE * some, NOISE * np.sqrt(2 * some)),
-                0,
+    most = np.where(every, fewest[same], rows)
+    least = np.where(every, most, 0)
+    rows = most.copy()
+    for _ in range(ROUNDS if rank is not None else 1):
+        labels = choices
+        if rank is not None:
+            shown = np.bincount(choices.ravel(), np.repeat(rows, 3), kinds)
+            often = _compared((shown + also_shown(int(rows.sum()))[names])[choices])
+            rate = _right_elsewhere(choices, rows, same, shown)
+            labels = np.concatenate(
+                [choices, kinds + rank, kinds + 3 + _ranked(rate), kinds + 6 + often], axis=1
             )
-            for less, some in ((0, shown), (1, np.maximum(shown - 1, 0)))
-        )
-        change = (then**2 - now**2).sum(axis=1)
-        change[every | (rows == 0)] = np.inf
-        worst = int(change.argmin())
-        if change[worst] < 0:
-            rows[worst] -= 1
-            continue
+        found = _exchanged(labels, rows, least, most, kinds)
+        if np.array_equal(found, rows):
+            break
+        rows = found
+    while rows.any():
         never: Bools = (np.bincount(gold, rows, kinds) == 0)[choices].any(axis=1) & (rows > 0)
         if not never.any():
             break
         rows[never] = 0
+    return rows
+
+
+def _ranked(values: Floats) -> Ints:
+    """Return the place of each of three choices, (rows, 3), by a value of each: 0, 1 or 2."""
+    return np.asarray(values.argsort(axis=1, kind="stable").argsort(axis=1))
+
+
+def _compared(shown: Ints) -> Ints:
+    """Label choices, (rows, 3), by how much more often each is shown than the others, and rank."""
+    times = np.log(np.maximum(shown, 1))
+    apart = 1.5 * (times - times.mean(axis=1, keepdims=True))
+    return np.concatenate([_ranked(times), 3 + np.digitize(apart, COMPARED)], axis=1)
+
+
+def _right_elsewhere(choices: Ints, rows: Ints, same: Ints, shown: Ints) -> Floats:
+    """Return how often each choice is gold of the questions that show it with other choices.
+
+    Args:
+        choices: (crossings, 3) kinds, the gold first.
+        rows: (crossings,) how many questions of each there are.
+        same: (crossings,) a number for each three kinds.
+        shown: (kinds,) how often each is shown.
+    """
+    right = np.zeros((int(same.max(initial=-1)) + 1, shown.size))
+    np.add.at(right, (same, choices[:, 0]), rows)
+    golds = right.sum(axis=0)[choices] - right[same[:, None], choices]
+    others = shown[choices] - np.bincount(same, rows)[same][:, None]
+    return np.asarray((golds + 1 / 3) / (others + 1))
+
+
+def _exchanged(labels: Ints, rows: Ints, least: Ints, most: Ints, kinds: int) -> Ints:
+    """Leave out questions, and take some back, as long as shares of golds then come nearer a third.
+
+    Args:
+        labels: (crossings, 3 n) the gold's label, then those of the distractors, n times; the first
+            ``kinds`` labels are kinds.
+        rows: (crossings,) where to start.
+        least: (crossings,) the fewest questions of each.
+        most: (crossings,) the most.
+        kinds: how many kinds there are.
+    """
+    line = np.repeat(np.arange(rows.size), labels.shape[1])
+    shape = rows.size, int(labels.max(initial=-1)) + 1
+    # How often more each label is gold, twice, than it is a distractor; and how often it is shown.
+    excess, shown = np.zeros(shape), np.zeros(shape)
+    np.add.at(excess, (line, labels.ravel()), np.tile([2, -1, -1], labels.size // 3))
+    np.add.at(shown, (line, labels.ravel()), 1)
+    of_kind = np.arange(shape[1]) < kinds
+
+    def too_much(excess: Floats, shown: Floats) -> Floats:
+        allowed = np.where(
+            of_kind, 3 * TOLERANCE * shown, NOISE * np.sqrt(2 * np.maximum(shown, 0))
+        )
+        return np.asarray((np.maximum(np.abs(excess) - allowed, 0) ** 2).sum(axis=-1))
+
+    rows = rows.copy()
+    while rows.size:
+        total, times = rows @ excess, rows @ shown
+        now = too_much(total, times)
+        less = too_much(total - excess, times - shown) - now + WORTH
+        more = too_much(total + excess, times + shown) - now - WORTH
+        change = np.stack(
+            [np.where(rows > least, less, np.inf), np.where(rows < most, more, np.inf)]
+        )
+        step, at = np.unravel_index(int(change.argmin()), change.shape)
+        if change[step, at] >= 0:
+            break
+        rows[at] += 2 * int(step) - 1
     return rows

@@ -103,7 +103,7 @@ class TaxonomyOptions(ProbeOptions):
         "of the two).",
     )
     level_shares: tuple[float, float, float] = Field(
-        (0.52, 0.52, 0.2),
+        (0.55, 0.55, 0.2),
         description="Maximum shares of the family level, of which one word is enough, in train, "
         "validation and test, where there are conjunctions (tier clean).",
     )

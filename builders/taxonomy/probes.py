@@ -27,7 +27,7 @@ from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
 from builders.taxonomy.crossing import crossed
 from builders.taxonomy.options import CONJUNCTION, FLAGS, LEVEL, PAPER, TREES, TaxonomyOptions
-from kbprobe.arrays import Ints, joined, lines_of, ragged_ranges, sorted_unique
+from kbprobe.arrays import Bools, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
 
@@ -81,12 +81,16 @@ def taxonomy_conjunction(
         dropped[f"words: {OFFENSIVE}"] = int((taxonomy.plain & taxonomy.offensive).sum())
     askable = AskableTaxonomy.of(taxonomy, options, dropped)
     drawn = []
+    level = _grouped(askable, rng.child(LEVEL)) if LEVEL in options.families else None
+    few = options.tier == "clean"
     if CONJUNCTION in options.families:
-        drawn.append(_crossed(askable, rng.child(CONJUNCTION)))
-    if LEVEL in options.families:
-        level = _grouped(askable, rng.child(LEVEL))
-        few = drawn and options.tier == "clean"
-        drawn.append(_at_most(level, drawn, askable, dropped) if few else level)
+        drawn.append(_crossed(askable, level, few, rng.child(CONJUNCTION)))
+    if level is not None:
+        if drawn and few:
+            others = np.bincount(_splits(drawn[0], askable), minlength=len(SPLITS))
+            kept = _within_shares(level, others, askable)
+            level = lines_of(level, dropped.keep("level: beyond --level-shares", kept))
+        drawn.append(level)
     if PAPER in options.families:
         drawn.append(_papers(askable, rng.child(PAPER), dropped))
     dropped.require(sum(rows.x.size for rows in drawn))
@@ -107,13 +111,29 @@ class DrawnPairs(NamedTuple):
     group: Ints
 
 
-def _crossed(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
-    """Ask about words that each are one of two distractors, of the kinds that cross."""
+def _crossed(
+    askable: AskableTaxonomy, level: DrawnPairs | None, few: bool, rng: RandomGenerator
+) -> DrawnPairs:
+    """Ask about words that each are one of two distractors, of the kinds that cross.
+
+    ``few`` tells whether the rows of ``level`` will be left out beyond their shares.
+    """
     options, size = askable.options, len(askable.taxonomy)
+
+    def also_shown(rows: int) -> Ints:
+        if level is None:
+            return np.zeros(size, dtype=np.int64)
+        shown = _splits(level, askable) == SPLITS.index("test")
+        if few:
+            shown &= _within_shares(level, np.array([0, 0, rows]), askable)
+        nodes = level.nodes[shown].ravel(), askable.pairs.answer[level.x[shown]]
+        return np.bincount(np.concatenate(nodes), minlength=size)
+
     rows = crossed(
         askable.listed,
         askable.general,
         np.isin(list(TREES), options.test_trees),
+        also_shown,
         options.cap_per_word,
         options.cap_per_gold,
         rng,
@@ -128,22 +148,26 @@ def _crossed(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:
     return DrawnPairs(x, y, nodes, family, np.arange(x.size, dtype=np.int64))
 
 
-def _at_most(
-    level: DrawnPairs, drawn: Sequence[DrawnPairs], askable: AskableTaxonomy, dropped: DropLog
-) -> DrawnPairs:
-    """Keep the groups of the family level that its shares have room for, the nearest first."""
+def _splits(drawn: DrawnPairs, askable: AskableTaxonomy) -> Ints:
+    """Return the split of each question."""
+    return askable.split[askable.all_pairs.word[drawn.x]]
+
+
+def _within_shares(level: DrawnPairs, others: Ints, askable: AskableTaxonomy) -> Bools:
+    """Mark the groups of the family level that its shares have room for, the nearest first.
+
+    ``others`` is how many questions of other families each split has.
+    """
     share = np.array(askable.options.level_shares)
-    of_line = askable.split[askable.all_pairs.word]
-    others = np.concatenate([of_line[rows.x] for rows in drawn])
-    room = np.bincount(others, minlength=len(SPLITS)) * share / (1 - share)
-    order = np.lexsort((level.group, level.family[:, 0], of_line[level.x]))
-    splits = of_line[level.x][order]
+    room = others * share / (1 - share)
+    split = _splits(level, askable)
+    order = np.lexsort((level.group, level.family[:, 0], split))
+    splits = split[order]
     place = np.arange(order.size) - np.searchsorted(splits, splits)
     # A group stands whole, or not at all.
     last = np.zeros(int(level.group.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(last, level.group[order], place)
-    kept = last[level.group] < np.where(room > 0, room, np.inf)[of_line[level.x]]
-    return lines_of(level, dropped.keep("level: beyond --level-shares", kept))
+    return np.asarray(last[level.group] + 1 <= np.where(room > 0, room, np.inf)[split])
 
 
 def _grouped(askable: AskableTaxonomy, rng: RandomGenerator) -> DrawnPairs:

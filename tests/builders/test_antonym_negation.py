@@ -16,7 +16,7 @@ import pytest
 
 import builders
 from builders.antonyms.doubts import FLAGS, is_compared
-from builders.antonyms.matching import LARGEST_BLOCK, match
+from builders.antonyms.matching import LARGEST_BLOCK, match, prune
 from builders.antonyms.options import AntonymOptions
 from builders.antonyms.pairs import Pair, find_pairs, look_alike, sense_names
 from builders.antonyms.senses import Senses
@@ -92,21 +92,20 @@ def words_of(pairs: list[Pair]) -> set[tuple[str, str]]:
 
 def test_a_default_build_is_large_enough(manifest: dict[str, Any]) -> None:
     counts = manifest["counts"]
-    assert counts["rows"] >= 2800
+    assert counts["rows"] >= 3000
     assert counts["splits"]["train"] >= 1000
     reasons = counts["dropped"]
     assert "antonyms: the words look alike" in reasons
-    assert "antonyms: a word rarer than Zipf 1.8" in reasons
+    assert "antonyms: a word rarer than Zipf 1.5" in reasons
 
 
 def test_one_word_is_not_enough(manifest: dict[str, Any]) -> None:
-    """Of adjectives; few synonyms of nouns and verbs have antonyms."""
     oracles = manifest["audit"]["oracles"]
     assert set(oracles) == {"x alone", "y alone"}
     for oracle in oracles.values():
-        assert oracle["families"]["all"] <= oracle["target"] == 0.75
-        assert oracle["families"]["adjective"] <= 0.72
-        assert oracle["families"]["verb"] <= 0.82
+        assert oracle["target"] == 0.75
+        for family in ("all", "adjective", "noun", "verb"):
+            assert oracle["families"][family] <= 0.77, family
 
 
 def test_half_of_every_carrier_of_every_split_is_denied(rows: Rows) -> None:
@@ -252,7 +251,7 @@ def test_sentences_have_the_articles_and_objects_that_they_need(rows: Rows) -> N
     shown = {row["x"]: row["question"] for row in rows if row["pos"] == "noun"}
     shown |= {row["y"]: row["question"] for row in rows if row["pos"] == "noun"}
     counted = {word for word, stem in shown.items() if f"a {word}" in stem or f"an {word}" in stem}
-    assert {"failure", "boy", "end"} <= counted
+    assert len(counted) > 10
     assert counted.isdisjoint({"wisdom", "bravery", "capitalism", "health"})
 
 
@@ -270,22 +269,45 @@ def test_neither_carriers_nor_words_give_the_answer_away(manifest: dict[str, Any
         assert estimate["accuracy"] <= 0.60, name
 
 
-def test_matching_is_what_hides_the_answer(wordnet: WordNet) -> None:
-    """Words of synonyms are words of antonyms as well: more of those chosen than of all."""
-    pairs = [pair for pair in found(wordnet) if not pair.doubts]
+def test_nouns_and_verbs_are_asked_about_where_a_word_may_have_both_answers(
+    wordnet: WordNet,
+) -> None:
+    pairs = [pair for pair in found(wordnet, pos=("noun", "verb")) if not pair.doubts]
     kept = [pair for pair, _ in matched(pairs, (0.4, 0.2, 0.4))]
-
-    def opposed(some: list[Pair]) -> float:
-        denied = {word for pair in some if pair.antonym for word in pair.words}
-        agreeing = [word for pair in some if not pair.antonym for word in pair.words]
-        return float(np.mean([word in denied for word in agreeing]))
-
-    assert opposed(kept) > opposed(pairs) + 0.05
-    uses: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    words = {
+        antonym: {word for pair in pairs if pair.antonym == antonym for word in pair.words}
+        for antonym in (True, False)
+    }
+    assert len(kept) > 100
     for pair in kept:
-        uses[pair.antonym].update(pair.words)
-    shared = (uses[True] & uses[False]).total() / uses[True].total()
-    assert shared > 0.15
+        assert not words[not pair.antonym].isdisjoint(pair.words), pair
+    assert any(words[not pair.antonym].isdisjoint(pair.words) for pair in pairs)
+
+
+def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
+    pairs = [pair for pair in found(wordnet) if not pair.doubts]
+    kept = matched(pairs, (0.4, 0.2, 0.4))
+    asked, split = [pair for pair, _ in kept], [part for _, part in kept]
+    stay = prune(asked, split)
+    assert 0.8 * len(asked) < stay.sum() < len(asked)
+
+    def told(some: list[Pair]) -> float:
+        """How often a first letter or last two letters are more frequent in one answer, in all."""
+        count: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        for pair in some:
+            for word in pair.words:
+                count[pair.antonym].update((f" {word[0]}", f"{word[-2:]} "))
+        ends = count[True].keys() | count[False].keys()
+        return sum(abs(count[True][end] - count[False][end]) for end in ends) / len(some)
+
+    chosen = [pair for pair, keep in zip(asked, stay.tolist(), strict=True) if keep]
+    assert told(chosen) < 0.8 * told(asked)
+    cells = Counter(
+        (part, pair.carrier, pair.antonym)
+        for pair, part, keep in zip(asked, split, stay.tolist(), strict=True)
+        if keep
+    )
+    assert all(cells[part, shown, True] == cells[part, shown, False] for part, shown, _ in cells)
 
 
 def test_the_published_wording_is_a_named_one() -> None:

@@ -46,7 +46,7 @@ ARGUABLE = 0.07
 themselves; with a better answer next to them, fewer are."""
 BARS = {
     "hypernymy:field": 0.025,
-    "hypernymy:sibling": 0.08,
+    "hypernymy:sibling": 0.07,
     "hyponymy:field": 0.05,
     "hyponymy:other": 0.05,
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,43 @@ FARTHEST = 5
 
 Features = dict[str, Floats]
 """Name -> a value for each pair."""
+
+
+class WordSets(NamedTuple):
+    """The telling words of texts.
+
+    Attributes:
+        bits: (texts, LANES) a bit for each word.
+        folded: (texts,) the same in 64 bits: texts without a common bit share no word.
+        size: (texts,) how many words there are.
+    """
+
+    bits: UInts
+    folded: UInts
+    size: Ints
+
+    @classmethod
+    def of(cls, tokens: Tokens, left_out: Bools) -> WordSets:
+        """Read the words of texts, without some."""
+        bits = np.zeros((tokens.lengths.size, LANES), dtype=np.uint64)
+        owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+        kept = ~left_out[tokens.ids]
+        place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
+        np.bitwise_or.at(
+            bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64)
+        )
+        size = np.bitwise_count(bits).sum(axis=1).astype(np.int64)
+        return cls(bits, np.bitwise_or.reduce(bits, axis=1), size)
+
+
+def shared(left: WordSets, one: Ints, right: WordSets, other: Ints) -> Floats:
+    """Return how many words two texts share, relative to the words of both."""
+    share = np.zeros(one.size)
+    some = np.flatnonzero(left.folded[one] & right.folded[other])
+    one, other = one[some], other[some]
+    common = np.bitwise_count(left.bits[one] & right.bits[other]).sum(axis=1)
+    share[some] = common / np.sqrt(left.size[one] * right.size[other].astype(np.float64))
+    return share
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,22 +129,14 @@ class PairFeatures:
         return np.asarray(self.wordnet.pos_codes == POS.index("v"), dtype=np.float64)
 
     @cached_property
-    def _words(self) -> tuple[UInts, UInts]:
-        """(synsets, LANES) the telling words of each synset's gloss, and of its lemmas, as bits."""
+    def _words(self) -> tuple[WordSets, WordSets]:
+        """Return the telling words of each synset's gloss, and of its lemmas."""
         offsets = pa.array(self.wordnet.sense_start.astype(np.int32))
         lists = pa.ListArray.from_arrays(offsets, lemma_texts(self.wordnet))
         glosses, lemmas = content_words(shown_glosses(self.wordnet), pc.binary_join(lists, " "))
         uses = np.bincount(glosses.ids, minlength=glosses.vocabulary)
         common = uses > COMMON_SHARE * len(self.wordnet)
-        return _bits(glosses, common), _bits(lemmas, common)
-
-    def _shared(self, left: UInts, right: UInts) -> Floats:
-        """Return how many words two texts share, relative to the words of both."""
-        shared = np.bitwise_count(left & right).sum(axis=1)
-        sizes = np.bitwise_count(left).sum(axis=1) * np.bitwise_count(right).sum(axis=1).astype(
-            np.float64
-        )
-        return np.asarray(shared / np.sqrt(np.maximum(sizes, 1.0)))
+        return WordSets.of(glosses, common), WordSets.of(lemmas, common)
 
     def common(self, one: Ints, other: Ints) -> Floats:
         """Return how far above two synsets their nearest common ancestor is at one level."""
@@ -146,10 +176,10 @@ class PairFeatures:
             "sense_concept": self._sense[concept],
             "generality": self._general[node],
             "generality_concept": self._general[concept],
-            "gloss_overlap": self._shared(glosses[concept], glosses[node]),
-            "concept_names_node": self._shared(glosses[concept], lemmas[node]),
-            "node_names_concept": self._shared(lemmas[concept], glosses[node]),
-            "lemma_overlap": self._shared(lemmas[concept], lemmas[node]),
+            "gloss_overlap": shared(glosses, concept, glosses, node),
+            "concept_names_node": shared(glosses, concept, lemmas, node),
+            "node_names_concept": shared(lemmas, concept, glosses, node),
+            "lemma_overlap": shared(lemmas, concept, lemmas, node),
         }
 
     def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
@@ -201,10 +231,10 @@ class PairFeatures:
             "crosses": self.crosses[node],
             "crosses_concept": self.crosses[concept],
             "more_general": self._general[node] - self._general[gold],
-            "gold_overlap": self._shared(glosses[gold], glosses[node]),
-            "gold_names_node": self._shared(glosses[gold], lemmas[node]),
-            "node_names_gold": self._shared(lemmas[gold], glosses[node]),
-            "gold_lemma_overlap": self._shared(lemmas[gold], lemmas[node]),
+            "gold_overlap": shared(glosses, gold, glosses, node),
+            "gold_names_node": shared(glosses, gold, lemmas, node),
+            "node_names_gold": shared(lemmas, gold, glosses, node),
+            "gold_lemma_overlap": shared(lemmas, gold, lemmas, node),
             "verb_common": self._verb[concept] * (common == 1),
             "thing_common": self._thing[node] * (common == 1),
         }
@@ -244,18 +274,6 @@ class PairFeatures:
     @cached_property
     def _depth(self) -> Floats:
         return self.wordnet.isa.depths().astype(np.float64)
-
-
-def _bits(tokens: Tokens, left_out: Bools) -> UInts:
-    """Return (texts, LANES) the words of texts as bits."""
-    bits = np.zeros((tokens.lengths.size, LANES), dtype=np.uint64)
-    owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
-    kept = ~left_out[tokens.ids]
-    place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
-    np.bitwise_or.at(
-        bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64)
-    )
-    return bits
 
 
 @lru_cache(maxsize=2)

@@ -81,7 +81,7 @@ def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints
     def too_likely(concept: Ints, gold: Ints, node: Ints, limit: Floats) -> Bools:
         features = known.beside(concept, gold, node)
         features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
-        return model.chance(features) > limit
+        return np.asarray(model.chance(features) > limit)
 
     concepts, golds = np.divmod(sorted_unique(concept * size + gold), size)
     main, asked_for = main_parents(wordnet), sorted_unique(gold)

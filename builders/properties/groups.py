@@ -29,7 +29,7 @@ NEAR = 400
 VARIANTS = 4
 """Choices of three properties that are tried for three concepts."""
 
-REPEATS = 3
+REPEATS = 4
 """Conjunctions that ask the same question of the same gold, each with other distractors."""
 
 CELLS = 10_000_000

@@ -99,11 +99,17 @@ class KeySet:
         self._table[self._hash(sorted_keys)] = True
 
     def contains(self, keys: Ints) -> Bools:
-        """Tell for each of ``keys`` whether it occurs."""
-        found = self._table[self._hash(keys)]
-        possible = np.flatnonzero(found)
-        found[possible] = contains(self.keys, keys[possible])
-        return found
+        """Return whether each of ``keys`` occurs."""
+        return self.positions(keys) >= 0
+
+    def positions(self, keys: Ints) -> Ints:
+        """Return the position of each of ``keys`` among the keys of the set; -1: it is none."""
+        place = np.full(keys.size, -1, dtype=np.int64)
+        possible = np.flatnonzero(self._table[self._hash(keys)])
+        at = np.minimum(np.searchsorted(self.keys, keys[possible]), self.keys.size - 1)
+        there = self.keys[at] == keys[possible]
+        place[possible[there]] = at[there]
+        return place
 
     def _hash(self, keys: Ints) -> Ints:
         mixed = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

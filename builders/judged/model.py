@@ -84,19 +84,20 @@ def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
 
 
 @cache
-def judged_kinds() -> Mapping[tuple[str, str], bool]:
-    """Return whether all readers accept that a synset is a kind of another, of those judged.
+def judged_kinds() -> Mapping[tuple[str, str], float]:
+    """Return how far readers accept that a synset is a kind of another, of those judged.
 
+    1: all say that it is true; 0: all say that it is false; 0.5: it is arguable, or they differ.
     Readers saw the definitions of both, or the word in its sentence.
     """
     up, down = (judgements(probe).items() for probe in ("hypernymy", "hyponymy"))
-    accepted = {pair: set(labels) == {"true"} for pair, labels in up}
-    accepted |= {(lower, upper): set(labels) == {"true"} for (upper, lower), labels in down}
+    found = dict(up) | {(lower, upper): labels for (upper, lower), labels in down}
     with KINDS.open(encoding="utf-8", newline="") as file:
-        return accepted | {
-            (row["kind"], row["of"]): {row["reader_a"], row["reader_b"]} <= {"true", ""}
-            for row in csv.DictReader(file)
-        }
+        for row in csv.DictReader(file):
+            labels = row["reader_a"], row["reader_b"] or row["reader_a"]
+            found[row["kind"], row["of"]] = labels
+    worth = {frozenset({"true"}): 1.0, frozenset({"false"}): 0.0}
+    return {pair: worth.get(frozenset(labels), 0.5) for pair, labels in found.items()}
 
 
 @cache

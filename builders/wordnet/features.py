@@ -27,7 +27,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, UInts, contains
+from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts, contains
 from kbprobe.columns import codes, single_chunk, to_numpy
 from kbprobe.rng import RandomGenerator
 
@@ -187,27 +187,25 @@ class PairFeatures:
         lower = np.where(self._general[one] < self._general[other], one, other)
         return lower, np.where(lower == one, other, one)
 
-    def judged_kind(self, lower: Ints, upper: Ints) -> tuple[Bools, Bools]:
-        """Return of each pair whether readers take ``lower`` for a kind of ``upper``, or doubt it.
-
-        Neither holds of pairs that were not judged.
-        """
-        asked = lower * len(self.wordnet) + upper
-        accepted, doubted = self._kinds
-        return contains(accepted, asked), contains(doubted, asked)
+    def judged_kind(self, lower: Ints, upper: Ints) -> Floats:
+        """Return how far readers take ``lower`` for a kind of ``upper``; NaN: nobody judged it."""
+        keys, worth = self._kinds
+        return worth[keys.positions(lower * len(self.wordnet) + upper)]
 
     @cached_property
-    def _kinds(self) -> tuple[Ints, Ints]:
-        """Sorted keys ``lower * synsets + upper`` of pairs that readers accept, and doubt."""
-        judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {("", ""): False}
+    def _kinds(self) -> tuple[KeySet, Floats]:
+        """Keys ``lower * synsets + upper`` of pairs that were judged, and how; NaN comes last."""
+        judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {}
         names = single_chunk(self.wordnet.synsets["name"])
+        ends = [[pair[end] for pair in judged] for end in (0, 1)]
         lower, upper = (
-            to_numpy(pc.fill_null(pc.index_in(pa.array(end), names), -1)).astype(np.int64)
-            for end in zip(*judged, strict=True)
+            to_numpy(pc.fill_null(pc.index_in(pa.array(end, pa.string()), names), -1))
+            for end in ends
         )
-        known, accepted = (lower >= 0) & (upper >= 0), np.array([*judged.values()])
-        key = lower * len(self.wordnet) + upper
-        return np.sort(key[known & accepted]), np.sort(key[known & ~accepted])
+        keys = np.where((lower < 0) | (upper < 0), -1, lower * np.int64(len(names)) + upper)
+        order = np.argsort(keys)
+        worth = np.array([*judged.values()], dtype=np.float64)[order]
+        return KeySet(keys[order]), np.append(worth, np.nan)
 
     @cached_property
     def crosses(self) -> Floats:
@@ -253,11 +251,11 @@ class PairFeatures:
         between = np.ones(target.size, dtype=np.bool_)
         between[facts.indptr[1:] - 1] = False
         steps = pair[between]
-        accepted, doubted = self.judged_kind(target[between], upper[steps])
+        judged = self.judged_kind(target[between], upper[steps])
         return {
             **self.of_pair(concept, gold),
-            "kind_accepted": any_of(steps, accepted, gold.size) * 1.0,
-            "kind_doubted": any_of(steps, doubted, gold.size) * 1.0,
+            "kind_accepted": any_of(steps, judged == 1, gold.size) * 1.0,
+            "kind_doubted": any_of(steps, judged < 1, gold.size) * 1.0,
             "hops_2": (lengths >= 2) * 1.0,
             "hops_3": (lengths >= 3) * 1.0,
             "hops_4": (lengths >= 4) * 1.0,

@@ -34,10 +34,10 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     glosses = Glosses.of(structure, sorted_unique(on_paths))
     pairs, model = features_of(structure), judged_model(f"{probe}_gold")
     chance = model.chance(pairs.of_gold(facts, concept, gold, glosses))
-    accepted, doubted = pairs.judged_kind(*pairs.by_generality(concept, gold))
+    judged = pairs.judged_kind(*pairs.by_generality(concept, gold))
     far = np.diff(facts.indptr) > 1
     least = np.where(far, model.thresholds[f"{probe}:far"], model.thresholds[probe])
-    doubted |= ~accepted & (chance < least)
+    doubted = np.where(np.isnan(judged), chance < least, judged < 1)
     flags = Flags.none(gold.size).mark(DOUBTFUL, doubted)
     return flags.mark(VAGUE, np.isin(gold, vague_synsets(structure)))
 

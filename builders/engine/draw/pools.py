@@ -33,7 +33,7 @@ ROUNDS = 10
 FEWEST_NEW = 0.005
 """A round that places fewer of the questions dealt out is the last."""
 
-OFFERS = 6
+OFFERS = 8
 """How often the places of a group that became free are offered to other questions of the pool."""
 
 Wrong = Callable[[Ints, Ints], Bools]

@@ -272,7 +272,8 @@ def draw_plan(
     parts = [part for part in parts if part.rows.size]
     dropped.require(len(parts))
     names = list(dict.fromkeys((*(family.name for family in wanted), RANDOM)))
-    rows = _rows_of_draws(parts, asking, split, names, drawn_for)
+    size = options.choices if options.sampling == "grouped" else 1
+    rows = _rows_of_draws(parts, asking, split, names, drawn_for, size)
     group = np.arange(len(rows["nodes"]), dtype=np.int64) // options.choices
     return plan_rows(
         questions=questions,
@@ -323,7 +324,12 @@ def _first_only(parts: list[Perturbation], questions: int) -> list[Perturbation]
 
 
 def _rows_of_draws(
-    parts: list[Perturbation], asking: Asking, split: Ints, names: list[str], drawn_for: Ints
+    parts: list[Perturbation],
+    asking: Asking,
+    split: Ints,
+    names: list[str],
+    drawn_for: Ints,
+    size: int,
 ) -> dict[str, Any]:
     """Lay out the rows of all draws: each draw becomes one for every question it was made for.
 
@@ -336,6 +342,7 @@ def _rows_of_draws(
         split: the split of each.
         names: the families.
         drawn_for: what each question's distractors are drawn for, as the draws number it.
+        size: rows of a choice group, which stand together; 1: there are none.
 
     Returns:
         The arguments of :func:`plan_rows` that are by row, and ``line``: each row's question.
@@ -361,8 +368,9 @@ def _rows_of_draws(
         number, away = 1 + names.index(part.family.name), part.family.distance
         filled = part.filled[draw]
         nodes[here, 1:] = part.nodes[draw]
-        # A row all of whose distractors are fills is one with random distractors.
-        of_family = ~filled.all(axis=1)
+        # A row all of whose distractors are fills is one with random distractors. In a group the
+        # family is that of all rows: each choice is right once in them.
+        of_family = (~filled.all(axis=1)).reshape(-1, size).any(axis=1).repeat(size)
         family[here] = np.where(of_family, number, random)
         distance[here] = np.where(of_family, away, 0)
         choice_family[here, 0], choice_hops[here, 0] = number, 0

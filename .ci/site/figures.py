@@ -174,9 +174,16 @@ def load() -> Figures:
         "judged pairs": len(judged),
         "judged twice": len(twice),
         "judged agreement": sum(one == other for one, other in twice) / len(twice),
+        "judged kinds": _lines(PAIRS.with_name("kinds.csv")),
+        "judged classes": _lines(PAIRS.with_name("classes.csv")),
         **by_hand["voted"],
     }
     return figures
+
+
+def _lines(table: Path) -> int:
+    """Return how many rows a CSV file has below its header."""
+    return len(table.read_text(encoding="utf-8").splitlines()) - 1
 
 
 def _readings(reading: Mapping[str, Any]) -> int:

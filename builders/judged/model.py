@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.arrays import Floats
 
 DATA = Path(__file__).with_name("data")
 MODELS = DATA / "models.json"

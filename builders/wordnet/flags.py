@@ -21,8 +21,8 @@ DOUBTFUL, VAGUE = "doubtful_gold", "vague_gold"
 MINOR_SENSE, TAXON = "minor_sense", "taxon"
 
 ISA_FLAGS = {
-    DOUBTFUL: "readers doubt the gold or, by the model of their judgements (builders/judged), fewer "
-    "than 94% of them would accept one like it",
+    DOUBTFUL: "readers doubt the gold or, by the model of their judgements (builders/judged), too "
+    "few of them would accept one like it",
     VAGUE: "the gold overlaps with its neighbours: a device may be equipment, and an implement too",
 }
 

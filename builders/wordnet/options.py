@@ -90,7 +90,7 @@ class WordNetOptions(DrawOptions):
     )
 
     split_shares: tuple[float, float, float] = Field(
-        (0.22, 0.22, 0.56),
+        (0.16, 0.22, 0.62),
         description="Shares of WordNet, by its examples and parts, in train, validation and test, "
         "before --train-rows.",
     )

@@ -38,7 +38,7 @@ SCORES = {"true": 1.0, "arguable": 0.25, "false": 0.0}
 arguable one is rarely chosen."""
 GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
 """How far a judgement counts as accepting a gold: no reader calls it wrong."""
-ACCEPTED = {"hypernymy": 0.973, "hypernymy:far": 0.94, "hyponymy": 0.95, "hyponymy:far": 0.95}
+ACCEPTED = {"hypernymy": 0.973, "hypernymy:far": 0.94, "hyponymy": 0.95, "hyponymy:far": 0.99}
 """Of the golds that pass a threshold, so many are accepted at least: of those one hop away, and of
 those farther away. Of those that the models are surest of, readers still reject one in twenty."""
 ARGUABLE = 0.07

@@ -48,8 +48,8 @@ BARS = {
     "definitions:sibling": 0.05,
     "hypernymy:field": 0.02,
     "hypernymy:sibling": 0.045,
-    "hyponymy:field": 0.042,
-    "hyponymy:other": 0.04,
+    "hyponymy:field": 0.036,
+    "hyponymy:other": 0.035,
     "synonymy:sibling": 0.04,
 }
 """The same of some kinds of pairs: rows with the bar of all were read as less sound than those of

@@ -29,8 +29,8 @@ SAME_WORD = "same_word"
 FIELD = "field"
 """Nouns or verbs of one lexicographer file, close in the taxonomy but not of one closer family."""
 
-FIELD_GOLDS = 150
-"""Golds of a field."""
+FIELD_SIZE = 150
+"""Distinct golds, or concepts, of a field."""
 
 
 def wordnet_families(
@@ -45,7 +45,9 @@ def wordnet_families(
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
         elif name == FIELD:
-            yield Family(FIELD, 0, _fields(wordnet, asking.gold))
+            # Where golds hang on the concepts, these are what is close.
+            down = any(other.endswith(BRANCH) for other in options.family_list)
+            yield Family(FIELD, 0, _fields(wordnet, asking.concept if down else asking.gold))
         elif name in LEVELS:
             reach = LEVELS[name]
             yield Family(name, reach, ancestors(main, asking.gold, reach))
@@ -60,19 +62,19 @@ def wordnet_families(
             yield from _published(wordnet, options, asking, name)
 
 
-def _fields(wordnet: WordNet, gold: Ints) -> Ints:
-    """Return which golds share a field: runs of those that are close in the taxonomy.
+def _fields(wordnet: WordNet, nodes: Ints) -> Ints:
+    """Return the field of each node: runs of distinct nodes that are close in the taxonomy.
 
     Adjectives and adverbs (-1) have one lexicographer file each.
     """
     file = codes(wordnet.synsets["lexname"])[0].astype(np.int64)
-    golds = sorted_unique(gold)
-    golds = golds[np.lexsort((taxonomy_order(wordnet)[golds], file[golds]))]
-    run = ranks_within(file[golds]) // FIELD_GOLDS
+    distinct = sorted_unique(nodes)
+    distinct = distinct[np.lexsort((taxonomy_order(wordnet)[distinct], file[distinct]))]
+    run = ranks_within(file[distinct]) // FIELD_SIZE
     field = np.full(len(wordnet), -1)
-    field[golds] = file[golds] * golds.size + run
+    field[distinct] = file[distinct] * distinct.size + run
     field[wordnet.pos_codes > POS.index("v")] = -1
-    return field[gold]
+    return field[nodes]
 
 
 def _published(

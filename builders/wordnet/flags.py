@@ -10,7 +10,7 @@ from builders.judged.model import judged_model
 from builders.wordnet.features import features_of
 from builders.wordnet.glosses import Glosses
 from builders.wordnet.synsets import known_synsets, vague_synsets
-from kb_cache.wordnet.types import WordNet
+from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Ints, sorted_unique
 from kbprobe.columns import to_numpy
 
@@ -38,6 +38,8 @@ def isa_flags(wordnet: WordNet, facts: Facts, concept: Ints, gold: Ints, probe: 
     far = np.diff(facts.indptr) > 1
     least = np.where(far, model.thresholds[f"{probe}:far"], model.thresholds[probe])
     doubted = np.where(np.isnan(judged), chance < least, judged < 1)
+    # Of the rows that ask for what is two steps below a verb, readers find 84% sound (94 rows).
+    doubted |= far & (structure.pos_codes[concept] == POS.index("v")) & (probe == "hyponymy")
     flags = Flags.none(gold.size).mark(DOUBTFUL, doubted)
     return flags.mark(VAGUE, np.isin(gold, vague_synsets(structure)))
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TRAINED_ROWS = 3_000
 SCORED_ROWS = 20_000
+LARGEST_SET = 0.01
+"""Share of the rows that may show the same choices where these are sampled together."""
+
 COLUMNS = (
     "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "concept",
     "choice_nodes", "distractor_family", "arguments", "setup",
@@ -30,8 +33,9 @@ COLUMNS = (
 def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | None:
     """Read the train split of a config and the one to score: test, or else validation.
 
-    At most ``TRAINED_ROWS`` rows are trained on and ``SCORED_ROWS`` scored, whole clusters at a
-    time. Rows without an answer are left out.
+    At most ``TRAINED_ROWS`` rows are trained on, whole clusters at a time, and ``SCORED_ROWS``
+    scored: all rows with the same choices at a time, so that choice groups stay whole, or whole
+    clusters where most rows show the same choices. Rows without an answer are left out.
 
     Returns:
         None where neither test nor validation has labelled rows.
@@ -102,8 +106,8 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
         ids=table["id"].to_pylist(),
         place=np.concatenate([np.arange(size) for size in sizes]),
         is_train=np.arange(ends[1]) < ends[0],
-        train=_whole_clusters(train, cluster, TRAINED_ROWS, rng),
-        scored=_whole_clusters(scored, cluster, SCORED_ROWS, rng),
+        train=_whole(cluster, train, TRAINED_ROWS, rng),
+        scored=_whole(_together(choices, cluster, scored), scored, SCORED_ROWS, rng),
         word_list=_word_list(manifest.language),
         wordnet=_wordnet(manifest.knowledge_base),
     )
@@ -120,13 +124,19 @@ def _arguments(column: Sequence[list[dict[str, str]] | None]) -> dict[str, list[
     return {name: [row.get(name, "") for row in given] for name in names}
 
 
-def _whole_clusters(rows: Ints, cluster: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """Return the rows of random clusters, about as many as allowed and at least one cluster."""
+def _together(choices: Ints, cluster: Ints, rows: Ints) -> Ints:
+    """Return a number for each row: rows of one number are sampled together."""
+    _, same = np.unique(np.sort(choices, axis=1), axis=0, return_inverse=True)
+    return same if np.bincount(same[rows]).max() <= LARGEST_SET * rows.size else cluster
+
+
+def _whole(unit: Ints, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """Return the rows of random units, about as many as allowed and at least one unit."""
     if rows.size <= most:
         return rows
-    clusters, local, sizes = np.unique(cluster[rows], return_inverse=True, return_counts=True)
-    order = rng.permutation(clusters.size)
-    kept = np.zeros(clusters.size, dtype=np.bool_)
+    units, local, sizes = np.unique(unit[rows], return_inverse=True, return_counts=True)
+    order = rng.permutation(units.size)
+    kept = np.zeros(units.size, dtype=np.bool_)
     kept[order[: max(1, np.searchsorted(np.cumsum(sizes[order]), most, side="right"))]] = True
     return rows[kept[local]]
 

@@ -304,7 +304,7 @@ def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Built], 
     for rows in rows_of(default[name]).values():
         assert max(Counter(row["cluster"] for row in rows).values(), default=0) <= 10
         answers = Counter((row["cluster"], row["concept"]) for row in rows)
-        assert max(answers.values(), default=0) <= {BOTH: 3, EXCEPT: 1}[name]
+        assert max(answers.values(), default=0) <= {BOTH: 4, EXCEPT: 1}[name]
 
 
 @EACH

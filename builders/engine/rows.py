@@ -123,7 +123,7 @@ LINES_OF_PART = 4000
 
 Arguable = Callable[[Ints, Ints, Ints], Bools]
 """Returns, for parallel arrays of concepts, golds and nodes, whether readers may well take the node
-for an answer too."""
+for an answer too. Concepts and golds are those of questions, and nodes are golds of others."""
 
 
 class Asking(NamedTuple):
@@ -189,7 +189,7 @@ def draw_plan(
     dropped: DropLog,
     flags: Flags | None = None,
     offensive: Bools | None = None,
-    arguable: Arguable | None = None,
+    arguable: Callable[[Asking], Arguable] | None = None,
 ) -> Plan:
     """Split and cap the questions of a tier, then draw distractors for them.
 
@@ -197,8 +197,9 @@ def draw_plan(
     of each of its lines, -1 for none, and ``part`` (nodes,) the part of it that a gold is in (see
     :class:`Territory`). ``families`` makes the families of the questions that are asked. What is in
     ``truth`` is no distractor, nor what is not of the gold's kind (``kinds``: a part of speech for
-    each node, or ``NEVER_DRAWN``); in the clean tier, what is ``arguable`` neither. Nodes of one
-    number in ``reads`` read the same as choices. ``flags`` are
+    each node, or ``NEVER_DRAWN``); in the clean tier, what is arguable neither, which ``arguable``
+    tells of the questions that are asked. Nodes of one number in ``reads`` read the same as
+    choices. ``flags`` are
     those of the lines of ``asking``; a probe with neither needs no tier. What is left out is added
     to ``dropped``. With ``options.screen``, nodes marked in ``offensive`` are no concept, no gold
     and no distractor, and no question holds a listed word.
@@ -227,7 +228,8 @@ def draw_plan(
     dropped.require(asking.gold.size)
     draw = rng.child("distractors")
     if options.sampling == "grouped":
-        wrong = _wrong(asking, truth, arguable if arguable and options.tier == "clean" else None)
+        judge = arguable(asking) if arguable and options.tier == "clean" else None
+        wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
         territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(

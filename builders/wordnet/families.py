@@ -12,11 +12,10 @@ from builders.engine.options import RANDOM
 from builders.engine.rows import Asking
 from builders.wordnet.neighbourhoods import ancestors, main_parents, taxonomy_order
 from builders.wordnet.options import WordNetOptions
-from builders.wordnet.synsets import parents_for_levels
+from builders.wordnet.synsets import lexicographer_files, parents_for_levels
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
-from kbprobe.columns import codes
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
 """Families of golds at one level, by how many edges above them the common ancestor is."""
@@ -27,7 +26,7 @@ BRANCH = "_branch"
 SAME_WORD = "same_word"
 
 FIELD = "field"
-"""Nouns or verbs of one lexicographer file, close in the taxonomy but not of one closer family."""
+"""Nouns or verbs of one lexicographer file that are close in the taxonomy."""
 
 FIELD_SIZE = 150
 """Distinct golds, or concepts, of a field."""
@@ -67,7 +66,7 @@ def _fields(wordnet: WordNet, nodes: Ints) -> Ints:
 
     Adjectives and adverbs (-1) have one lexicographer file each.
     """
-    file = codes(wordnet.synsets["lexname"])[0].astype(np.int64)
+    file = lexicographer_files(wordnet)
     distinct = sorted_unique(nodes)
     distinct = distinct[np.lexsort((taxonomy_order(wordnet)[distinct], file[distinct]))]
     run = ranks_within(file[distinct]) // FIELD_SIZE

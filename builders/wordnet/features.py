@@ -22,6 +22,7 @@ from builders.wordnet.synsets import (
     alike,
     generality,
     lemma_texts,
+    lexicographer_files,
     shown_glosses,
     vague_synsets,
     zipf_of,
@@ -117,7 +118,7 @@ class PairFeatures:
     @cached_property
     def file(self) -> Ints:
         """(synsets,) the lexicographer file of each."""
-        return codes(self.wordnet.synsets["lexname"])[0].astype(np.int64)
+        return lexicographer_files(self.wordnet)
 
     @cached_property
     def _files(self) -> list[tuple[int, str]]:

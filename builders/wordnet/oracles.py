@@ -7,11 +7,10 @@ import numpy as np
 from builders.engine.oracles import Oracle, Oracles, credit
 from builders.engine.plan import Plan
 from builders.wordnet.neighbourhoods import ancestors, main_parents
-from builders.wordnet.synsets import alike_in_any, generality
+from builders.wordnet.synsets import alike_in_any, generality, lexicographer_files
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import WordNet
 from kbprobe.arrays import Bools, Ints, contains, sorted_unique
-from kbprobe.columns import codes
 
 GRADE = 2.3
 """Width of a grade of generality: a factor of ten in what lies below a synset."""
@@ -28,7 +27,7 @@ def wordnet_oracles(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Orac
     """
     concept = plan.provenance.concept.codes.astype(np.int64)
     nodes = plan.nodes.astype(np.int64)
-    file, _ = codes(wordnet.synsets["lexname"])
+    file = lexicographer_files(wordnet)
     general = generality(wordnet)
     asked = concept[:, None]
     possible = {

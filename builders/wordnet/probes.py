@@ -436,9 +436,7 @@ def _plan(
         kinds=KINDS[wordnet.pos_codes],
         reads=reads(wordnet),
         offensive=offensive_in_any(wordnet),
-        arguable=arguable_distractors(
-            wordnet.structure, PROBE_OF[relation], asking.concept, asking.gold
-        ),
+        arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
         options=options,
         rng=rng,
         dropped=dropped,

@@ -21,7 +21,7 @@ from kb_cache.frequency import has_frequencies, zipf_frequencies
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges
-from kbprobe.columns import mask, single_chunk, to_numpy
+from kbprobe.columns import codes, mask, single_chunk, to_numpy
 from kbprobe.errors import UsageError, did_you_mean
 from kbprobe.rng import RandomGenerator
 
@@ -34,6 +34,11 @@ KINDS = np.array([0, 1, 2, 2, 3], dtype=np.int64)
 OTHER_LEMMAS_SHOWN = 2
 
 MERONYMS = ("part_meronym", "member_meronym", "substance_meronym")
+
+
+def lexicographer_files(wordnet: WordNet) -> Ints:
+    """Return the code of each synset's lexicographer file, an index into the column's values."""
+    return codes(wordnet.synsets["lexname"])[0].astype(np.int64)
 
 
 def of_parts_of_speech(wordnet: WordNet, names: Sequence[str]) -> Bools:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from builders.engine.rows import Arguable
+from builders.engine.rows import Arguable, Asking
 from builders.judged.model import CROSSES, JUDGED, STRATA, judged_model
 from builders.relations import closure, then, union
 from builders.wordnet.features import features_of
@@ -68,11 +68,10 @@ def possible_opposites(wordnet: WordNet) -> Graph:
     return union(opposite, related, then(related, opposite), then(then(related, related), opposite))
 
 
-def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints) -> Arguable:
+def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:
     """Return what tells whether readers may well take a distractor for an answer.
 
-    ``concept`` and ``gold`` are those of all questions; distractors are golds of others. What
-    readers judged is decided by that, the rest by the model of their judgements. The nearest
+    What readers judged is decided by that, the rest by the model of their judgements. The nearest
     distractors are tried again and again in a draw: their chances are computed once.
     """
     known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
@@ -83,8 +82,8 @@ def arguable_distractors(wordnet: WordNet, probe: str, concept: Ints, gold: Ints
         features |= {name: np.full(node.size, float(name == probe)) for name in JUDGED}
         return np.asarray(model.chance(features) > limit)
 
-    concepts, golds = np.divmod(sorted_unique(concept * size + gold), size)
-    main, asked_for = main_parents(wordnet), sorted_unique(gold)
+    concepts, golds = np.divmod(sorted_unique(asking.concept * size + asking.gold), size)
+    main, asked_for = main_parents(wordnet), sorted_unique(asking.gold)
     asked_for = asked_for[main[asked_for] >= 0]
     siblings = Graph.from_edges(size, main[asked_for], asked_for)
     rooted = np.flatnonzero(main[golds] >= 0)

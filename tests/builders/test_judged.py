@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.engine.rows import Asking
 from builders.judged.model import (
     CROSSES,
     DATA,
@@ -181,9 +182,9 @@ def test_distractors_are_as_arguable_as_the_model_says(
     concept, gold, node = triples
     asked = np.repeat(np.arange(concept.size), 3)
     others = np.concatenate([node, gold, np.roll(gold, 5)]).reshape(3, -1).T.ravel()
-    found = arguable_distractors(wordnet, probe, concept, np.append(gold, node)[: gold.size])(
-        concept[asked], gold[asked], others
-    )
+    line = np.arange(gold.size)
+    asking = Asking(line, line, concept, gold, line)
+    found = arguable_distractors(wordnet, probe, asking)(concept[asked], gold[asked], others)
     model = judged_model("distractor")
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
     features = known.beside(concept[asked], gold[asked], others)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_cache.graph import Graph
-from kbprobe.arrays import contains, ragged_ranges
+from kbprobe.arrays import KeySet, contains, ragged_ranges
 
 Edges = list[tuple[int, int]]
 
@@ -131,5 +131,10 @@ def test_ragged_ranges(pairs: list[tuple[int, int]]) -> None:
 
 @given(st.sets(st.integers(0, 30)), st.lists(st.integers(0, 30)))
 def test_contains(held: set[int], asked: list[int]) -> None:
-    ours = contains(np.array(sorted(held), dtype=np.int64), np.array(asked, dtype=np.int64))
-    assert ours.tolist() == [key in held for key in asked]
+    keys, wanted = (np.array(some, dtype=np.int64) for some in (sorted(held), asked))
+    expected = [key in held for key in asked]
+    assert contains(keys, wanted).tolist() == expected
+    found = KeySet(keys)
+    assert found.contains(wanted).tolist() == expected
+    place = found.positions(wanted).tolist()
+    assert place == [sorted(held).index(key) if key in held else -1 for key in asked]

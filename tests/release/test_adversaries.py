@@ -28,7 +28,7 @@ from release.adversaries.elimination import _folds, elimination
 from release.adversaries.encoder import tuned
 from release.adversaries.likeness import likeness
 from release.adversaries.meaning import meaning
-from release.adversaries.reading import read
+from release.adversaries.reading import _together, _whole, read
 from release.adversaries.types import Guesses, clustered_mean, outcomes
 from release.checks.checking import check
 from release.cli import main
@@ -497,3 +497,16 @@ def test_nothing_is_written_without_the_deep_check(
         main(["check", str(tmp_path), "--into-card"])
     assert stopped.value.code == 2
     assert "--into-card needs --deep" in capsys.readouterr().err
+
+
+def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
+    rows, generator = np.arange(1000), np.random.default_rng(0)
+    group, cluster = rows // 5, generator.integers(0, 50, rows.size)
+    choices = generator.permuted(group[:, None] * 5 + np.arange(5), axis=1)
+    chosen = _whole(_together(choices, cluster, rows), rows, 400, generator)
+    assert chosen.size == 400
+    assert np.bincount(group[chosen]).max() == np.bincount(group[chosen])[group[chosen]].min() == 5
+    # Where all rows show the same choices, clusters stay whole.
+    chosen = _whole(_together(choices * 0, cluster, rows), rows, 400, generator)
+    assert 0 < chosen.size <= 400
+    assert np.isin(rows[np.isin(cluster, cluster[chosen])], chosen).all()

@@ -17,6 +17,7 @@ from evaluation.results.breakdown import cluster_codes
 from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Estimate
 from evaluation.results.words import interval, percent
+from kbprobe.arrays import run_starts
 from kbprobe.columns import single_chunk, to_numpy
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def viability(predictions: pa.Table) -> list[Viability]:
     scored = predictions.filter(predictions["prediction"].is_valid())
     scores, texts = (single_chunk(scored[name]) for name in ("scores", "choices"))
     widths = to_numpy(pc.list_value_length(scores))
-    starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
+    starts = run_starts(widths)[:-1]
     ranks = -to_numpy(scores.flatten())
     cluster = cluster_codes(scored)
     kinds = {

@@ -311,8 +311,8 @@ def test_the_choice_model_agrees_with_scikit_learn_and_finds_the_published_flaw(
     mine, reference = (
         float((scores.argmax(axis=1) == answer[1]).mean()) for scores in (ours, theirs)
     )
-    assert mine > 0.4
-    assert reference > 0.4
+    assert mine > 0.5
+    assert reference > 0.45
     assert mine == pytest.approx(reference, abs=0.06)
     alike = (ours.argmax(axis=1) == theirs.argmax(axis=1)).mean()
     assert alike > 0.7

@@ -324,7 +324,7 @@ def test_the_published_wording_is_a_named_one() -> None:
 
 
 def test_very_is_for_adjectives_and_verbs(wordnet: WordNet) -> None:
-    built = builders.build(NAME, intensifier="very", limit=200)
+    built = builders.build(NAME, intensifier="very", limit=800)
     rows = [row for split in built.values() for row in split]
     assert {row["pos"] for row in rows} == {"adjective", "verb"}
     assert {text for row in rows for text in row["choices"]["text"]} == {"not", "very"}
@@ -474,7 +474,9 @@ def test_a_build_names_both_sources(
 # Matching
 
 
-def pair(one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("verb", "it")) -> Pair:
+def pair(
+    one: str, other: str, antonym: bool, carrier: tuple[str, ...] = ("adjective", "it")
+) -> Pair:
     words = (one, other) if one < other else (other, one)
     relation = "antonym" if antonym else "synonym"
     return Pair(words, carrier[0], antonym, 1.0, carrier, words, (relation,))

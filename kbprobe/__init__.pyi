@@ -95,7 +95,7 @@ def build(
     pos: _Several[Literal["adjective", "noun", "verb"]] = ...,
     intensifier: Literal["really", "very"] = "really",
     wording: Literal["plain", "paper"] = "plain",
-    min_zipf: float = 1.8,
+    min_zipf: float = 1.5,
     indirect: bool = True,
     look_alikes: bool = False,
     pairs_per_word: int = 8,
@@ -421,7 +421,7 @@ def build(
     max_share: float = 0.45,
     cap_per_question: int = 10,
     perturbations: int = 1,
-    cap_per_gold: int = 30,
+    cap_per_gold: int = 20,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(

@@ -169,9 +169,11 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
             continue
         if not rows.train.size:
             untrained.append(config)
-        for guesses in _guesses(rows, encoder):
+        every = list(_guesses(rows, encoder))
+        judged = sum(guesses.judged for guesses in every)
+        for guesses in every:
             remedy = REMEDIES[guesses.name.partition(":")[0]]
-            found += outcomes(config, guesses, rows, remedy)
+            found += outcomes(config, guesses, rows, remedy, judged)
     return DeepAudit(tuple(found), tuple(unscored), tuple(untrained))
 
 

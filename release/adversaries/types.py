@@ -140,9 +140,13 @@ class Outcome(NamedTuple):
     remedy: str
 
 
-def outcomes(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Iterator[Outcome]:
-    """Score an adversary on all rows, and on each family in which it exceeds chance.
+def outcomes(
+    config: str, guesses: Guesses, rows: Rows, remedy: str, adversaries: int
+) -> Iterator[Outcome]:
+    """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
+    ``adversaries`` are judged on every family, and the intervals of families hold for all of these
+    tests together: of so many, one or two would exceed chance by luck.
     n choices that tie for the best count 1 / n.
     """
     shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
@@ -155,7 +159,8 @@ def outcomes(config: str, guesses: Guesses, rows: Rows, remedy: str) -> Iterator
     names = np.unique(family)
     for name in names if names.size > 1 else ():
         named = guesses._replace(name=f"{guesses.name}, {name} rows")
-        found = _outcome(config, named, credit, shown, rows, family == name, remedy, names.size)
+        tests = names.size * max(adversaries, 1)
+        found = _outcome(config, named, credit, shown, rows, family == name, remedy, tests)
         if found.verdict == "exceeds":
             yield found
 
@@ -172,7 +177,7 @@ def _outcome(
 ) -> Outcome:
     """Estimate the accuracy on some of the scored rows, and compare it with chance.
 
-    Where ``tests`` families are compared, the intervals hold for all of them together.
+    The interval is as wide as it takes for ``tests`` of them to hold together.
     """
     credit, shown, cluster = credit[some], shown[some], rows.cluster[rows.scored][some]
     chance = float((1 / shown.sum(axis=1)).mean())

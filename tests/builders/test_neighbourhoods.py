@@ -116,13 +116,17 @@ def test_all_probes_of_a_seed_ask_a_synset_in_the_same_split(
     assert rows > 500
 
 
-def test_choices_of_a_row_are_of_one_part(wordnet: WordNet) -> None:
-    """Asked of 16,000 questions or more, all eight parts stay apart."""
+def test_choices_of_a_row_are_of_one_part(
+    wordnet: WordNet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked of enough questions, all eight parts stay apart."""
+    from builders.engine import rows
     from builders.engine.pipeline import build
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
     from kbprobe.format.items import plain
 
+    monkeypatch.setattr(rows, "LINES_OF_PART", 2000)
     probe = find_probe("wordnet_synonymy")
     options = probe.options.parse({"train_rows": 0, "families": (RANDOM,)}, probe.name)
     done = build(Request(probe, options, audit=False))

@@ -158,7 +158,7 @@ def test_level_families_key_golds_by_an_ancestor_so_many_edges_up(
 def test_branch_families_key_questions_by_the_concepts_ancestor_and_hops(
     wordnet: WordNet, asked: Asking
 ) -> None:
-    options = HyponymyOptions.parse({"families": ("near",)}, "")
+    options = HyponymyOptions.parse({"families": ("sibling_branch", "cousin_branch")}, "")
     for family in wordnet_families(wordnet, options, asked):
         top = ancestors(main_parents(wordnet), asked.concept, family.distance)
         assert LEVELS[family.name.removesuffix("_branch")] == family.distance

@@ -303,7 +303,7 @@ def test_golds_in_the_middle_are_found_and_golds_like_the_question_reported(
     found = {
         one.adversary: one
         for guesses in likeness(rows)
-        for one in outcomes(DEFAULT_CONFIG, guesses, rows, "")
+        for one in outcomes(DEFAULT_CONFIG, guesses, rows, "", 1)
     }
     assert found["similar:words"].accuracy == found["central:words"].accuracy == 1
     assert found["similar:words"].verdict == "reported"
@@ -330,7 +330,7 @@ def test_an_adversary_is_judged_in_each_family(tmp_path: Path) -> None:
     rows = replace(rows, family=family)
     near = (family == "sibling")[rows.scored][:, None]
     scores = np.where(near, rows.is_gold[rows.scored], 0.0)
-    every, sibling = outcomes(DEFAULT_CONFIG, Guesses("toy", scores), rows, "Mend it.")
+    every, sibling = outcomes(DEFAULT_CONFIG, Guesses("toy", scores), rows, "Mend it.", 1)
     assert every.rows == 1000
     assert (sibling.adversary, sibling.rows) == ("toy, sibling rows", 100)
     assert (sibling.accuracy, sibling.verdict, sibling.remedy) == (1, "exceeds", "Mend it.")
@@ -356,7 +356,7 @@ def test_an_encoder_finds_topics(tmp_path: Path) -> None:
     assert rows is not None
     rows = replace(rows, train=rows.train[:160], scored=rows.scored[:160])
     for guesses in (meaning(rows, str(folder)), tuned(rows, str(folder))):
-        assert next(outcomes(DEFAULT_CONFIG, guesses, rows, "")).verdict == "exceeds"
+        assert next(outcomes(DEFAULT_CONFIG, guesses, rows, "", 1)).verdict == "exceeds"
 
 
 ANIMALS = [

@@ -270,7 +270,7 @@ def _run_study(
         if isinstance(outcome.result, KbprobeError):
             failures.append(outcome)
             _report(outcome, as_json)
-        elif workers.leads and study.page is None:
+        elif workers.leads and not study.has_page:
             _report(outcome, as_json and study.independent)
 
     with shown_progress(workers.leads, UNITS) as progress:
@@ -287,7 +287,7 @@ def _run_study(
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:
-        study.show(summary)
+        study.print(summary)
     elif workers.leads and not study.independent:
         echo(summary.model_dump_json())
     return FAILED if failures else 0
@@ -295,7 +295,7 @@ def _run_study(
 
 def _report_summary(request: StudyRequest) -> None:
     """Report on stderr where a study's summary is."""
-    if request.output is not None and request.study.page is not None:
+    if request.output is not None and request.study.has_page:
         files = sorted(path.name for path in request.output.glob(f"{request.study.name}.*"))
         echo(f"Wrote {request.output} ({', '.join(files)})", err=True)
 
@@ -314,7 +314,7 @@ def _summarise(
     if as_json:
         echo(summary.model_dump_json())
     else:
-        study.show(summary)
+        study.print(summary)
 
 
 def _given(fields: dict[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from evaluation.report.figures import SHADES, shade
 from evaluation.results.types import Estimate
 from evaluation.results.words import coefficient, percent, points
+from kbprobe.document import Cell, HeatMap, Number, Table
 
 
 class Scale(NamedTuple):
@@ -55,6 +56,56 @@ def points_scale(values: Sequence[float], least: float = 10.0) -> Scale:
     """
     reach = max([least, *map(abs, values)])
     return Scale(-reach, reach, points, diverging=True)
+
+
+def scale_of(heat: HeatMap) -> Scale:
+    """Return the scale of a heat map's numbers."""
+    if heat.scale == "points":
+        held = [number for row in heat.cells for number in row if number is not None]
+        return points_scale([_value(number) for number in held])
+    return SHARES if heat.scale == "share" else INDEX
+
+
+def arrange(heat: HeatMap) -> Matrix:
+    """Spell and shade the numbers of a heat map."""
+    scale = scale_of(heat)
+    rows = [
+        (
+            name,
+            [
+                None
+                if number is None
+                else MatrixCell(
+                    scale.spell(_value(number)),
+                    _interval(number, scale),
+                    scale.shade(_value(number)),
+                    (at, column) in heat.marked,
+                )
+                for column, number in enumerate(numbers)
+            ],
+        )
+        for at, (name, numbers) in enumerate(zip(heat.rows, heat.cells, strict=True))
+    ]
+    return Matrix(heat.caption, heat.corner, tuple(heat.columns), rows, scale)
+
+
+def as_table(heat: HeatMap) -> Table:
+    """Return the numbers of a heat map as a table, for readers who see no colours."""
+    rows: list[list[Cell | str]] = [
+        [name, *(Cell("") if c is None else Cell(c.value, c.interval) for c in cells)]
+        for name, cells in arrange(heat).rows
+    ]
+    return Table((heat.corner, *heat.columns), rows, heat.caption)
+
+
+def _value(number: Number) -> float:
+    return number if isinstance(number, float | int) else number.value
+
+
+def _interval(number: Number, scale: Scale) -> str:
+    if isinstance(number, float | int):
+        return ""
+    return f"{scale.spell(number.low)} to {scale.spell(number.high)}"
 
 
 class MatrixCell(NamedTuple):

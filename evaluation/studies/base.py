@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
     from evaluation.runs.evaluation import Evaluation
     from evaluation.tracking import Tracked
+    from kbprobe.document import Document
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,11 @@ class Study:
             is given folders of results instead of probes and models.
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; where the study is given folders, of what ``read`` takes from each.
-        show: prints the summary for people.
-        page: makes files of the summary for people: texts by file name. Runs of a study that
-            has a page get no reports of their own.
+        document: says what there is to read of the summary: it is printed, and written beside the
+            summary as a page and as Markdown. Runs of such a study get no reports of their own.
+        sheets: makes further files of the summary: texts by file name.
+        show: prints the summary for people, in place of the document.
+        page: makes files of the summary for people, in place of the document.
         read: what the study takes from a folder, where it is given folders: by default the
             finished run that is there. The folder's path is the argument; raises UsageError.
         options: the study's own options; their names must differ from those of runs.
@@ -94,7 +97,9 @@ class Study:
     help: str
     expand: Callable[[StudyRequest], Sequence[RunSpec]] | None
     summarise: Callable[[StudyRequest, Sequence[Any]], BaseModel]
-    show: Callable[[Any], None]
+    show: Callable[[Any], None] | None = None
+    document: Callable[[Any], Document] | None = None
+    sheets: Callable[[Any], Mapping[str, str]] | None = None
     options: type[Options] = Options
     fixed: tuple[str, ...] = ()
     least: int = 1
@@ -108,6 +113,38 @@ class Study:
         Callable[[StudyRequest, Sequence[Finished], Sequence[Failed]], BaseModel] | None
     ) = None
     read: Callable[[Path], Any] = finished_in
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the summary is written as a page."""
+        return self.document is not None or self.page is not None
+
+    def print(self, summary: Any) -> None:
+        """Print a summary for people."""
+        if self.document is None:
+            assert self.show is not None
+            return self.show(summary)
+        # Imported where something is printed: it brings rich.
+        from evaluation.report.terminal import print_document
+
+        return print_document(self.document(summary))
+
+    def files(self, summary: Any) -> dict[str, str]:
+        """Return the files of a summary for people: texts by file name."""
+        files = dict(self.sheets(summary)) if self.sheets is not None else {}
+        if self.page is not None:
+            files |= self.page(summary)
+        if self.document is not None:
+            # Templates and figures are read when a page is made, not for --help.
+            from evaluation.report.html import render_page
+            from evaluation.report.markdown import render_markdown
+
+            document = self.document(summary)
+            files |= {
+                f"{self.name}.html": render_page(document, f"{self.name}.json"),
+                f"{self.name}.md": render_markdown(document),
+            }
+        return files
 
 
 @dataclass(frozen=True)
@@ -264,7 +301,7 @@ def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
         KbprobeError: a file cannot be written.
     """
     record, text = output / f"{study.name}.json", summary.model_dump_json(indent=2) + "\n"
-    files = {} if study.page is None else study.page(summary)
+    files = study.files(summary)
     try:
         if isinstance(summary, Sealed):
             write_sealed(record, text)

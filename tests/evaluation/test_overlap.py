@@ -14,11 +14,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 
 from evaluation.cli import main
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.overlap.numbers import kappas
-from evaluation.studies.overlap.page import render
-from evaluation.studies.overlap.study import OVERLAP
-from evaluation.studies.overlap.summary import OverlapOptions
-from evaluation.studies.overlap.types import OverlapSummary
+from evaluation.studies.overlap import OVERLAP, OverlapOptions, OverlapSummary, kappas_of
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -41,6 +37,11 @@ def overlap(*folders: Path, output: Path | None = None, **options: Any) -> Overl
     request = StudyRequest(OVERLAP, options=OverlapOptions(**options), output=output)
     summary: OverlapSummary = summarise_folders(request, folders)
     return summary
+
+
+def render(summary: OverlapSummary) -> str:
+    """Return the page of a summary."""
+    return OVERLAP.files(summary)["overlap.html"]
 
 
 def independent(
@@ -109,7 +110,7 @@ def test_two_choices_tell_nothing_of_errors(save: Save) -> None:
 def test_kappa_is_null_where_nothing_varies(save: Save) -> None:
     (pair,) = overlap(save("one", [0, 0]), save("two", [0, 0])).probes[0].pairs
     assert pair.kappa is None
-    assert np.isnan(kappas(np.array([[5.0, 0.0, 0.0, 0.0]]))).all()
+    assert np.isnan(kappas_of(np.array([[5.0, 0.0, 0.0, 0.0]]))).all()
 
 
 def test_several_probes_and_their_mean(save: Save, tmp_path: Path) -> None:
@@ -200,5 +201,5 @@ def test_the_command_prints_a_table(save: Save, capsys: pytest.CaptureFixture[st
         main(["overlap", *folders])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    assert "33.3 [" in printed
+    assert "33.3% (" in printed
     assert "fewer than 50 rows" in printed

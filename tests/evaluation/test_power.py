@@ -12,9 +12,7 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from evaluation.cli import main
-from evaluation.results.significance import swap_clusters
-from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.power.numbers import (
+from evaluation.results.power import (
     Spread,
     assumed_spread,
     clusters_needed,
@@ -23,9 +21,9 @@ from evaluation.studies.power.numbers import (
     power_of,
     row_correlation,
 )
-from evaluation.studies.power.study import POWER
-from evaluation.studies.power.summary import PowerOptions
-from evaluation.studies.power.types import PowerSummary
+from evaluation.results.significance import swap_clusters
+from evaluation.studies.base import StudyRequest, summarise_folders
+from evaluation.studies.power import POWER, PowerOptions, PowerSummary
 from kbprobe.arrays import Bools, Ints
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run

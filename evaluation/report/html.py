@@ -1,0 +1,69 @@
+"""A document as a page: one HTML file that holds all it needs and runs no script."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from evaluation.report.charts import draw_chart, draw_dots
+from evaluation.report.matrices import arrange
+from evaluation.report.templates import environment
+from evaluation.results.words import clip, printable
+from kbprobe.document import Chart, Document, Dots, HeatMap, Part
+from kbprobe.errors import require
+
+
+def render_page(document: Document, source: str) -> str:
+    """Return the page: the same bytes for the same document. ``source`` is what it is made from.
+
+    Raises:
+        MissingDependencyError: the document has figures, and matplotlib is not installed.
+    """
+    shown = [section.shown for section in document.sections]
+    if any(isinstance(part, Chart | Dots) for parts in shown for part in parts):
+        require("matplotlib", "eval", "making a page with figures")
+    sections: list[dict[str, Any]] = [
+        {
+            "id": f"s{number}",
+            "title": section.title,
+            "link": section.link or section.title,
+            "parts": [
+                (type(part).__name__, _drawn(part, f"s{number}p{at}"))
+                for at, part in enumerate(parts)
+            ],
+        }
+        for number, (section, parts) in enumerate(zip(document.sections, shown, strict=True))
+    ]
+    links = [(section["id"], clip(section["link"], 80)) for section in sections]
+    if document.reading:
+        links.append(("reading", "How to read it"))
+    templates = environment()
+    templates.filters["marked"] = marked
+    return templates.get_template("document.html.j2").render(
+        document=document,
+        sections=sections,
+        links=links if len(sections) > 1 else [],
+        source=source,
+    )
+
+
+def marked(text: str) -> Markup:
+    """Return a text as HTML in which words are bold and code is code as Markdown marks them.
+
+    >>> marked("**a < b** in `c`")
+    Markup('<b>a &lt; b</b> in <code>c</code>')
+    """
+    found = str(escape(printable(text)))
+    found = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", found)
+    return Markup(re.sub(r"`(.+?)`", r"<code>\1</code>", found))  # nosec B704 # escaped above
+
+
+def _drawn(part: Part, name: str) -> object:
+    """Return what the template shows of a part: figures as SVG, heat maps as shaded cells."""
+    if isinstance(part, Chart):
+        return draw_chart(part, name)
+    if isinstance(part, Dots):
+        return draw_dots(part, name)
+    return arrange(part) if isinstance(part, HeatMap) else part

@@ -1,0 +1,71 @@
+"""A document as Markdown: its sentences and tables, without figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from evaluation.report.matrices import as_table
+from kbprobe.document import (
+    Caveats,
+    Cell,
+    Document,
+    Findings,
+    Heading,
+    HeatMap,
+    Part,
+    Table,
+    Text,
+    Tiles,
+)
+from kbprobe.tables import in_markdown
+
+
+def render_markdown(document: Document) -> str:
+    """Return the document, with a line between its parts."""
+    blocks = [f"# {in_markdown(document.kind)}: {in_markdown(document.title)}"]
+    for section in document.sections:
+        if section.title:
+            blocks.append(f"## {in_markdown(section.title)}")
+        for part in section.shown:
+            blocks += _blocks(part)
+    if document.reading:
+        blocks += ["## How to read it", *document.reading]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _blocks(part: Part) -> list[str]:
+    if isinstance(part, Text):
+        return [part.text]
+    if isinstance(part, Heading):
+        return [f"### {in_markdown(part.text)}"]
+    if isinstance(part, Findings):
+        return [_bullets(part.sentences)]
+    if isinstance(part, Caveats):
+        return ["Caveats:", _bullets(part.sentences)]
+    if isinstance(part, Tiles):
+        return [_bullets(f"{name}: {_spelt(cell)}" for name, cell in part.tiles.items())]
+    if isinstance(part, HeatMap):
+        part = as_table(part)
+    if isinstance(part, Table):
+        title = [f"### {in_markdown(part.fold)}"] if part.fold else []
+        return [*title, *([in_markdown(part.caption)] if part.caption else []), _table(part)]
+    return []
+
+
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {in_markdown(sentence)}" for sentence in sentences)
+
+
+def _table(table: Table) -> str:
+    ruled = "---|" * table.names + "---:|" * (len(table.head) - table.names)
+    rows = ([_spelt(cell) for cell in row] for row in table.cells)
+    return "\n".join([_line(table.head), f"|{ruled}", *map(_line, rows)])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(in_markdown, cells))} |"
+
+
+def _spelt(cell: Cell) -> str:
+    text = f"{cell.text} ({cell.note})" if cell.note else cell.text
+    return "; ".join([text, *cell.lines])

@@ -1,0 +1,40 @@
+"""A document on a terminal: its sentences and tables, without figures."""
+
+from __future__ import annotations
+
+from evaluation.report.matrices import as_table
+from evaluation.results.console import print_rows, wide_console
+from kbprobe.console import Console
+from kbprobe.document import Caveats, Document, Findings, Heading, HeatMap, Part, Table, Text
+
+
+def print_document(document: Document, console: Console | None = None) -> None:
+    """Print all but what unfolds on demand, figures, and how numbers are to be read."""
+    console = console or wide_console()
+    for section in document.sections:
+        if section.title:
+            console.print(f"\n{section.title}", soft_wrap=True)
+        for part in section.shown:
+            _print_part(part, console)
+
+
+def _print_part(part: Part, console: Console) -> None:
+    if isinstance(part, Text | Heading):
+        console.print(f"  {part.text}".replace("**", "").replace("`", ""), soft_wrap=True)
+    elif isinstance(part, Findings | Caveats):
+        for sentence in part.sentences:
+            console.print(f"  {sentence}", soft_wrap=True)
+    elif isinstance(part, HeatMap):
+        _print_table(as_table(part), console)
+    elif isinstance(part, Table) and not part.fold:
+        _print_table(part, console)
+
+
+def _print_table(table: Table, console: Console) -> None:
+    if table.caption:
+        console.print(f"\n  {table.caption}", soft_wrap=True)
+    rows = [
+        ["\n".join([f"{c.text} ({c.note})" if c.note else c.text, *c.lines]) for c in row]
+        for row in table.cells
+    ]
+    print_rows(table.head, rows, names=table.names, console=console)

@@ -1,1 +1,0 @@
-"""Prediction overlap: how similar the answers of models are, pair by pair."""

@@ -1,0 +1,386 @@
+"""Power: how many clusters of rows show a difference between two models.
+
+From the results of two models or more, or from a probe and what is assumed of the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.items.sources import open_probe
+from evaluation.items.types import ProbeSplit
+from evaluation.report import cells
+from evaluation.results.power import (
+    Spread,
+    assumed_spread,
+    clusters_needed,
+    independent_discordance,
+    least_difference,
+    observed_spread,
+    power_of,
+    row_correlation,
+)
+from evaluation.results.types import RESULTS, Model
+from evaluation.results.words import percent
+from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
+from evaluation.studies.labels import run_labels
+from evaluation.studies.pairing import pair_rows, runs_by_probe
+from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.document import (
+    Across,
+    Caveats,
+    Cell,
+    Chart,
+    Dash,
+    Document,
+    Findings,
+    Level,
+    Line,
+    Panel,
+    Section,
+    Table,
+)
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+
+class PairPower(Model):
+    """Two models, finished or assumed."""
+
+    first: str | None = Field(description="Label of one run; null where models are assumed.")
+    second: str | None = Field(description="Label of the other; null as above.")
+    accuracy: float = Field(description="Accuracy of the first model.")
+    difference: float | None = Field(
+        description="Observed difference of the runs in points, second less first; null as above. "
+        "The power is for the difference asked about, not for this one."
+    )
+    agreement: float = Field(description="Share of rows that both get right or both get wrong.")
+    correlation: float | None = Field(
+        description="Correlation of the differences of two rows of one cluster; null if no cluster "
+        "has two rows."
+    )
+    variance: float = Field(
+        description="Variance about 0 of the estimated difference of shares, times the clusters: "
+        "what the test goes by."
+    )
+    unevenness: float = Field(description="Mean squared cluster size over the squared mean.")
+    clusters_needed: int = Field(description="Clusters that show the difference at this power.")
+    rows_needed: int = Field(description="Rows of so many clusters, at the mean rows of a cluster.")
+    power: float = Field(description="Power with the clusters that there are.")
+    least_difference: float | None = Field(
+        description="Least difference in points that these clusters show at this power; null if "
+        "they show none."
+    )
+
+    @property
+    def name(self) -> str:
+        """Both models, or that they are assumed."""
+        return "assumed" if self.first is None else f"{self.first} and {self.second}"
+
+
+class ProbePower(Model):
+    """The power of a probe."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split.")
+    rows: int = Field(description="Rows of the split, or that both runs scored.")
+    clusters: int = Field(description="Clusters of these rows.")
+    pairs: list[PairPower] = Field(description="Each pair of runs; one pair if models are assumed.")
+
+
+class PowerSummary(Model):
+    """All of ``power.json``."""
+
+    schema_version: str = "1.0"
+    difference: float = Field(description="The difference to be found, in points.")
+    power: float = Field(description="The power wanted.")
+    level: float = Field(description="The level of the two-sided test.")
+    probes: list[ProbePower] = Field(description="Each probe.")
+
+
+Given: TypeAlias = Finished | Path
+"""A finished run, or a probe that no model has to have been evaluated on."""
+
+
+class PowerOptions(Options):
+    """What is to be found, and what is assumed where no results are given."""
+
+    difference: float = Field(2.0, gt=0, lt=100, description="Difference to be found, in points.")
+    power: float = Field(0.8, gt=0, lt=1, description="Chance of finding it.")
+    level: float = Field(0.05, gt=0, lt=1, description="Level of the two-sided test.")
+    accuracy: float = Field(
+        0.5, ge=0, le=1, description="Accuracy assumed of the worse model, where a probe is given."
+    )
+    agreement: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Share of rows assumed that both models get right or both wrong; none: that "
+        "of independent models, which need the most clusters.",
+    )
+    correlation: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="Correlation assumed of the differences of two rows of one cluster.",
+    )
+    split: str = Field("test", description="The split of a probe that is given.")
+    config: str | None = Field(None, description="The config of a probe that is given.")
+    partial: bool = Field(False, description="Compare the rows that each pair shares, if not all.")
+
+
+def _read(folder: Path) -> Given:
+    """Take the finished run of a folder of results; anything else is the name of a probe."""
+    return finished_in(folder) if (folder / RESULTS).is_file() else folder
+
+
+def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
+    """Measure the power of each two runs, or of assumed models on each probe.
+
+    Raises:
+        UsageError: no such probe, a probe with a single run, two runs that get the same rows
+            right, or impossible assumptions.
+    """
+    options: PowerOptions = request.options
+    finished = [one for one in given if isinstance(one, Finished)]
+    labels = run_labels(finished)
+    probes = [
+        _observed([(finished[number], labels[number]) for number in numbers], options)
+        for numbers in (runs_by_probe(finished, "power") if finished else [])
+    ]
+    probes += [
+        _assumed(open_probe(str(one), split=options.split, config=options.config), options)
+        for one in given
+        if isinstance(one, Path)
+    ]
+    return PowerSummary(
+        difference=options.difference, power=options.power, level=options.level, probes=probes
+    )
+
+
+def _observed(runs: Sequence[tuple[Finished, str]], options: PowerOptions) -> ProbePower:
+    pairs, sizes = [], []
+    for (one, label), (two, other) in combinations(runs, 2):
+        paired = pair_rows(one, two, partial=options.partial)
+        (right, also_right), cluster = paired.right, paired.clusters
+        rows, clusters = right.size, int(cluster.max()) + 1
+        sizes.append((rows, clusters))
+        spread = observed_spread(right, also_right, cluster)
+        if not spread.null_variance:
+            raise UsageError(
+                f"{label} and {other} get the same {rows:,} rows right, so their differences do "
+                "not vary, and no power follows from them. Give results of models that differ, or "
+                "a probe, with what is assumed of two models (--accuracy, --agreement)."
+            )
+        numbers = _numbers(spread, rows, clusters, options)
+        pairs.append(
+            PairPower(
+                first=label,
+                second=other,
+                accuracy=float(right.mean()),
+                difference=100 * (float(also_right.mean()) - float(right.mean())),
+                agreement=float((right == also_right).mean()),
+                correlation=row_correlation(right, also_right, cluster),
+                **numbers,
+            )
+        )
+    probe = runs[0][0].evaluation.results.probe
+    rows, clusters = max(sizes)
+    return ProbePower(
+        probe=probe.name, split=probe.split, rows=rows, clusters=clusters, pairs=pairs
+    )
+
+
+def _assumed(probe: ProbeSplit, options: PowerOptions) -> ProbePower:
+    codes = to_numpy(single_chunk(probe.about["cluster"]).dictionary_encode().indices)
+    sizes = np.bincount(codes)
+    difference, accuracy = options.difference / 100, options.accuracy
+    if accuracy + difference > 1:
+        raise UsageError(
+            f"no model is {options.difference:g} points better than one with an accuracy of "
+            f"{accuracy:g}: give a lower --accuracy, at most {1 - difference:g}"
+        )
+    discordant = independent_discordance(accuracy, difference)
+    if options.agreement is not None:
+        discordant = 1 - options.agreement
+        most = min(2 * accuracy + difference, 2 - 2 * accuracy - difference)
+        if not difference - 1e-9 <= discordant <= most + 1e-9:
+            raise UsageError(
+                f"two models of the accuracies {accuracy:g} and {accuracy + difference:g} agree "
+                f"on {1 - most:g} to {1 - difference:g} of the rows: give an --agreement between"
+            )
+    lone = bool((sizes == 1).all())
+    spread = assumed_spread(sizes, discordant, difference, 0.0 if lone else options.correlation)
+    pair = PairPower(
+        first=None,
+        second=None,
+        accuracy=accuracy,
+        difference=None,
+        agreement=1 - discordant,
+        correlation=None if lone else options.correlation,
+        **_numbers(spread, int(sizes.sum()), sizes.size, options),
+    )
+    return ProbePower(
+        probe=probe.name,
+        split=probe.split,
+        rows=int(sizes.sum()),
+        clusters=sizes.size,
+        pairs=[pair],
+    )
+
+
+def _numbers(spread: Spread, rows: int, clusters: int, options: PowerOptions) -> dict[str, Any]:
+    difference = options.difference / 100
+    needed = clusters_needed(difference, spread, options.power, options.level)
+    least = least_difference(clusters, spread, options.power, options.level)
+    return {
+        "variance": spread.null_variance,
+        "unevenness": spread.unevenness,
+        "clusters_needed": needed,
+        "rows_needed": round(needed * rows / clusters),
+        "power": float(power_of(clusters, difference, spread, options.level)),
+        "least_difference": None if least is None else 100 * least,
+    }
+
+
+_FEW = 30
+"""Clusters below which the formula is rough."""
+
+_POINTS = 60
+
+
+def _document(summary: PowerSummary) -> Document:
+    names = [one.probe for one in summary.probes]
+    return Document(
+        f"Power to find a difference of {summary.difference:g} points",
+        names[0] if len(names) == 1 else f"{len(names)} probes",
+        [
+            Section(
+                f"{one.probe} ({one.split})",
+                [
+                    Findings(_sentences(one, summary)),
+                    Caveats(_caveats(one)),
+                    _curves(one, summary),
+                    _table(one, summary),
+                ],
+            )
+            for one in summary.probes
+        ],
+        reading=[
+            "**Power** is the chance that the paired test of `evaluate-probe compare` finds a "
+            "difference of this size, if there is one. Two models are compared on the same rows; "
+            "whole clusters are what is drawn.",
+            "**Agreement** is the share of rows that both models get right or both wrong. Only the "
+            "other rows tell models apart: the more two models agree, the fewer clusters they need "
+            "for the same difference.",
+            "**Correlation** is that of the differences of two rows of one cluster. The more alike "
+            "the rows of a cluster are, the more clusters it takes; more rows in the same clusters "
+            "help little.",
+            "The formula is of a single comparison. Of several, adjusted by Holm's method, divide "
+            "the level by their number (`--level`) to be on the safe side.",
+        ],
+    )
+
+
+def _sentences(one: ProbePower, summary: PowerSummary) -> list[str]:
+    """Answer for a probe what was asked."""
+    most = max(one.pairs, key=lambda pair: pair.clusters_needed)
+    least = min(pair.power for pair in one.pairs)
+    whose = "two models as assumed" if most.first is None else most.name
+    if len(one.pairs) > 1:
+        whose += ", the pair that needs most"
+    return [
+        f"A difference of {summary.difference:g} points is found with a chance of "
+        f"{percent(summary.power)} on {most.clusters_needed:,} clusters, about "
+        f"{most.rows_needed:,} rows ({whose}).",
+        f"There are {one.clusters:,} clusters with {one.rows:,} rows: a chance of "
+        f"{percent(least)}{' or more' if len(one.pairs) > 1 else ''}.",
+    ]
+
+
+def _caveats(one: ProbePower) -> list[str]:
+    found = []
+    if any(pair.first is None for pair in one.pairs):
+        found.append(
+            "Accuracy, agreement and correlation are assumed. Name the results of two models on "
+            "the probe to take these from them."
+        )
+    if one.clusters < _FEW or any(pair.clusters_needed < _FEW for pair in one.pairs):
+        found.append(
+            f"With fewer than {_FEW} clusters the formula is rough: take more than it says."
+        )
+    return found
+
+
+def _table(one: ProbePower, summary: PowerSummary) -> Table:
+    head = (
+        *("models", "first accuracy", "agreement", "correlation", "clusters needed"),
+        *("rows needed", "power now", "least difference now"),
+    )
+    rows = [
+        (
+            pair.name,
+            cells.share(pair.accuracy),
+            cells.share(pair.agreement),
+            cells.coefficient(pair.correlation),
+            cells.count(pair.clusters_needed),
+            cells.count(pair.rows_needed),
+            cells.share(pair.power),
+            cells.NONE if pair.least_difference is None else Cell(f"{pair.least_difference:.1f}"),
+        )
+        for pair in one.pairs
+    ]
+    return Table(
+        head,
+        rows,
+        f"Clusters needed for a difference of {summary.difference:g} points at a power of "
+        f"{percent(summary.power)} and a level of {percent(summary.level)}; power and least "
+        "difference with the clusters that there are.",
+    )
+
+
+def _curves(one: ProbePower, summary: PowerSummary) -> Chart:
+    """Draw power over clusters: of the pairs that need the most and the fewest."""
+    ranked = sorted(one.pairs, key=lambda pair: -pair.clusters_needed)
+    drawn = dict.fromkeys([0, len(ranked) - 1])
+    most = 1.6 * max(one.clusters, ranked[0].clusters_needed)
+    clusters = np.linspace(2, most, _POINTS)
+    lines = []
+    for place in drawn:
+        pair = ranked[place]
+        spread = Spread(pair.variance, pair.unevenness)
+        power = power_of(clusters, summary.difference / 100, spread, summary.level)
+        dash: Dash = "dashed" if place else "solid"
+        lines.append(Line(pair.name, clusters.tolist(), power.tolist(), dash=dash, marker=""))
+    there = Level("clusters that there are", one.clusters, "reference", "solid")
+    return Chart(
+        "Power by number of clusters.",
+        [
+            Panel(
+                lines,
+                [Level("power wanted", summary.power, "reference")],
+                f"Chance of finding a difference of {summary.difference:g} points",
+                from_zero=True,
+            )
+        ],
+        Across("clusters", mark=there),
+    )
+
+
+POWER = Study(
+    name="power",
+    help="Power: how many clusters show a difference between two models, from the results folders "
+    "of two or more models, or from a probe and what is assumed of the models.",
+    expand=None,
+    summarise=_summarise,
+    document=_document,
+    options=PowerOptions,
+    read=_read,
+)
+"""The study."""

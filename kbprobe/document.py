@@ -1,0 +1,317 @@
+"""A document: headings, sentences, tables, charts and notes, said once and rendered anywhere.
+
+Who writes a document says what there is to read, and in which order; renderers make a page, text
+for a terminal and Markdown of it. Texts are plain; in those of `Text` and of `Document.reading`,
+``**`` around words and backquotes around code mean what they mean in Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+
+class Interval(Protocol):
+    """A number with the ends of its confidence interval."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        ...
+
+
+Number: TypeAlias = Interval | float
+
+
+class Cell(NamedTuple):
+    """A cell of a table.
+
+    Attributes:
+        text: what it says.
+        note: shown in smaller type, such as the interval of a number.
+        lines: a list below the text.
+        tone: whether what it says is good, partly good or neutral news.
+    """
+
+    text: str
+    note: str = ""
+    lines: tuple[str, ...] = ()
+    tone: Literal["", "success", "partial", "none"] = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; ``note`` sets it in smaller type."""
+
+    text: str
+    note: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Sentences that say what the numbers show."""
+
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Caveats:
+    """Sentences that a reader must know before quoting a number."""
+
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The most important numbers by name, at a glance; the first one stands out."""
+
+    tiles: Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        head: names of the columns.
+        rows: cells, row by row.
+        caption: what the numbers are.
+        names: how many columns, from the left, are names; the others hold numbers.
+        fold: what the table is found under, if it is only shown on demand.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    caption: str = ""
+    names: int = 1
+    fold: str = ""
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The rows, all of cells."""
+        return [[Cell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
+
+
+Scale: TypeAlias = Literal["share", "coefficient", "points"]
+"""Of a heat map: shares from 0 to 1, coefficients from -1 to 1, or differences in points."""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Numbers of names by names, shaded.
+
+    Attributes:
+        caption: what the numbers are.
+        corner: what rows and columns are, such as ``trained on / tested on``.
+        rows: their names.
+        columns: their names.
+        cells: numbers, row by row; None where there is none.
+        scale: what numbers they are.
+        marked: row and column of the cells that are outlined.
+    """
+
+    caption: str
+    corner: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[Number | None]]
+    scale: Scale = "share"
+    marked: frozenset[tuple[int, int]] = frozenset()
+
+    @classmethod
+    def of_pairs(
+        cls,
+        caption: str,
+        corner: str,
+        labels: Sequence[str],
+        numbers: Mapping[tuple[str, str], Number | None],
+        scale: Scale = "share",
+    ) -> HeatMap:
+        """Arrange the numbers of pairs of labels, each given in one order or the other."""
+        cells = [
+            [numbers.get((row, column), numbers.get((column, row))) for column in labels]
+            for row in labels
+        ]
+        return cls(caption, corner, labels, labels, cells, scale)
+
+
+Ink: TypeAlias = Literal["model", "reference", "soft"] | int
+"""A colour of a figure by its meaning; a number tells several lines apart."""
+
+Dash: TypeAlias = Literal["solid", "dashed", "short dashes", "dotted", "dash-dotted", "none"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Numbers of a chart that belong together; intervals are drawn as a band.
+
+    Attributes:
+        name: in the legend; "" leaves it out.
+        x: where the numbers stand across.
+        y: the numbers.
+        ink: its colour.
+        dash: how the numbers are joined, if at all.
+        marker: of each number, as matplotlib names it; "" draws none.
+        weights: areas of the markers, where they differ; the numbers are not joined then.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[Number]
+    ink: Ink = "model"
+    dash: Dash = "solid"
+    marker: str = "o"
+    weights: Sequence[float] = ()
+
+
+class Level(NamedTuple):
+    """A number that a line across the whole panel is drawn at, such as chance."""
+
+    name: str
+    value: float
+    ink: Ink = "soft"
+    dash: Dash = "dotted"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of the parts of a chart, with its own scale upwards.
+
+    Attributes:
+        lines: what is drawn.
+        levels: numbers that lines across are drawn at.
+        title: above it.
+        upwards: shares as percentages, or coefficients from -1 to 1.
+        from_zero: whether the scale begins at 0, and not close to the least number.
+    """
+
+    lines: Sequence[Line]
+    levels: Sequence[Level] = ()
+    title: str = ""
+    upwards: Literal["share", "coefficient"] = "share"
+    from_zero: bool = False
+
+
+@dataclass(frozen=True)
+class Across:
+    """The scale across of a chart.
+
+    Attributes:
+        label: below it.
+        kind: numbers of rows trained on (logarithmic), training steps (logarithmic where they
+            span more than a decade), counts, shares, or names in their order from 0.
+        ticks: numbers or names that are written below it; none: chosen by the renderer.
+        mark: a number that a line upwards is drawn at, if any.
+    """
+
+    label: str = ""
+    kind: Literal["rows", "steps", "count", "share", "names"] = "count"
+    ticks: Sequence[int | str] = ()
+    mark: Level | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Panels that share the scale across, one below the other, or one beside the other.
+
+    ``label`` says what the chart shows to those who do not see it.
+    """
+
+    label: str
+    panels: Sequence[Panel]
+    across: Across = Across()
+    beside: bool = False
+
+
+class Dot(NamedTuple):
+    """A row of a dot plot.
+
+    Attributes:
+        name: of the row.
+        accuracy: a share and its interval.
+        reference: whether it stands out as something to compare the others with.
+        parts: shares of parts of the rows, such as folds, as small dots.
+    """
+
+    name: str
+    accuracy: Interval
+    reference: bool = False
+    parts: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A dot plot of shares by name.
+
+    Attributes:
+        label: what it shows, for those who do not see it.
+        dots: the rows, from top to bottom.
+        levels: shares that lines are drawn at, such as chance.
+        parts: what the small dots are, for the legend.
+    """
+
+    label: str
+    dots: Sequence[Dot]
+    levels: Sequence[Level] = ()
+    parts: str = ""
+
+
+Part: TypeAlias = Text | Heading | Findings | Caveats | Tiles | Table | HeatMap | Chart | Dots
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document with a title of its own; ``link`` is its name in the list of sections.
+
+    Parts that are None are left out, so that a writer can say when there is one.
+    """
+
+    title: str
+    parts: Sequence[Part | None]
+    link: str = ""
+
+    @property
+    def shown(self) -> list[Part]:
+        """The parts that there are and that say something."""
+        return [part for part in self.parts if part is not None and not _empty(part)]
+
+
+@dataclass(frozen=True)
+class Document:
+    """All that there is to read.
+
+    Attributes:
+        kind: what kind of document it is, such as ``Learning curves``.
+        title: what it is about.
+        sections: its sections.
+        reading: paragraphs on how the numbers are to be read.
+    """
+
+    kind: str
+    title: str
+    sections: Sequence[Section]
+    reading: Sequence[str] = ()
+
+
+def _empty(part: Part) -> bool:
+    if isinstance(part, Findings | Caveats):
+        return not part.sentences
+    return isinstance(part, Table | HeatMap) and not part.rows

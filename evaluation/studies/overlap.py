@@ -381,7 +381,7 @@ def _maps(labels: Sequence[str], pairs: Sequence[PairOverlap | MeanOverlap]) -> 
             "Error consistency: Cohen’s kappa of being right on the same questions. 0: as "
             "independent models; 1: on exactly the same.",
             "coefficient",
-            [pair.kappa and pair.kappa.number() for pair in pairs],
+            [_kappa_of(pair) for pair in pairs],
         ),
         (
             "Prediction overlap: share of questions with the same answer. It rises with accuracy.",
@@ -405,6 +405,10 @@ def _maps(labels: Sequence[str], pairs: Sequence[PairOverlap | MeanOverlap]) -> 
     ]
 
 
+def _kappa_of(pair: PairOverlap | MeanOverlap) -> Estimate | float | None:
+    return None if pair.kappa is None else pair.kappa.number()
+
+
 def _table(pairs: Sequence[PairOverlap]) -> Table:
     head = (
         *("models", "same answer", "expected", "same wrong choice", "expected"),
@@ -417,7 +421,7 @@ def _table(pairs: Sequence[PairOverlap]) -> Table:
             cells.share(pair.expected_overlap),
             cells.share(pair.error_overlap),
             cells.share(pair.expected_error_overlap),
-            cells.coefficient(pair.kappa and pair.kappa.number()),
+            cells.coefficient(_kappa_of(pair)),
             cells.count(pair.compared),
             cells.count(pair.both_wrong),
         )

@@ -4,6 +4,7 @@
   that show these files, since the site has no repository around it.
 - A comment `<!-- ::: builders.build -->` is replaced by the documentation of that object; with
   `<!-- ::: builders.build as kbprobe.build -->` its heading is that name.
+- Comments for options, help and fields are replaced by tables (`reference.py`).
 - Pages that the navigation in mkdocs.yml does not name are listed in it under "More".
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
+from reference import expanded
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,7 +67,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Rewrite links that leave docs/, and put the documentation of objects in its place."""
     if page.file.generated_by:
         return markdown
-    return OBJECT.sub(_documented, _relinked(markdown, f"docs/{page.file.src_uri}"))
+    relinked = _relinked(markdown, f"docs/{page.file.src_uri}")
+    return OBJECT.sub(_documented, expanded(relinked))
 
 
 def _documented(found: re.Match[str]) -> str:

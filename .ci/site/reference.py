@@ -1,0 +1,77 @@
+"""Reference tables, which the site puts in the place of comments in pages.
+
+- ``<!-- options: wordnet_hypernymy wordnet_hyponymy -->``: the options of these probes.
+- ``<!-- help: evaluate-probe curve -->``: what ``--help`` prints for a command.
+- ``<!-- fields: evaluation.results.types.Results -->``: the fields of a model.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
+from typing import Any
+
+from builders.engine.probe import find_probe
+from kbprobe.__main__ import COMMANDS
+from kbprobe.options import command_option
+from kbprobe.tables import in_markdown
+
+COMMENT = re.compile(r"^<!-- (options|help|fields): (.+) -->$", re.M)
+
+
+def expanded(text: str) -> str:
+    """Return a page with its reference tables.
+
+    Raises:
+        LookupError: there is no such probe, command or model.
+    """
+    return COMMENT.sub(lambda found: WRITERS[found[1]](*found[2].split()), text)
+
+
+def options(*probes: str) -> str:
+    """Return a table of the options of probes; the last column names those that have an option."""
+    having: dict[tuple[str, str], list[str]] = {}
+    for name in probes:
+        for field, info in find_probe(name).options.model_fields.items():
+            option = command_option(field, info)
+            flags = " / ".join(f"`{flag}`" for flag in [*option.opts, *option.secondary_opts])
+            having.setdefault((flags, in_markdown(option.help or "")), []).append(name)
+    shared = all(len(names) == len(probes) for names in having.values())
+    head = ["option", "what"] if shared else ["option", "what", "probes"]
+    rows = []
+    for (flags, text), names in having.items():
+        of = "all" if len(names) == len(probes) else ", ".join(f"`{name}`" for name in names)
+        rows.append([flags, text] if shared else [flags, text, of])
+    return _table(head, rows)
+
+
+def help_text(program: str, *words: str) -> str:
+    """Return what a command prints when asked for help, as a block of code."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        try:
+            import_module(COMMANDS[program]).main([*words, "--help"])
+        except SystemExit as stopped:
+            if stopped.code:
+                raise LookupError(f"no command: {shlex.join([program, *words])}") from stopped
+    return f"```text\n{printed.getvalue().strip()}\n```"
+
+
+def fields(path: str) -> str:
+    """Return a heading, the summary and a table of the fields of a pydantic model."""
+    module, _, name = path.rpartition(".")
+    model: Any = getattr(import_module(module), name)
+    rows = [[f"`{key}`", str(info.description)] for key, info in model.model_fields.items()]
+    return f"### {name}\n\n{model.__doc__.splitlines()[0]}\n\n" + _table(["field", "what"], rows)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+WRITERS: dict[str, Callable[..., str]] = {"options": options, "help": help_text, "fields": fields}

@@ -100,11 +100,12 @@ def test_pages_have_the_structure_that_github_shows(site: Path) -> None:
     from markdown_it import MarkdownIt
 
     github = MarkdownIt("commonmark").enable("table")
+    expanded = _script("reference.py")["expanded"]
     different = {}
     for page in sorted(DOCS.rglob("*.md")):
         if page.name == "api.md":
             continue  # has the documentation of objects besides
-        rendered = github.render(page.read_text(encoding="utf-8"))
+        rendered = github.render(expanded(page.read_text(encoding="utf-8")))
         built = (site / page.relative_to(DOCS).with_suffix(".html")).read_text(encoding="utf-8")
         article = built[built.index("<article") : built.index("</article>")]
         if (found := _structure(article)) != (expected := _structure(rendered)):
@@ -140,7 +141,25 @@ def test_dead_links_of_a_site_are_found(tmp_path: Path) -> None:
 
 
 def _script(name: str) -> dict[str, Any]:
-    return runpy.run_path(str(ROOT / ".ci" / "site" / name))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(ROOT / ".ci" / "site")
+        return runpy.run_path(str(ROOT / ".ci" / "site" / name))
+
+
+def test_reference_tables_name_what_exists() -> None:
+    """Of probes, commands and models that pages refer to; each probe has its options on a page."""
+    expanded = _script("reference.py")["expanded"]
+    named: set[str] = set()
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for kind, names in re.findall(r"^<!-- (options|help|fields): (.+) -->$", text, re.M):
+            shown = expanded(f"<!-- {kind}: {names} -->")
+            assert len(shown.splitlines()) > 3, (page.name, kind, names)
+            named |= set(names.split()) if kind == "options" else set()
+    assert named == set(PROBES)
+    table = expanded("<!-- options: age_comparison object_comparison -->")
+    assert "| `--limit` | Maximum rows in total" in table
+    assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
 
 
 @pytest.fixture

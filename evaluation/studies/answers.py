@@ -7,42 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from evaluation.results.items import NOT_SCORED, Answers
 from evaluation.studies.base import Finished
-from kbprobe.arrays import Bools, Ints
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NOT_SCORED = -1
 _SHOWN = ("id", "cluster", "question", "choices", "answer", "template")
-
-
-class Answers(NamedTuple):
-    """What several runs answered to the same items.
-
-    Attributes:
-        key: the choice that counts as right, shape [items].
-        choices: how many choices each item has, shape [items].
-        said: each run's choice, :data:`NOT_SCORED` where there is none, shape [items, runs].
-    """
-
-    key: Ints
-    choices: Ints
-    said: Ints
-
-    @property
-    def scored(self) -> Bools:
-        """Whether each item was scored in each run, shape [items, runs]."""
-        scored: Bools = self.said != NOT_SCORED
-        return scored
-
-    @property
-    def right(self) -> Bools:
-        """Whether each run chose the key, shape [items, runs]."""
-        right: Bools = self.said == self.key[:, None]
-        return right
 
 
 class Gathered(NamedTuple):

@@ -18,7 +18,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.medals.study:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap:OVERLAP",
-        "evaluation.studies.item_analysis.study:ITEMS",
+        "evaluation.studies.items:ITEMS",
         "evaluation.studies.power:POWER",
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",

@@ -15,13 +15,9 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 from evaluation.cli import main
-from evaluation.studies.answers import Answers
+from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.studies.base import StudyRequest, summarise_folders
-from evaluation.studies.item_analysis.numbers import point_biserial, rivals
-from evaluation.studies.item_analysis.page import render
-from evaluation.studies.item_analysis.study import ITEMS
-from evaluation.studies.item_analysis.summary import ItemsOptions
-from evaluation.studies.item_analysis.types import ItemsSummary
+from evaluation.studies.items import ITEMS, ItemsOptions, ItemsSummary
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
 from tests.evaluation.saved_runs import save_run
@@ -174,7 +170,7 @@ def test_the_study(save: Save, tmp_path: Path) -> None:
     assert int(rows[0]["m7"]) == item.said[7]
     page = (tmp_path / "out" / "items.html").read_text()
     assert read(page).tags["script"] == 0
-    assert page == render(summary), "the same bytes each time"
+    assert page == ITEMS.files(summary)["items.html"], "the same bytes each time"
     assert f"Suspected wrong keys: {one.suspected} of 500 items" in page
 
 
@@ -205,7 +201,7 @@ def test_what_a_reader_must_know(save: Save, capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "0 of 3 models are above chance" in shown
     assert "one and two give the same answer to every item, and count twice" in shown
-    page = render(analyse(*folders))
+    page = ITEMS.files(analyse(*folders))["items.html"]
     assert read(page).tags["script"] == 0
 
 

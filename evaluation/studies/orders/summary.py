@@ -11,8 +11,9 @@ import numpy as np
 from evaluation.items.orders import LETTERS, Order
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
+from evaluation.results.items import Answers
 from evaluation.results.types import Estimate
-from evaluation.studies.answers import Answers, gather
+from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.orders.types import LetterRow, ModelOrders, OrdersSummary
 from evaluation.studies.variation.numbers import describe, measure_variation, runs_by_request

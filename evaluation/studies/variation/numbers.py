@@ -10,8 +10,9 @@ import numpy as np
 
 from evaluation.results import intervals
 from evaluation.results.breakdown import cluster_codes
+from evaluation.results.items import Answers
 from evaluation.results.words import last_name
-from evaluation.studies.answers import Answers, gather
+from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished
 from evaluation.studies.variation.types import Variant, Variation
 from kbprobe.arrays import Bools, Ints

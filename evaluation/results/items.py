@@ -1,4 +1,4 @@
-"""How each item divides the models: point-biserial correlations and suspected wrong keys."""
+"""Answers of several runs to the same items: correlations, and keys that they speak against."""
 
 from __future__ import annotations
 
@@ -6,8 +6,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.studies.answers import NOT_SCORED, Answers
-from kbprobe.arrays import Floats, Ints
+from kbprobe.arrays import Bools, Floats, Ints
+
+NOT_SCORED = -1
+
+
+class Answers(NamedTuple):
+    """What several runs answered to the same items.
+
+    Attributes:
+        key: the choice that counts as right, shape [items].
+        choices: how many choices each item has, shape [items].
+        said: each run's choice, :data:`NOT_SCORED` where there is none, shape [items, runs].
+    """
+
+    key: Ints
+    choices: Ints
+    said: Ints
+
+    @property
+    def scored(self) -> Bools:
+        """Whether each item was scored in each run, shape [items, runs]."""
+        scored: Bools = self.said != NOT_SCORED
+        return scored
+
+    @property
+    def right(self) -> Bools:
+        """Whether each run chose the key, shape [items, runs]."""
+        right: Bools = self.said == self.key[:, None]
+        return right
 
 
 def rest_scores(answers: Answers) -> tuple[Ints, Ints]:

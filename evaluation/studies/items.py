@@ -1,0 +1,390 @@
+"""Item analysis: which rows of a probe to read first, from the results of several models."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.report import cells
+from evaluation.results.items import Answers, point_biserial, rivals
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import coefficient, percent, points
+from evaluation.studies.answers import gather
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.labels import run_labels
+from evaluation.studies.pairing import runs_by_probe
+from kbprobe.document import (
+    Across,
+    Caveats,
+    Cell,
+    Chart,
+    Document,
+    Findings,
+    Ink,
+    Level,
+    Line,
+    Panel,
+    Section,
+    Table,
+)
+from kbprobe.options import Options
+from kbprobe.tables import csv_text
+
+SUSPECTED = math.log(100)
+"""Evidence from which a key is suspected. If one key in a hundred is wrong, such an item's is as
+likely wrong as right."""
+
+Remark = Literal["suspected key", "no model right", "every model right", "negative correlation"]
+
+
+class ItemsRun(Model):
+    """One of the runs on a probe."""
+
+    label: str = Field(description="The model, and what distinguishes it from the others.")
+    folder: str = Field(description="The folder of its results.")
+    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
+
+
+class ItemRow(Model):
+    """One item, and what the models answered."""
+
+    id: str = Field(description="The item's id.")
+    cluster: str = Field(description="Its cluster.")
+    question: str = Field(description="Its text; the premise first, if it has one.")
+    choices: list[str] = Field(description="Texts of the choices.")
+    key: int = Field(description="Number of the choice that counts as right, from 0.")
+    rival: int | None = Field(
+        description="The choice other than the key that speaks most against it; null if no model "
+        "chose another one than the key."
+    )
+    said: list[int | None] = Field(
+        description="Each run's choice, in the order of the runs; null if it did not score the "
+        "item."
+    )
+    models: int = Field(description="Runs that scored it.")
+    right: int = Field(description="Runs that chose the key.")
+    for_rival: int = Field(description="Runs that chose the rival.")
+    point_biserial: float | None = Field(
+        description="Correlation of being right on it with accuracy on all other items, over the "
+        "runs; null if all are right or all wrong."
+    )
+    evidence: float = Field(
+        description="Natural log of how many times likelier the answers are if the rival is right "
+        "rather than the key, where each run is right as often as on the other items, and "
+        "independently of other runs."
+    )
+    remarks: list[Remark] = Field(description="What stands out.")
+
+
+class ProbeItems(Model):
+    """The items of a probe."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    runs: list[ItemsRun] = Field(description="The runs, as they were given.")
+    alike: list[list[str]] = Field(
+        description="Labels of runs that gave the same answer to every item: they count twice."
+    )
+    suspected: int = Field(
+        description="Items whose key is suspected: evidence of at least ln 100, and two runs or "
+        "more for the rival."
+    )
+    none_right: int = Field(description="Items that no run gets right.")
+    all_right: int = Field(description="Items that every run gets right.")
+    negative: int = Field(description="Items with a negative point-biserial correlation.")
+    mean_point_biserial: float | None = Field(
+        description="Mean over the items that have one; null if none has."
+    )
+    items: list[ItemRow] = Field(
+        description="The items, in the order to read them: by evidence, then by correlation."
+    )
+
+
+class ItemsSummary(Model):
+    """All of ``items.json``."""
+
+    schema_version: str = "1.0"
+    rows: int = Field(description="Items of each probe that are shown.")
+    probes: list[ProbeItems] = Field(description="Each probe.")
+
+
+FEWEST_RUNS = 3
+
+
+class ItemsOptions(Options):
+    """How items are analysed."""
+
+    rows: int = Field(25, ge=1, description="Items of each probe to show; the files hold all.")
+    partial: bool = Field(False, description="Take the items that each run has, if not all.")
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ItemsSummary:
+    """Analyse the items of each probe.
+
+    Raises:
+        UsageError: a probe has fewer than three runs; runs on different rows while ``partial`` is
+            off.
+    """
+    options: ItemsOptions = request.options
+    labels = run_labels(finished)
+    probes = [
+        _probe(
+            [finished[number] for number in numbers],
+            [labels[number] for number in numbers],
+            options.partial,
+        )
+        for numbers in runs_by_probe(finished, "items", FEWEST_RUNS)
+    ]
+    return ItemsSummary(rows=options.rows, probes=probes)
+
+
+def _probe(runs: Sequence[Finished], labels: Sequence[str], partial: bool) -> ProbeItems:
+    shown, answers = gather(runs, partial=partial)
+    correlation, rival = point_biserial(answers), rivals(answers)
+    right, models = answers.right.sum(axis=1), answers.scored.sum(axis=1)
+    for_rival = (answers.said == rival.choice[:, None]).sum(axis=1) * (rival.choice >= 0)
+    suspected = (rival.evidence >= SUSPECTED) & (for_rival >= 2)
+    stands_out: list[tuple[Remark, np.ndarray[tuple[int], np.dtype[np.bool_]]]] = [
+        ("suspected key", suspected),
+        ("no model right", right == 0),
+        ("every model right", right == models),
+        ("negative correlation", correlation < 0),
+    ]
+    # To be read first: by evidence; of the same evidence, what good models get wrong.
+    order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
+    first = runs[0].evaluation.results
+    known = correlation[~np.isnan(correlation)]
+    sorted_items = shown.take(order).to_pylist()
+    return ProbeItems(
+        probe=first.probe.name,
+        split=first.probe.split,
+        chance=float((1 / answers.choices).mean()),
+        runs=[
+            ItemsRun(
+                label=label,
+                folder=str(run.folder),
+                accuracy=run.evaluation.results.metrics.accuracy,
+            )
+            for run, label in zip(runs, labels, strict=True)
+        ],
+        alike=_alike(answers, labels),
+        suspected=int(suspected.sum()),
+        none_right=int((right == 0).sum()),
+        all_right=int((right == models).sum()),
+        negative=int((correlation < 0).sum()),
+        mean_point_biserial=float(known.mean()) if known.size else None,
+        items=[
+            ItemRow(
+                id=item["id"],
+                cluster=item["cluster"],
+                question=item["question"],
+                choices=item["choices"],
+                key=item["answer"],
+                rival=_known(int(rival.choice[at])),
+                said=[_known(choice) for choice in answers.said[at].tolist()],
+                models=int(models[at]),
+                right=int(right[at]),
+                for_rival=int(for_rival[at]),
+                point_biserial=None if np.isnan(correlation[at]) else float(correlation[at]),
+                evidence=float(rival.evidence[at]),
+                remarks=[remark for remark, holds in stands_out if holds[at]],
+            )
+            for at, item in zip(order.tolist(), sorted_items, strict=True)
+        ],
+    )
+
+
+def _known(choice: int) -> int | None:
+    return None if choice < 0 else choice
+
+
+def _alike(answers: Answers, labels: Sequence[str]) -> list[list[str]]:
+    """Return pairs of runs whose answers are all the same."""
+    return [
+        [labels[one], labels[two]]
+        for one, two in combinations(range(len(labels)), 2)
+        if np.array_equal(answers.said[:, one], answers.said[:, two])
+    ]
+
+
+def _document(summary: ItemsSummary) -> Document:
+    names = [one.probe for one in summary.probes]
+    return Document(
+        "Item analysis",
+        names[0] if len(names) == 1 else f"{len(names)} probes",
+        [_section(one, summary.rows) for one in summary.probes],
+        reading=[
+            "**Evidence** is a weighted vote of the models between the key and the other choice "
+            "that speaks most against it. A model's weight is the log odds of its being right on "
+            "the other items, so good models count more, and models that guess do not count. +4.6 "
+            "or more means that the answers are at least a hundred times likelier if the other "
+            "choice is right; with two models or more for it, the key is **suspected**. A "
+            "suspected key may also be right: models share errors, and a distractor that attracts "
+            "all of them looks the same. Read the item.",
+            "**Correlation** (point-biserial) relates being right on the item to accuracy on all "
+            "other items, over the models. Negative: the better models tend to be wrong. There is "
+            "none where all models are right or all wrong. Over a few models it varies much by "
+            "chance.",
+            "**Items that every model or no model gets right** do not tell models apart. items.csv "
+            "lists all items.",
+        ],
+    )
+
+
+def _section(one: ProbeItems, rows: int) -> Section:
+    shown = one.items[:rows]
+    return Section(
+        f"{one.probe} ({one.split})",
+        [
+            Findings(_sentences(one)),
+            Caveats(_caveats(one)),
+            Table(
+                ("rank", "item", "right", "correlation", "evidence"),
+                [(str(rank), *_cells(one, item)) for rank, item in enumerate(shown, 1)],
+                f"The {len(shown)} items to read first, of {len(one.items):,}. An asterisk: the "
+                "key is suspected to be wrong.",
+                names=2,
+            ),
+            _scatter(one),
+            Table(
+                ("model", "accuracy"),
+                [(run.label, cells.share(run.accuracy)) for run in one.runs],
+                f"Accuracy of each model; chance is {percent(one.chance)}",
+            ),
+        ],
+    )
+
+
+def _cells(one: ProbeItems, item: ItemRow) -> list[Cell]:
+    """Return the cells of an item: its choices with who gave them, and its numbers."""
+    choices = []
+    for number, text in enumerate(item.choices):
+        mark = " (key)" if number == item.key else " (other)" if number == item.rival else ""
+        said = ", ".join(
+            run.label for run, choice in zip(one.runs, item.said, strict=True) if choice == number
+        )
+        choices.append(f"{text}{mark}{': ' if said else ''}{said}")
+    star = "*" if "suspected key" in item.remarks else ""
+    return [
+        Cell(item.question, item.id, tuple(choices)),
+        Cell(f"{item.right} of {item.models}"),
+        cells.coefficient(item.point_biserial),
+        Cell(f"{points(item.evidence)}{star}"),
+    ]
+
+
+def _scatter(one: ProbeItems) -> Chart | None:
+    """Draw correlation over the share of models that are right; None where there is nothing."""
+    inks: tuple[tuple[str, str, Ink, bool], ...] = (
+        ("other items", "o", "model", False),
+        ("suspected wrong key", "D", "reference", True),
+    )
+    lines = []
+    for name, marker, ink, suspected in inks:
+        places = Counter(
+            (round(100 * item.right / item.models, 1), round(item.point_biserial, 3))
+            for item in one.items
+            if item.point_biserial is not None and ("suspected key" in item.remarks) is suspected
+        )
+        if places:
+            x, y = zip(*places, strict=True)
+            areas = [10 + 6 * min(count, 20) for count in places.values()]
+            lines.append(Line(name, x, y, ink, marker=marker, weights=areas))
+    if not lines:
+        return None
+    zero = Level("", 0.0, "reference", "dashed")
+    panel = Panel(lines, [zero], "Point-biserial correlation", upwards="coefficient")
+    label = "Point-biserial correlation of items by the share of models that are right."
+    return Chart(label, [panel], Across("models that are right", "share"))
+
+
+def _sentences(one: ProbeItems) -> list[str]:
+    """Return what a probe's items show."""
+    total = len(one.items)
+    found = [
+        f"Suspected wrong keys: {one.suspected:,} of {total:,} items.",
+        f"No model is right on {one.none_right:,} items, every model on {one.all_right:,}: these "
+        "do not tell models apart.",
+    ]
+    if one.mean_point_biserial is not None:
+        found.append(
+            f"Mean point-biserial correlation {coefficient(one.mean_point_biserial)}; negative for "
+            f"{one.negative:,} items."
+        )
+    return found
+
+
+def _caveats(one: ProbeItems) -> list[str]:
+    """Return what a reader must know."""
+    found = []
+    above = [run for run in one.runs if run.accuracy.low > one.chance]
+    if len(above) < 2:
+        found.append(
+            f"{len(above)} of {len(one.runs)} models are above chance: models that guess tell "
+            "nothing about keys. Add results of better models."
+        )
+    if len(one.runs) < 6:
+        found.append(
+            f"Correlations over {len(one.runs)} models vary much by chance; six or more are better."
+        )
+    found += [
+        f"{first} and {second} give the same answer to every item, and count twice."
+        for first, second in one.alike
+    ]
+    if any(None in item.said for item in one.items):
+        found.append("Some items were not scored by all models.")
+    return found
+
+
+_HEAD = (
+    *("probe", "split", "rank", "id", "cluster", "question", "key", "key_text", "other"),
+    *("other_text", "models", "right", "for_other", "point_biserial", "evidence", "remarks"),
+)
+
+
+def _sheet(summary: ItemsSummary) -> str:
+    """Return a line for each item, in the order to read them, and a column for each model."""
+    labels = list(dict.fromkeys(run.label for one in summary.probes for run in one.runs))
+    lines: list[Sequence[Any]] = [(*_HEAD, *labels)]
+    for one in summary.probes:
+        names = [run.label for run in one.runs]
+        for rank, item in enumerate(one.items, 1):
+            said = dict(zip(names, item.said, strict=True))
+            lines.append(
+                (
+                    *(one.probe, one.split, rank, item.id, item.cluster, item.question),
+                    *(item.key, item.choices[item.key], _or_empty(item.rival)),
+                    "" if item.rival is None else item.choices[item.rival],
+                    *(item.models, item.right, item.for_rival),
+                    "" if item.point_biserial is None else round(item.point_biserial, 4),
+                    round(item.evidence, 4),
+                    "; ".join(item.remarks),
+                    *(_or_empty(said.get(label)) for label in labels),
+                )
+            )
+    return csv_text(lines, line_end="\n")
+
+
+def _or_empty(choice: int | None) -> int | str:
+    return "" if choice is None else choice
+
+
+ITEMS = Study(
+    name="items",
+    help="Item analysis: the rows of a probe to read first, such as those with suspected wrong "
+    "keys, from the results folders of several models.",
+    expand=None,
+    summarise=_summarise,
+    document=_document,
+    sheets=lambda summary: {"items.csv": _sheet(summary)},
+    options=ItemsOptions,
+    least=FEWEST_RUNS,
+)
+"""The study."""

@@ -50,6 +50,10 @@ class Cell(NamedTuple):
     tone: Literal["", "success", "partial", "none"] = ""
 
 
+Row: TypeAlias = Sequence[Cell | str]
+"""A row of a table; a text stands for a cell of it."""
+
+
 @dataclass(frozen=True)
 class Text:
     """A paragraph; ``note`` sets it in smaller type."""
@@ -99,7 +103,7 @@ class Table:
     """
 
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell | str]]
+    rows: Sequence[Row]
     caption: str = ""
     names: int = 1
     fold: str = ""

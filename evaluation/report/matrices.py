@@ -8,7 +8,7 @@ from typing import NamedTuple
 from evaluation.report.figures import SHADES, shade
 from evaluation.results.types import Estimate
 from evaluation.results.words import coefficient, percent, points
-from kbprobe.document import Cell, HeatMap, Number, Table
+from kbprobe.document import Cell, HeatMap, Number, Row, Table
 
 
 class Scale(NamedTuple):
@@ -91,7 +91,7 @@ def arrange(heat: HeatMap) -> Matrix:
 
 def as_table(heat: HeatMap) -> Table:
     """Return the numbers of a heat map as a table, for readers who see no colours."""
-    rows: list[list[Cell | str]] = [
+    rows: list[Row] = [
         [name, *(Cell("") if c is None else Cell(c.value, c.interval) for c in cells)]
         for name, cells in arrange(heat).rows
     ]

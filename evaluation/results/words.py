@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Literal
 
 from evaluation.names import telling_parts
@@ -56,6 +57,15 @@ def short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def name_or_count(names: Collection[str], what: str) -> str:
+    """Return the only one of some names, or how many there are.
+
+    >>> name_or_count(["ages"], "probes"), name_or_count(["ages", "sizes"], "probes")
+    ('ages', '2 probes')
+    """
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} {what}"
+
+
 def last_name(source: str) -> str:
     """Name a model by the end of its path that tells something; a Hub id stays whole.
 
@@ -90,6 +100,11 @@ def points(difference: float) -> str:
     ('−33.1', '+0.0')
     """
     return f"{round(difference, 1) + 0.0:+.1f}".replace("-", "−")
+
+
+def difference(estimate: Estimate) -> str:
+    """Spell a difference with its interval: ``+2.1 points (−0.3 to +4.5)``."""
+    return f"{points(estimate.value)} points ({points(estimate.low)} to {points(estimate.high)})"
 
 
 def coefficient(value: float) -> str:

@@ -14,7 +14,7 @@ from pydantic import Field
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import coefficient, percent, points
+from evaluation.results.words import coefficient, name_or_count, percent, points
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import run_labels
@@ -218,7 +218,7 @@ def _document(summary: ItemsSummary) -> Document:
     names = [one.probe for one in summary.probes]
     return Document(
         "Item analysis",
-        names[0] if len(names) == 1 else f"{len(names)} probes",
+        name_or_count(names, "probes"),
         [_section(one, summary.rows) for one in summary.probes],
         reading=[
             "**Evidence** is a weighted vote of the models between the key and the other choice "

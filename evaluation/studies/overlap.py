@@ -12,7 +12,7 @@ from pydantic import Field
 from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.types import Estimate, Model
-from evaluation.results.words import coefficient, last_name, percent
+from evaluation.results.words import coefficient, last_name, name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.labels import run_labels
 from evaluation.studies.pairing import PairedRows, pair_rows, runs_by_probe
@@ -354,7 +354,7 @@ def _document(summary: OverlapSummary) -> Document:
         sections.append(Section(f"Mean over {len(names)} probes", [Text(note, note=True), *maps]))
     return Document(
         "Prediction overlap",
-        f"{len(labels)} models on {names[0] if len(names) == 1 else f'{len(names)} probes'}",
+        f"{len(labels)} models on {name_or_count(names, 'probes')}",
         sections,
         reading=[
             "**Prediction overlap** rises with accuracy: two models that are right on 90% of the "

@@ -27,7 +27,7 @@ from evaluation.results.power import (
     row_correlation,
 )
 from evaluation.results.types import RESULTS, Model
-from evaluation.results.words import percent
+from evaluation.results.words import name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.labels import run_labels
 from evaluation.studies.pairing import pair_rows, runs_by_probe
@@ -259,7 +259,7 @@ def _document(summary: PowerSummary) -> Document:
     names = [one.probe for one in summary.probes]
     return Document(
         f"Power to find a difference of {summary.difference:g} points",
-        names[0] if len(names) == 1 else f"{len(names)} probes",
+        name_or_count(names, "probes"),
         [
             Section(
                 f"{one.probe} ({one.split})",

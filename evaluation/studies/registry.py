@@ -15,7 +15,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.controls:CONTROLS",
         "evaluation.studies.facts:FACTS",
         "evaluation.studies.curve.study:CURVE",
-        "evaluation.studies.medals.study:MEDALS",
+        "evaluation.studies.medals:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap:OVERLAP",
         "evaluation.studies.items:ITEMS",

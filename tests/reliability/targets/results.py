@@ -82,7 +82,7 @@ def _curves(folder: Path) -> list[Path]:
 
 def _read_curves(path: Path) -> int:
     from evaluation.studies.base import StudyRequest, summarise_folders
-    from evaluation.studies.medals.study import MEDALS
+    from evaluation.studies.medals import MEDALS
 
     return len(summarise_folders(StudyRequest(MEDALS), [path]).medals)
 

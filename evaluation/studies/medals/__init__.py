@@ -1,1 +1,0 @@
-"""Medals: one table of the probes that models know, judged by their learning curves."""

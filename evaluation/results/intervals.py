@@ -308,6 +308,11 @@ class Resampled:
             bounds = max(value - reach, -1.0), min(value + reach, 1.0)
         return Resampled(value, samples, min(self.n, other.n), bounds, clusters)
 
+    def less_known(self, known: float) -> Resampled:
+        """Return this number less one that is known exactly, such as chance."""
+        bounds = self.bounds and (self.bounds[0] - known, self.bounds[1] - known)
+        return Resampled(self.value - known, self.samples - known, self.n, bounds)
+
 
 class TwoWayBootstrap:
     """Averages over runs that were trained on different draws and evaluated on the same clusters.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import count
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from evaluation.results.breakdown import bools
-from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.results.intervals import Resampled, TwoWayBootstrap
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Ints
 from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 def bootstrap_runs(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
@@ -39,6 +42,24 @@ def bootstrap_whole_clusters(runs: Sequence[Finished], seed: int) -> TwoWayBoots
         raise KbprobeError("no cluster was scored wholly: there is no strict accuracy")
     strict = (counts.right == counts.asked) & whole
     return TwoWayBootstrap(strict.astype(np.int64), whole.astype(np.int64), seed=seed)
+
+
+def average_groups(
+    groups: Mapping[_Key, Sequence[Finished]],
+    seed: int,
+    resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
+) -> dict[_Key, Resampled]:
+    """Average accuracy over the runs of each group, such as seeds; all are resampled together.
+
+    Raises:
+        KbprobeError: no row of a run was scored.
+    """
+    bootstrap = resample([run for runs in groups.values() for run in runs], seed)
+    numbers = count()
+    return {
+        key: bootstrap.average({draw: next(numbers) for draw in range(len(runs))})
+        for key, runs in groups.items()
+    }
 
 
 class ClusterCounts(NamedTuple):

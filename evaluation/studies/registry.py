@@ -22,7 +22,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.power:POWER",
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
-        "evaluation.studies.transfer.study:TRANSFER",
+        "evaluation.studies.transfer:TRANSFER",
         "evaluation.studies.orders.study:ORDERS",
         "evaluation.studies.prompts.study:PROMPTS",
         "evaluation.studies.revisions.study:REVISIONS",

@@ -13,8 +13,7 @@ import evaluation
 from evaluation.items.types import Item
 from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.training import finetune
-from evaluation.studies.transfer.page import render
-from evaluation.studies.transfer.types import TransferSummary
+from evaluation.studies.transfer import TRANSFER, TransferSummary
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -170,7 +169,7 @@ def test_heads_on_a_frozen_encoder_are_compared_with_chance(probes, encoder):
         assert cell.difference.value == pytest.approx(100 * (cell.accuracy.value - tested.chance))
     assert any("cannot be evaluated before training" in note for note in one.notes)
     assert any("done once" in note for note in one.notes)
-    assert "above chance on" in render(summary) or "no difference is shown" in render(summary)
+    assert "above chance on" in TRANSFER.files(summary)["transfer.html"] or "no difference is shown" in TRANSFER.files(summary)["transfer.html"]
 
 
 def test_concepts_that_were_trained_on_are_told(folder, encoder):
@@ -192,7 +191,7 @@ def test_concepts_that_were_trained_on_are_told(folder, encoder):
     assert one.cell("first", "second").train_overlap == 4
     assert [cell.seen for cell in one.cells] == [0.0, pytest.approx(1 / 3), 0.0, 0.0]
     assert any("33.3% of second (first)" in note for note in one.notes)
-    assert "Share of the questions evaluated whose concept" in render(summary)
+    assert "Share of the questions evaluated whose concept" in TRANSFER.files(summary)["transfer.html"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,511 @@
+"""Transfer: a model trained on each of several probes, and evaluated on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from evaluation.items.sources import UnknownSplit, open_probe
+from evaluation.items.types import ProbeSplit, setups_of
+from evaluation.learners.base import LearnerEntry, check_count, draw_rows
+from evaluation.learners.registry import choose_learner
+from evaluation.models.capabilities import Capability
+from evaluation.models.checkpoint import NO_MODEL
+from evaluation.report import cells
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import difference, last_name, name_or_count, percent, points
+from evaluation.runs.spec import RunSpec
+from evaluation.scorers.base import ScorerEntry
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.counting import average_groups
+from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
+from evaluation.studies.models import open_model
+from kbprobe.columns import single_chunk
+from kbprobe.document import Caveats, Document, Findings, HeatMap, Row, Section, Table
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+
+class TestedProbe(Model):
+    """A probe: its rows are trained on, and evaluated."""
+
+    __test__ = False  # pytest must not collect it by its name.
+
+    probe: str = Field(description="The probe's name.")
+    source: str = Field(description="Folder, file or Hub id, as it was given.")
+    split: str = Field(description="The split evaluated.")
+    rows: int = Field(description="Rows evaluated.")
+    clusters: int = Field(description="Clusters that they belong to.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    train_rows: int = Field(description="Rows of its train split.")
+    reference: Estimate | None = Field(
+        description="Accuracy of the model before training; null if it cannot be evaluated."
+    )
+
+
+class Transferred(Model):
+    """A model trained on one probe and evaluated on another, or on the same."""
+
+    trained_on: str = Field(description="Name of the probe trained on.")
+    tested_on: str = Field(description="Name of the probe evaluated.")
+    own: bool = Field(description="Whether they are the same.")
+    accuracy: Estimate = Field(
+        description="Mean accuracy over the seeds; intervals resample clusters and seeds."
+    )
+    difference: Estimate = Field(
+        description="Accuracy minus that of the model before training, or minus chance, in points."
+    )
+    train_overlap: int = Field(
+        description="Rows evaluated whose cluster is in the train split of the probe trained on."
+    )
+    seen: float = Field(
+        description="Share of the rows evaluated whose concept also occurs in a training row; mean "
+        "over the seeds."
+    )
+
+
+class ModelTransfer(Model):
+    """One model trained on each probe, and evaluated on all."""
+
+    model: str = Field(description="The checkpoint, as it was given.")
+    learner: str = Field(description="What was trained.")
+    train: int = Field(description="Rows trained on.")
+    seeds: int = Field(description="Draws of training rows.")
+    less: Literal["untrained", "chance"] = Field(
+        description="What differences are from: the model before training, or chance."
+    )
+    probes: list[TestedProbe] = Field(description="The probes, as they were given.")
+    cells: list[Transferred] = Field(description="Each probe trained on, evaluated on each.")
+    notes: list[str] = Field(description="Caveats for the reader.")
+
+    def cell(self, trained_on: str, tested_on: str) -> Transferred:
+        """Return the cell of a probe trained on and one evaluated."""
+        return next(
+            cell
+            for cell in self.cells
+            if (cell.trained_on, cell.tested_on) == (trained_on, tested_on)
+        )
+
+
+class TransferSummary(Model):
+    """All of ``transfer.json``."""
+
+    schema_version: str = "1.0"
+    models: list[ModelTransfer] = Field(description="Each model.")
+
+
+FIXED = (
+    *("config", "scorer", "train_seed", "train_on", "labels", "facts", "next_size"),
+    "keep_checkpoint",
+)
+"""Options of runs that the study sets itself, or that belong to a single run."""
+
+_LEARNING = ("train", "learner", "mix_in", "mix_rows")
+"""Options of runs that a model as it is does without."""
+
+
+class TransferOptions(Options):
+    """How often each training is repeated."""
+
+    seeds: int = Field(3, ge=1, description="Draws of training rows for each probe trained on.")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A probe's rows to train on and to evaluate, read before anything is trained."""
+
+    source: str
+    train: ProbeSplit
+    tested: ProbeSplit
+
+    @property
+    def setups(self) -> frozenset[str]:
+        """The setups of all rows."""
+        return setups_of(self.train.items) | setups_of(self.tested.items)
+
+
+Runs: TypeAlias = dict[tuple[str | None, str], list[Finished]]
+"""Runs by the probe trained on (None: the model as it is) and the one evaluated, seed by seed."""
+
+
+def _expand(request: StudyRequest) -> list[RunSpec]:
+    """Return all runs, those of one model and of one training after each other.
+
+    Raises:
+        UsageError: there is no number of rows to train on, or a probe has fewer; a probe lacks a
+            split, or has rows that the learner does not take.
+    """
+    if request.values.get("train") is None:
+        raise UsageError(
+            "transfer trains on rows of each probe: give their number with --train N, such as "
+            "--train 500"
+        )
+    probes, train = _open_probes(request), request.defaults.run.train or 0
+    for one in probes:
+        check_count(one.train.items, train, source=one.source)
+    specs: list[RunSpec] = []
+    for model in request.models:
+        specs += _of_model(request, model, probes)
+    refuse_idle_options(request, specs)
+    return specs
+
+
+def _open_probes(request: StudyRequest) -> list[Splits]:
+    """Read the splits of all probes.
+
+    Raises:
+        UsageError: there are fewer than two, or one lacks a split.
+    """
+    if odd := [probe for probe in request.probes if not isinstance(probe, str)]:
+        raise UsageError(
+            f"transfer needs probes by name, and got a dataset in memory ({type(odd[0]).__name__})"
+            ": save it, and name its folder"
+        )
+    sources = list(dict.fromkeys(str(probe) for probe in request.probes))
+    if len(sources) < 2:
+        raise UsageError(
+            "transfer is from one probe to others: name two probes or more. For one: "
+            f"evaluate-probe {sources[0]} --model MODEL --train N"
+        )
+    split = request.defaults.run.split
+    if split == "train":
+        raise UsageError("--split train is what transfer trains on: leave --split out")
+    opened = []
+    for source in sources:
+        try:
+            train, tested = (open_probe(source, split=name) for name in ("train", split))
+        except UnknownSplit as error:
+            raise UsageError(
+                f"transfer trains on the train split of each probe, and evaluates the {split} "
+                f"split of all of them. {error}"
+            ) from error
+        opened.append(Splits(source, train, tested))
+    names = [one.tested.name for one in opened]
+    if again := [name for name in names if names.count(name) > 1]:
+        raise UsageError(
+            f"several of the probes are called {again[0]} and cannot be told apart: leave out all "
+            "but one"
+        )
+    return opened
+
+
+def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> list[RunSpec]:
+    """Return a model's runs; refuse probes that its learner does not take."""
+    checkpoint = open_model(request, model)
+    learner = choose_learner(checkpoint, request.defaults.run.learner, None)
+    for one in probes:
+        if odd := sorted(setup for setup in one.setups if not learner.takes(setup)):
+            raise UsageError(
+                f"{one.source} has rows of the setup {odd[0]}, and {learner.name} takes "
+                f"only {', '.join(learner.setups)}: leave the probe out, or name another --learner"
+            )
+    specs = []
+    scorer = _asks_untrained(checkpoint.capabilities, probes)
+    if scorer is not None:
+        specs = [_untrained(request, model, scorer, one.source) for one in probes]
+    # All that one training is tested on follow each other, so that it is done once.
+    for trained, seed in product(probes, range(request.options.seeds)):
+        for tested in probes:
+            specs.append(_trained(request, model, learner, trained.source, seed, tested.source))
+    return specs
+
+
+def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry | None:
+    """Return what scores a model as it is on all probes; None where it cannot be asked so."""
+    found = {zero_shot_scorer(able, one.setups) for one in probes}
+    return found.pop() if len(found) == 1 else None
+
+
+def _untrained(request: StudyRequest, model: str, scorer: ScorerEntry, tested: str) -> RunSpec:
+    plain = {name: v for name, v in request.values.items() if name not in _LEARNING}
+    asked = with_options_of(replace(request, values=plain), scorer)
+    return _in_folder(request, asked.spec(tested, model, facts=False), "untrained", tested)
+
+
+def _trained(
+    request: StudyRequest, model: str, learner: LearnerEntry, trained: str, seed: int, tested: str
+) -> RunSpec:
+    changes: dict[str, Any] = {
+        "learner": learner.name,
+        "train_on": trained,
+        "train_seed": seed,
+        "facts": False,
+    }
+    spec = with_options_of(request, learner, learner.scorer).spec(tested, model, **changes)
+    return _in_folder(request, spec, request.probe_folder(trained), f"seed-{seed}", tested)
+
+
+def _in_folder(request: StudyRequest, spec: RunSpec, *parts: str) -> RunSpec:
+    """Give a run its folder: of the model, the training, and the probe tested."""
+    if request.output is None:
+        return spec
+    *training, tested = parts
+    folder = request.output.joinpath(
+        request.model_folder(spec.model), *training, request.probe_folder(tested)
+    )
+    return replace(spec, folder=folder)
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferSummary:
+    probes = _open_probes(request)
+    models = []
+    for model in request.models:
+        runs: Runs = {}
+        for run in finished:
+            if run.spec is not None and run.spec.model == model:
+                own = run.spec.run
+                key = (own.train_on, str(run.spec.probe))
+                runs.setdefault(key, []).append(run)
+        models.append(_of_runs(request, model, probes, runs))
+    return TransferSummary(models=models)
+
+
+def _of_runs(
+    request: StudyRequest, model: str, probes: Sequence[Splits], runs: Runs
+) -> ModelTransfer:
+    by_tested = {one.source: _cells(request, probes, one, runs) for one in probes}
+    first = runs[probes[0].source, probes[0].source][0].evaluation.results
+    tested = [_tested(one, runs) for one in probes]
+    less: Literal["untrained", "chance"] = "untrained" if tested[0].reference else "chance"
+    found = [by_tested[one.source][at] for at in range(len(probes)) for one in probes]
+    return ModelTransfer(
+        model=model,
+        learner=str((first.model.finetuning or {})["learner"]),
+        train=request.defaults.run.train or 0,
+        seeds=request.options.seeds,
+        less=less,
+        probes=tested,
+        cells=found,
+        notes=_notes([cell for held in by_tested.values() for cell in held], less, request),
+    )
+
+
+def _tested(one: Splits, runs: Runs) -> TestedProbe:
+    untrained = runs.get((None, one.source))
+    results = runs[one.source, one.source][0].evaluation.results
+    return TestedProbe(
+        probe=results.probe.name,
+        source=one.source,
+        split=results.probe.split,
+        rows=results.metrics.items,
+        clusters=results.metrics.clusters,
+        chance=results.metrics.chance,
+        train_rows=len(one.train.items),
+        reference=untrained[0].evaluation.results.metrics.accuracy if untrained else None,
+    )
+
+
+def _cells(
+    request: StudyRequest, probes: Sequence[Splits], tested: Splits, runs: Runs
+) -> list[Transferred]:
+    """Return the cells of a probe evaluated, by the probe trained on."""
+    trained_on = [None, *(one.source for one in probes)]
+    groups = {one: held for one in trained_on if (held := runs.get((one, tested.source)))}
+    averages = average_groups(groups, request.defaults.run.seed)
+    found = []
+    for one in probes:
+        average, own = averages[one.source], groups[one.source]
+        results = [run.evaluation.results for run in own]
+        difference = (
+            average.less(averages[None])
+            if None in averages
+            else average.less_known(results[0].metrics.chance)
+        )
+        found.append(
+            Transferred(
+                trained_on=one.tested.name,
+                tested_on=tested.tested.name,
+                own=one is tested,
+                accuracy=average.estimate(),
+                difference=difference.estimate(100),
+                train_overlap=max(r.scoring.notes.get("train_overlap", 0) for r in results),
+                seen=fmean(_share_seen(one.train, run) for run in own),
+            )
+        )
+    return found
+
+
+def _share_seen(train: ProbeSplit, run: Finished) -> float:
+    """Return the share of rows whose concept is that of a row trained on."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    assert run.spec is not None
+    own = run.spec.run
+    rows = pa.array(draw_rows(train.items, own.train or 0, own.train_seed or 0))
+    learnt = single_chunk(train.about["concept"]).take(rows).drop_null()
+    asked = single_chunk(run.evaluation.predictions["concept"])
+    seen = pc.is_in(asked, value_set=learnt.cast(asked.type))
+    return float(pc.mean(pc.and_(seen, asked.is_valid())).as_py())
+
+
+_NAMED = 4
+"""Pairs of probes that a note names."""
+
+
+def _notes(cells: Sequence[Transferred], less: str, request: StudyRequest) -> list[str]:
+    notes = []
+    if less == "chance":
+        notes.append(
+            "The model cannot be evaluated before training: differences are from chance, "
+            "which any training on rows of the same form may exceed."
+        )
+    if request.options.seeds == 1:
+        notes.append(
+            "Each training was done once: intervals do not account for the variation between "
+            "draws of training rows."
+        )
+    seen = sorted(
+        (cell for cell in cells if cell.seen and not cell.own), key=lambda cell: -cell.seen
+    )
+    if seen:
+        pairs = _pairs(seen, lambda cell: percent(cell.seen))
+        notes.append(
+            f"Some rows evaluated share their concept with training rows: {pairs}. "
+            "Gains there may come from knowledge of these concepts."
+        )
+    if known := [cell for cell in cells if cell.train_overlap and cell not in seen]:
+        pairs = _pairs(known, lambda cell: f"{cell.train_overlap:,}")
+        notes.append(
+            "Some rows evaluated belong to clusters in the train split of the probe trained "
+            f"on, although the training rows share no concept with them: {pairs}."
+        )
+    return notes
+
+
+def _pairs(cells: Sequence[Transferred], spell: Callable[[Transferred], str]) -> str:
+    """Name the first pairs of probes, as evaluated and trained on."""
+    named = [f"{spell(cell)} of {cell.tested_on} ({cell.trained_on})" for cell in cells[:_NAMED]]
+    more = [f"and {len(cells) - _NAMED} more pairs"] if len(cells) > _NAMED else []
+    return ", ".join([*named, *more])
+
+
+def _document(summary: TransferSummary) -> Document:
+    names = [_name(one) for one in summary.models]
+    probes = len(summary.models[0].probes)
+    return Document(
+        "Transfer between probes",
+        f"{name_or_count(names, 'models')} on {probes} probes",
+        [_section(one) for one in summary.models],
+        reading=[
+            "**Down a column**: what helps on this probe. If training on another probe helps as "
+            "much as training on the probe itself, then what is learnt is not specific to this "
+            "probe: it may be the form of the rows, or something else that the two have in common.",
+            "**Along a row**: which probes training on this one helps on. A gain on this probe "
+            "alone may come from its wording or its distractors.",
+            "**Shared concepts**: a gain on questions about concepts that were trained on may come"
+            " from knowledge of these concepts, not of the relation that is asked about. The "
+            "caveats say how many such questions there are.",
+            "**Intervals**, at 95%, resample clusters of test rows and draws of training rows "
+            "jointly.",
+        ],
+    )
+
+
+def _section(one: ModelTransfer) -> Section:
+    names = [tested.probe for tested in one.probes]
+    seeds = f"{one.seeds} seed{'' if one.seeds == 1 else 's'}"
+    rows: list[Row] = [
+        (
+            tested.probe,
+            tested.split,
+            cells.count(tested.rows),
+            cells.count(tested.clusters),
+            cells.share(tested.chance),
+            cells.count(tested.train_rows),
+        )
+        for tested in one.probes
+    ]
+    head = ("probe", "split", "questions", "clusters", "chance", "rows in train split")
+    return Section(
+        f"{_name(one)}: {one.train:,} rows, {seeds}",
+        [
+            Findings([_sentence(one, name) for name in names]),
+            Caveats(one.notes),
+            *_maps(one, names),
+            Table(head, rows, "The probes", names=2),
+        ],
+        link=_name(one),
+    )
+
+
+def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
+    """Return the heat maps of accuracies, of differences, and of concepts in common if any."""
+    places = range(len(names))
+    table = [[one.cell(row, column) for column in names] for row in names]
+    untrained = [
+        tested.chance if tested.reference is None else tested.reference for tested in one.probes
+    ]
+    corner, own = "trained on / tested on", frozenset((at, at) for at in places)
+    maps = [
+        HeatMap(
+            "Accuracy: rows are the probe trained on, columns the probe evaluated. Outlined: "
+            "trained and evaluated on the same probe.",
+            corner,
+            ["chance" if one.less == "chance" else "none", *names],
+            names,
+            [untrained, *([cell.accuracy for cell in row] for row in table)],
+            marked=frozenset((at + 1, at) for at in places),
+        ),
+        HeatMap(
+            f"Difference from {_LESS[one.less]}, in percentage points",
+            corner,
+            names,
+            names,
+            [[cell.difference for cell in row] for row in table],
+            "points",
+            own,
+        ),
+    ]
+    if any(cell.seen for cell in one.cells):
+        caption = "Share of the questions evaluated whose concept a row trained on is about"
+        seen = [[cell.seen for cell in row] for row in table]
+        maps.append(HeatMap(caption, corner, names, names, seen, marked=own))
+    return maps
+
+
+_LESS = {"untrained": "without training", "chance": "chance"}
+"""What differences are from, in words."""
+
+
+def _name(one: ModelTransfer) -> str:
+    """Name a model with what was trained."""
+    return one.learner if one.model == NO_MODEL else f"{last_name(one.model)}, {one.learner}"
+
+
+def _sentence(one: ModelTransfer, trained_on: str) -> str:
+    """Say where accuracy rises, falls, or neither is shown."""
+    own = one.cell(trained_on, trained_on)
+    others = [cell for cell in one.cells if cell.trained_on == trained_on and not cell.own]
+    up = [cell for cell in others if cell.difference.low > 0]
+    down = [cell for cell in others if cell.difference.high < 0]
+    same = [cell for cell in others if cell not in up and cell not in down]
+    parts = [
+        f"above {_LESS[one.less]} on {_listed(up)}" if up else "",
+        f"below it on {_listed(down)}" if down and up else "",
+        f"below {_LESS[one.less]} on {_listed(down)}" if down and not up else "",
+        f"no difference is shown on {_listed(same)}" if same else "",
+    ]
+    found = "; ".join(part for part in parts if part)
+    return f"Trained on {trained_on}: {difference(own.difference)} on {trained_on} itself; {found}."
+
+
+def _listed(cells: Sequence[Transferred]) -> str:
+    return ", ".join(f"{cell.tested_on} ({points(cell.difference.value)})" for cell in cells)
+
+
+TRANSFER = Study(
+    name="transfer",
+    help="Transfer: train a model on each of several probes, and evaluate it on all of them.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=TransferOptions,
+    fixed=FIXED,
+)
+"""The study."""

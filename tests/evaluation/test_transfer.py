@@ -33,6 +33,11 @@ SETTINGS = {
 }
 
 
+def render(summary: TransferSummary) -> str:
+    """Return the page of a summary."""
+    return TRANSFER.files(summary)["transfer.html"]
+
+
 def vehicles(name, count):
     """Rows whose gold is the vehicle."""
     random = np.random.default_rng(sum(map(ord, name)))
@@ -169,7 +174,7 @@ def test_heads_on_a_frozen_encoder_are_compared_with_chance(probes, encoder):
         assert cell.difference.value == pytest.approx(100 * (cell.accuracy.value - tested.chance))
     assert any("cannot be evaluated before training" in note for note in one.notes)
     assert any("done once" in note for note in one.notes)
-    assert "above chance on" in TRANSFER.files(summary)["transfer.html"] or "no difference is shown" in TRANSFER.files(summary)["transfer.html"]
+    assert "above chance on" in render(summary) or "no difference is shown" in render(summary)
 
 
 def test_concepts_that_were_trained_on_are_told(folder, encoder):
@@ -191,7 +196,7 @@ def test_concepts_that_were_trained_on_are_told(folder, encoder):
     assert one.cell("first", "second").train_overlap == 4
     assert [cell.seen for cell in one.cells] == [0.0, pytest.approx(1 / 3), 0.0, 0.0]
     assert any("33.3% of second (first)" in note for note in one.notes)
-    assert "Share of the questions evaluated whose concept" in TRANSFER.files(summary)["transfer.html"]
+    assert "Share of the questions evaluated whose concept" in render(summary)
 
 
 @pytest.mark.parametrize(

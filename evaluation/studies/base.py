@@ -6,19 +6,20 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, former_name, options_name
 from evaluation.options import parse_options
-from evaluation.results.sealed import Sealed, write_sealed
+from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, import_named, plugins
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
 from kbprobe.options import Options
+from kbprobe.parsing import validated
 from kbprobe.targets import taking
 
 if TYPE_CHECKING:
@@ -292,6 +293,42 @@ def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
         with taking(request.output, f"summarising {request.study.name}", asked):
             write_summary(request.study, summary, request.output)
     return summary
+
+
+_Summary = TypeVar("_Summary", bound=BaseModel)
+
+
+def read_summary(
+    folder: Path,
+    study: str,
+    kind: type[_Summary],
+    versions: Sequence[str],
+    makes: str,
+    unsealed: Sequence[str] = (),
+) -> _Summary:
+    """Read the summary of a study from its folder, or from the file itself.
+
+    Args:
+        folder: the study's, or the file.
+        study: its name.
+        kind: the schema of the summary.
+        versions: of the schema that can be read.
+        makes: the words of the command that makes one, after the name of the study.
+        unsealed: earlier versions that can be read, whose files have no checksums.
+
+    Raises:
+        UsageError: there is none, or it is damaged or of another schema.
+    """
+    path = folder if folder.is_file() else folder / f"{study}.json"
+    again = f"Run evaluate-probe {study} again with the same -o: finished runs are reused."
+    try:
+        held = read_sealed(path, again, versions, unsealed)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{folder} holds no summary of the study {study} (no {study}.json). Make it with: "
+            f"evaluate-probe {study} {makes} -o {folder}"
+        ) from None
+    return validated(held, kind, str(path), again)
 
 
 def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:

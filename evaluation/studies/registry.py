@@ -25,6 +25,6 @@ STUDIES = Registry[Study](
         "evaluation.studies.transfer:TRANSFER",
         "evaluation.studies.orders.study:ORDERS",
         "evaluation.studies.prompts.study:PROMPTS",
-        "evaluation.studies.revisions.study:REVISIONS",
+        "evaluation.studies.revisions:REVISIONS",
     ],
 )

@@ -23,9 +23,13 @@ from evaluation.cli import main
 from evaluation.models import handle
 from evaluation.models.revisions import find_revisions
 from evaluation.results import intervals
-from evaluation.studies.revisions.histories import follow
-from evaluation.studies.revisions.page import render
-from evaluation.studies.revisions.types import ModelRevisions, RevisionsSummary, read_revisions
+from evaluation.results.histories import follow
+from evaluation.studies.revisions import (
+    REVISIONS,
+    ModelRevisions,
+    RevisionsSummary,
+    read_revisions,
+)
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -284,7 +288,7 @@ def test_a_page_of_hostile_names_is_whole(summary: RevisionsSummary) -> None:
     hostile = one.model_copy(
         update={"probe": HOSTILE, "model": HOSTILE, "points": points, "by_step": False}
     )
-    page = render(RevisionsSummary(models=[one, hostile]))
+    page = REVISIONS.files(RevisionsSummary(models=[one, hostile]))["revisions.html"]
     reader = read(page)
     assert reader.tags["script"] == 0
     assert max(reader.ids.values()) == 1

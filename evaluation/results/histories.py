@@ -1,17 +1,12 @@
-"""Which questions become right or wrong from one revision to the next."""
+"""Histories: which questions become right or wrong from one run to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.results.breakdown import bools
-from evaluation.studies.base import Finished
 from kbprobe.arrays import Ints
-from kbprobe.columns import to_numpy
-from kbprobe.errors import UsageError
 
 NOT_SCORED = -1
 
@@ -43,24 +38,6 @@ class Histories(NamedTuple):
         return int(((here == revision) & (back < revision)).sum())
 
 
-def trace(runs: Sequence[Finished]) -> Histories:
-    """Follow each question over the runs of all revisions, in their order.
-
-    A revision that did not score a question leaves it as it was.
-
-    Raises:
-        UsageError: the runs are not on the same rows.
-    """
-    first = runs[0].evaluation.results.probe.fingerprint
-    for run in runs:
-        if run.evaluation.results.probe.fingerprint != first:
-            raise UsageError(
-                f"{run.folder} and {runs[0].folder} are not on the same rows: the probe was "
-                "built anew between them. Evaluate all revisions again with --overwrite"
-            )
-    return follow(np.stack([_answers(run) for run in runs]))
-
-
 def follow(answers: Ints) -> Histories:
     """Find the changes in answers of shape [revisions, questions].
 
@@ -77,9 +54,3 @@ def follow(answers: Ints) -> Histories:
         changes += changed
         known[scored] = now[scored]
     return Histories(answers, learnt, forgotten, changes)
-
-
-def _answers(run: Finished) -> Ints:
-    table = run.evaluation.predictions
-    scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.bool_)
-    return np.where(scored, bools(table["correct"]), NOT_SCORED).astype(np.int64)

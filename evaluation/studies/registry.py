@@ -23,8 +23,8 @@ STUDIES = Registry[Study](
         "evaluation.studies.crossval.study:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
         "evaluation.studies.transfer:TRANSFER",
-        "evaluation.studies.orders.study:ORDERS",
-        "evaluation.studies.prompts.study:PROMPTS",
+        "evaluation.studies.orders:ORDERS",
+        "evaluation.studies.prompts:PROMPTS",
         "evaluation.studies.revisions:REVISIONS",
     ],
 )

@@ -20,11 +20,9 @@ from evaluation.cli import main
 from evaluation.items.orders import Order
 from evaluation.results import intervals
 from evaluation.results.sealed import read_sealed
-from evaluation.studies.orders.page import render as orders_page
-from evaluation.studies.orders.types import OrdersSummary
-from evaluation.studies.prompts.options import PromptsOptions
-from evaluation.studies.prompts.page import render as prompts_page
-from evaluation.studies.prompts.types import PromptsSummary
+from evaluation.studies.orders import ORDERS, OrdersSummary
+from evaluation.studies.prompts import PROMPTS as STUDY
+from evaluation.studies.prompts import PromptsOptions, PromptsSummary
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_causal, tiny_masked, tiny_seq2seq
 from tests.evaluation.test_curve_page import HOSTILE, read
@@ -234,13 +232,13 @@ def test_the_command_writes_a_sealed_summary_and_a_page(tmp_path, capsys):
     out = tmp_path / "out"
     run("orders", "mixed", "--model", MODEL, "--orders", 2, "-o", out)
     shown = capsys.readouterr()
-    assert "flipped %" in shown.out
+    assert "flipped" in shown.out
     assert "orders.html" in shown.err
     held = read_sealed(out / "orders.json", "", ["1.0"])
     summary = OrdersSummary.model_validate(held)
     assert summary.models[0].variation.rows == 24
     assert {path.name for path in (out / "mixed" / MODEL).iterdir()} == {"order-0", "order-1"}
-    assert orders_page(summary) == (out / "orders.html").read_text()
+    assert ORDERS.files(summary)["orders.html"] == (out / "orders.html").read_text()
 
 
 def test_prompts_are_equal_to_a_run_of_each_and_nothing_is_scored_twice(asked_alone, prompts):
@@ -369,7 +367,7 @@ def test_pages_escape_names(orders, prompts):
     found, _ = orders
     first = found.orders[0].model_copy(update={"label": HOSTILE})
     hostile = found.model_copy(update={"probe": HOSTILE, "model": HOSTILE, "orders": [first] * 3})
-    page = read(orders_page(OrdersSummary(models=[hostile])))
+    page = read(ORDERS.files(OrdersSummary(models=[hostile]))["orders.html"])
     assert page.tags["script"] == 0
     runs = [
         one.model_copy(update={"label": f"{HOSTILE}{at}", "options": {"prompt": HOSTILE}})
@@ -377,7 +375,7 @@ def test_pages_escape_names(orders, prompts):
     ]
     names = {"best": runs[0].label, "worst": runs[1].label, "probe": HOSTILE, "notes": [HOSTILE]}
     renamed = prompts.model_copy(update={**names, "runs": runs})
-    page = read(prompts_page(PromptsSummary(models=[renamed])))
+    page = read(STUDY.files(PromptsSummary(models=[renamed]))["prompts.html"])
     assert page.tags["script"] == 0
 
 

@@ -1,0 +1,419 @@
+"""Orders: the lettered choices of each question shown in several orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import permutations
+from statistics import pstdev
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.items.orders import LETTERS, Order
+from evaluation.items.types import choice_starts
+from evaluation.report import cells
+from evaluation.results import intervals
+from evaluation.results.breakdown import cluster_codes
+from evaluation.results.items import Answers
+from evaluation.results.sealed import Sealed
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import interval, last_name, name_or_count, percent
+from evaluation.runs.reading import SplitReader
+from evaluation.runs.spec import RunSpec
+from evaluation.studies.answers import gather
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.entries import LEARNING, require_scorer_options
+from evaluation.studies.variation import (
+    Variant,
+    Variation,
+    describe,
+    left_out,
+    measure_variation,
+    notes_of,
+    runs_by_request,
+    spread_sentences,
+    spread_table,
+    variants_table,
+)
+from kbprobe.arrays import Floats, Ints
+from kbprobe.columns import mask, single_chunk, to_numpy
+from kbprobe.document import (
+    Across,
+    Caveats,
+    Chart,
+    Document,
+    Dot,
+    Dots,
+    Findings,
+    Heading,
+    Level,
+    Line,
+    Panel,
+    Part,
+    Row,
+    Section,
+    Table,
+    Text,
+)
+from kbprobe.errors import UsageError
+from kbprobe.options import Options
+
+FIXED = ("letters", "order", "facts", *LEARNING)
+"""Options of runs that the study sets, or that have no meaning in it."""
+
+
+class OrdersOptions(Options):
+    """How many orders there are."""
+
+    orders: int = Field(
+        24,
+        ge=2,
+        le=5040,
+        description="Orders of each question's choices: all of them where there are no more, "
+        "otherwise this many, drawn for each question.",
+    )
+
+
+class LetterRow(Model):
+    """A letter, over all rows and orders in which a choice has it."""
+
+    letter: str = Field(description="The letter.")
+    accuracy: Estimate | None = Field(
+        description="Accuracy where the gold has this letter; null where it never has."
+    )
+    chosen: Estimate = Field(description="Share of answers that are this letter.")
+    expected: float = Field(
+        description="Share of answers that would be, if each letter was equally likely: the mean "
+        "of one over the number of choices."
+    )
+
+
+class ModelOrders(Model):
+    """A model on a probe, its choices in several orders."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split evaluated.")
+    model: str = Field(description="The model, as it was given.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    exhaustive: bool = Field(
+        description="Whether these are all orders; if not, they were drawn for each question."
+    )
+    orders: list[Variant] = Field(
+        description="Each order: by the letters that the choices have in the probe, in the order "
+        "shown, or by the number that it was drawn with; the values of --order."
+    )
+    variation: Variation = Field(description="How accuracy and answers vary over the orders.")
+    averaged: Estimate = Field(
+        description="Accuracy of the choice with the best mean score over all orders."
+    )
+    letters: list[LetterRow] = Field(description="Each letter, of the rows scored in every order.")
+    recall_deviation: float | None = Field(
+        description="Standard deviation of accuracy over the letters of the gold (n), as Zheng et "
+        "al. 2024 measure a preference for letters; null with one letter."
+    )
+    notes: list[str] = Field(description="What a reader must know.")
+
+
+class OrdersSummary(Model, Sealed):
+    """All of ``orders.json``."""
+
+    schema_version: str = "1.0"
+    models: list[ModelOrders] = Field(description="Each model on each probe.")
+
+
+def _expand(request: StudyRequest) -> Sequence[RunSpec]:
+    """Make the runs: those of one model and probe after each other.
+
+    Raises:
+        UsageError: a model is not scored by letters; there is no such probe or split; questions
+            have too many choices for letters.
+        KbprobeError: a split cannot be read.
+    """
+    reader, options = SplitReader(), request.defaults.run
+    found = []
+    for probe in request.probes:
+        starts = choice_starts(reader.rows(probe, options).items)
+        sizes = np.unique(np.diff(starts)).tolist()
+        found.append(orders_of(sizes, request.options.orders))
+    for model in request.models:
+        require_scorer_options(request, model, ("letters", "order"), "shows lettered choices")
+    return [
+        request.spec(probe, model, letters=True, order=order, facts=False)
+        for model in request.models
+        for probe, orders in zip(request.probes, found, strict=True)
+        for order in orders
+    ]
+
+
+def orders_of(sizes: Sequence[int], most: int) -> list[str]:
+    """Return the orders of questions with these numbers of choices: all, or numbers that draw.
+
+    >>> orders_of([3], most=24)
+    ['ABC', 'ACB', 'BAC', 'BCA', 'CAB', 'CBA']
+    >>> orders_of([3, 4], most=3)
+    ['0', '1', '2']
+
+    Raises:
+        UsageError: there are more choices than letters.
+    """
+    if max(sizes) > len(LETTERS):
+        raise UsageError(
+            f"a question has {max(sizes)} choices, and there are {len(LETTERS)} letters to name "
+            "them by: leave the probe out"
+        )
+    if len(sizes) == 1 and math.factorial(sizes[0]) <= most:
+        return ["".join(order) for order in permutations(LETTERS[: sizes[0]])]
+    return [str(number) for number in range(most)]
+
+
+def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> OrdersSummary:
+    """Summarise the runs of each model on each probe.
+
+    Raises:
+        UsageError: no question was scored in every order.
+    """
+    groups = runs_by_request(finished)
+    return OrdersSummary(models=[_model(runs) for runs in groups])
+
+
+def _model(runs: Sequence[Finished]) -> ModelOrders:
+    results = runs[0].evaluation.results
+    orders = [str(run.evaluation.results.scoring.options["order"]) for run in runs]
+    variation = measure_variation(runs, results.seed)
+    shown = _shown(runs, orders)
+    exhaustive = not orders[0].isdecimal()
+    letters = _letters(shown, results.seed)
+    recalls = [row.accuracy.value for row in letters if row.accuracy is not None]
+    return ModelOrders(
+        probe=results.probe.name,
+        split=results.probe.split,
+        model=results.model.id,
+        chance=results.metrics.chance,
+        exhaustive=exhaustive,
+        orders=[describe(run, order) for run, order in zip(runs, orders, strict=True)],
+        variation=variation,
+        averaged=_averaged(runs, shown, results.seed),
+        letters=letters,
+        recall_deviation=pstdev(recalls) if len(recalls) > 1 else None,
+        notes=[*left_out(variation, "order"), *notes_of(runs, "order")],
+    )
+
+
+class _Shown(NamedTuple):
+    """The rows scored in every order.
+
+    Attributes:
+        answers: to them, ``runs`` being the orders.
+        cluster: the number of each row's cluster, shape [rows].
+        letter: the letter of each choice in each order, shape [rows, orders, most choices]; -1
+            where there is no such choice.
+    """
+
+    answers: Answers
+    cluster: Ints
+    letter: Ints
+
+
+def _shown(runs: Sequence[Finished], orders: Sequence[str]) -> _Shown:
+    gathered = gather(runs)
+    whole = gathered.answers.scored.all(axis=1)
+    answers = Answers(*(part[whole] for part in gathered.answers))
+    ids = gathered.items["id"].filter(whole).to_pylist()
+    letter = np.full((len(ids), len(orders), int(answers.choices.max())), -1)
+    for at, order in enumerate(map(Order.parse, orders)):
+        for row, (name, size) in enumerate(zip(ids, answers.choices.tolist(), strict=True)):
+            letter[row, at, order.places(name, size)] = np.arange(size)
+    return _Shown(answers, cluster_codes(gathered.items)[whole], letter)
+
+
+def _letters(shown: _Shown, seed: int) -> list[LetterRow]:
+    """Count answers and right answers by letter, over all rows and orders."""
+    answers, cluster, letter = shown
+    count = letter.shape[1]
+    gold = np.take_along_axis(letter, answers.key[:, None, None], axis=2)[:, :, 0]
+    chosen = np.take_along_axis(letter, answers.said[:, :, None], axis=2)[:, :, 0]
+    rows = []
+    for number in range(letter.shape[2]):
+        at = gold == number
+        tries, right = at.sum(axis=1), (at & answers.right).sum(axis=1)
+        has = answers.choices > number
+        asked = np.full(int(has.sum()), count)
+        picked = (chosen[has] == number).sum(axis=1)
+        rows.append(
+            LetterRow(
+                letter=LETTERS[number],
+                accuracy=_tried(right, tries, cluster, seed),
+                chosen=intervals.repeated_share(picked, asked, cluster[has], seed),
+                expected=float((1 / answers.choices[has]).mean()),
+            )
+        )
+    return rows
+
+
+def _tried(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimate | None:
+    tried = tries > 0
+    if not tried.any():
+        return None
+    return intervals.repeated_share(hits[tried], tries[tried], cluster[tried], seed)
+
+
+def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
+    """Estimate the accuracy of the choice with the best mean score over all orders."""
+    tables = [run.evaluation.predictions for run in runs]
+    whole = np.logical_and.reduce([mask(table["prediction"].is_valid()) for table in tables])
+    total: Floats | None = None
+    for table in tables:
+        scores = single_chunk(table["scores"].filter(whole))
+        own = to_numpy(scores.flatten()).astype(np.float64)
+        total = own if total is None else total + own
+    grid = np.full((len(shown.cluster), shown.letter.shape[2]), -np.inf)
+    grid[np.arange(grid.shape[1]) < shown.answers.choices[:, None]] = total
+    right = grid.argmax(axis=1) == shown.answers.key
+    return intervals.accuracy(right, shown.cluster, seed)
+
+
+def _document(summary: OrdersSummary) -> Document:
+    groups: dict[tuple[str, str], list[ModelOrders]] = {}
+    for one in summary.models:
+        groups.setdefault((one.probe, one.split), []).append(one)
+    ordered = sorted(groups.items())
+    return Document(
+        "Orders of choices",
+        name_or_count([probe for (probe, _), _ in ordered], "probes"),
+        [Section(f"{probe} ({split})", _parts(held)) for (probe, split), held in ordered],
+        reading=[
+            "**An order** named by letters shows the same permutation of every question's choices: "
+            "CAB shows first what the probe has as its third choice. An order named by a number is "
+            "drawn anew for each question.",
+            "**Flipped** is the share of questions whose answer, the choice and not its letter, is "
+            "not the same in all orders; the more orders, the larger it is. **Consistency** is the "
+            "share of pairs of orders with the same answer, which does not depend on how many "
+            "there are. Accuracy may hardly vary over orders although many answers flip.",
+            "**Right in all** orders is the accuracy if each question were asked in its worst "
+            "order, **right in any** that in its best.",
+            "**By letter**: a model without a preference for letters is as accurate whatever the "
+            "letter of the gold is. Over all orders, each choice has each letter equally often "
+            "(over drawn orders, nearly so), and a letter chosen more often than the others shows "
+            "a preference.",
+            "**Intervals**, at 95%, resample whole clusters of questions, with these orders.",
+        ],
+    )
+
+
+def _parts(models: Sequence[ModelOrders]) -> list[Part]:
+    """Return the parts of a probe: of all models together, then of each."""
+    first = models[0]
+    asked = f"{first.variation.rows:,} questions with lettered choices"
+    dots = [
+        Dot(
+            last_name(one.model),
+            one.variation.accuracy,
+            parts=[order.accuracy.value for order in one.orders],
+        )
+        for one in models
+    ]
+    label = f"Mean accuracy of each model on {first.probe} over orders of the choices."
+    spread = [(last_name(one.model), one.variation) for one in models]
+    parts: list[Part] = [
+        Text(f"{asked}, each asked in {_orders_text(first)}. Chance is {percent(first.chance)}."),
+        Dots(label, dots, [Level("chance", first.chance)], parts="an order"),
+        spread_table(spread, "Accuracy and answers over the orders, with 95% intervals"),
+    ]
+    for one in models:
+        letters: list[Row] = [
+            (
+                row.letter,
+                cells.share(row.accuracy),
+                cells.share(row.chosen),
+                cells.share(row.expected),
+            )
+            for row in one.letters
+        ]
+        head = ("letter", "accuracy where it is right", "answers", "equally often")
+        parts += [
+            Heading(last_name(one.model)),
+            Findings(_sentences(one)),
+            Caveats(one.notes),
+            _chart(one),
+            Table(head, letters, "By letter, over all questions and orders"),
+            variants_table(
+                "order",
+                one.orders,
+                "Accuracy in each order: the value of --order that evaluates it alone",
+                fold="Each order",
+            ),
+        ]
+    return parts
+
+
+def _chart(one: ModelOrders) -> Chart:
+    """Draw accuracy by the letter of the gold, and how often each letter is the answer."""
+    # Letters that are never the gold have a number in the right half alone.
+    known = [(at, row.accuracy) for at, row in enumerate(one.letters) if row.accuracy is not None]
+    places = list(range(len(one.letters)))
+    accuracy = Line("", [at for at, _ in known], [held for _, held in known], dash="none")
+    chosen = Line("", places, [row.chosen for row in one.letters], dash="none")
+    expected = [row.expected for row in one.letters]
+    mean = Level("mean accuracy", one.variation.accuracy.value, "reference", "solid")
+    return Chart(
+        f"{last_name(one.model)}: accuracy by the letter of the gold, and answers by letter.",
+        [
+            Panel([accuracy], [mean], "Accuracy by letter of the gold", from_zero=True),
+            Panel(
+                [chosen, Line("equally often", places, expected, "soft", "dashed", marker="")],
+                title="Answers by letter",
+                from_zero=True,
+            ),
+        ],
+        Across("", "names", [row.letter for row in one.letters]),
+        beside=True,
+    )
+
+
+def _orders_text(one: ModelOrders) -> str:
+    """Say how many orders there are: ``all 6 orders``."""
+    return f"{'all ' if one.exhaustive else ''}{len(one.orders)} orders"
+
+
+def _sentences(one: ModelOrders) -> list[str]:
+    """Return what a model shows on a probe."""
+    found = spread_sentences(one.variation, _orders_text(one), "order")
+    found.append(
+        f"The choice with the best mean score over these orders is right in "
+        f"{percent(one.averaged.value)} ({interval(one.averaged)})."
+    )
+    preferred = [row for row in one.letters if row.chosen.low > row.expected]
+    if preferred:
+        found.append(f"Chosen more often than chance: {'; '.join(map(_chosen, preferred))}.")
+    known = [row for row in one.letters if row.accuracy is not None]
+    if len(known) > 1:
+        best, worst = max(known, key=_recall), min(known, key=_recall)
+        found.append(
+            f"Accuracy is {percent(_recall(best))} where the gold is {best.letter}, and "
+            f"{percent(_recall(worst))} where it is {worst.letter}."
+        )
+    return found
+
+
+def _chosen(row: LetterRow) -> str:
+    share, low = percent(row.chosen.value), interval(row.chosen)
+    return f"{row.letter}, {share} of answers ({low}; chance {percent(row.expected)})"
+
+
+def _recall(row: LetterRow) -> float:
+    return -1.0 if row.accuracy is None else row.accuracy.value
+
+
+ORDERS = Study(
+    name="orders",
+    help="Orders: show the lettered choices of each question in several orders, and measure how "
+    "accuracy and answers depend on the order.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=OrdersOptions,
+    fixed=FIXED,
+)
+"""The study."""

@@ -1,0 +1,484 @@
+"""Prompts: the same questions asked with several prompts, or with other examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, field_validator
+
+from evaluation.content import content_hash
+from evaluation.items.types import ProbeSplit, setups_of
+from evaluation.results import intervals
+from evaluation.results.sealed import Sealed
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import difference, interval, last_name, name_or_count, percent
+from evaluation.runs.reading import SplitReader
+from evaluation.runs.spec import RunSpec
+from evaluation.scorers.base import ScorerEntry
+from evaluation.scorers.causal.options import CausalOptions
+from evaluation.scorers.causal.prompts import Prompt, check_template, parse_template
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.entries import LEARNING, require_scorer_options
+from evaluation.studies.pairing import pair_rows
+from evaluation.studies.variation import (
+    Variant,
+    Variation,
+    describe,
+    left_out,
+    measure_variation,
+    notes_of,
+    runs_by_request,
+    spread_sentences,
+    spread_table,
+    variants_table,
+)
+from kbprobe.document import Caveats, Document, Dot, Dots, Findings, HeatMap, Level, Section, Table
+from kbprobe.errors import UsageError
+from kbprobe.options import MAX_SEED, Metavar, Options
+from kbprobe.parsing import read_yaml
+
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+
+VARIED = ("prompt", "letters", "chat", "shots")
+"""Options that a prompt of the file may set."""
+
+_REMEDY = (
+    "Write a name and a template on each line, such as \"qa: 'Question: {question}\\nAnswer:'\"."
+)
+_NAME = re.compile(r"\w[\w.,=@+-]{0,59}")
+_MOST = 1000
+
+
+class PromptsOptions(Options):
+    """What is varied; each prompt is combined with each seed and each order of examples."""
+
+    prompts: Annotated[dict[str, dict[str, Any]], Metavar("FILE")] = Field(
+        {},
+        description="YAML file of prompts by name: templates as --prompt takes them, or options "
+        f"({', '.join(VARIED)}) of each.",
+    )
+    shots_seeds: tuple[Seed, ...] = Field(
+        (), description="Seeds that draw the examples of --shots: a run with each."
+    )
+    shots_orders: tuple[Seed, ...] = Field(
+        (), description="Seeds of orders of the examples of --shots: a run with each."
+    )
+
+    @field_validator("prompts", mode="before")
+    @classmethod
+    def _read(cls, value: Any) -> Any:
+        source = "prompts"
+        if isinstance(value, str | Path):
+            if not str(value).strip():
+                raise ValueError("must be a YAML file of prompts by name")
+            source = str(value)
+            try:
+                value = read_yaml(Path(value), _REMEDY)
+            except FileNotFoundError:
+                raise ValueError("must be a YAML file of prompts by name that exists") from None
+        if not isinstance(value, Mapping) or len(value) > _MOST:
+            raise UsageError(f"{source} must hold prompts by name, at most {_MOST:,}. {_REMEDY}")
+        return {name: _options_of(source, name, held) for name, held in value.items()}
+
+    @field_validator("shots_seeds", "shots_orders")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(value))
+
+
+def _options_of(source: str, name: Any, held: Any) -> dict[str, Any]:
+    """Return the options that a prompt sets, validated one by one.
+
+    Raises:
+        UsageError: the name cannot name a folder; an option is unknown or impossible.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{source}: {name!r} cannot name a prompt, whose results go to a folder of that name: "
+            "use letters, digits, _ and - . , = @ + (60 at most)"
+        )
+    given = {"prompt": held} if isinstance(held, str) else held
+    if (
+        not isinstance(given, Mapping)
+        or not given
+        or not all(isinstance(key, str) for key in given)
+    ):
+        raise UsageError(f"{source}: {name} must be a template or options by name. {_REMEDY}")
+    if odd := [key for key in given if key not in VARIED]:
+        raise UsageError(
+            f"{source}: {name} has no option {odd[0]!r}. There are: {', '.join(VARIED)}"
+        )
+    own = CausalOptions.parse(dict(given), f"{source}: {name}")
+    return {key: getattr(own, key) for key in given}
+
+
+class PromptRun(Variant):
+    """A prompt with its examples."""
+
+    prompt: str | None = Field(description="The prompt's name; null: none was named.")
+    options: dict[str, Any] = Field(
+        description="The options that distinguish it, as a single run takes them."
+    )
+    normalization: str = Field(description="What scores were divided by.")
+
+
+class PairedPrompts(Model):
+    """Two runs on the rows that both scored."""
+
+    first: str = Field(description="Label of one run.")
+    second: str = Field(description="Label of the other.")
+    compared: int = Field(description="Rows scored by both.")
+    alike: Estimate = Field(description="Share of these rows with the same answer.")
+
+
+class PromptGroup(Model):
+    """All runs with one prompt, where it has several seeds or orders of examples."""
+
+    prompt: str | None = Field(description="The prompt's name; null: none was named.")
+    runs: int = Field(description="The number of runs.")
+    accuracy: float = Field(description="Their mean accuracy.")
+    deviation: float = Field(description="Standard deviation of their accuracies (n - 1).")
+
+
+class ModelPrompts(Model):
+    """A model on a probe, asked with several prompts."""
+
+    probe: str = Field(description="The probe's name.")
+    split: str = Field(description="The split evaluated.")
+    model: str = Field(description="The model, as it was given.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    runs: list[PromptRun] = Field(description="Each prompt with its examples.")
+    variation: Variation = Field(description="How accuracy and answers vary over the runs.")
+    best: str = Field(description="Label of the run with the greatest accuracy.")
+    worst: str = Field(description="Label of the run with the least accuracy.")
+    difference: Estimate = Field(
+        description="The best run's accuracy less the worst's on the rows that both scored, in "
+        "percentage points. The two were chosen by these accuracies, so that the difference is "
+        "too large on average; its interval does not account for that."
+    )
+    pairs: list[PairedPrompts] = Field(description="Each run with every later one.")
+    groups: list[PromptGroup] = Field(
+        description="Means by prompt; empty where no prompt has several runs."
+    )
+    notes: list[str] = Field(description="What a reader must know.")
+
+
+class PromptsSummary(Model, Sealed):
+    """All of ``prompts.json``."""
+
+    schema_version: str = "1.0"
+    models: list[ModelPrompts] = Field(description="Each model on each probe.")
+
+
+FIXED = ("shots_seed", "shots_order", "facts", *LEARNING)
+"""Options of runs that the study sets, or that have no meaning in it."""
+
+
+class PromptSetting(NamedTuple):
+    """A prompt with its examples: what one run varies.
+
+    Attributes:
+        prompt: its name; None where none was named.
+        options: those that it alone has.
+    """
+
+    prompt: str | None
+    options: dict[str, Any]
+
+    @property
+    def parts(self) -> list[str]:
+        """What distinguishes it: as folders, and joined as its label."""
+        own = [] if self.prompt is None else [self.prompt]
+        names = {"shots_seed": "examples", "shots_order": "order"}
+        return own + [f"{w}-{self.options[k]}" for k, w in names.items() if k in self.options]
+
+    @property
+    def label(self) -> str:
+        """A name: ``qa, examples-1``."""
+        return ", ".join(self.parts)
+
+
+def _settings(request: StudyRequest) -> list[PromptSetting]:
+    """Combine prompts, seeds and orders of examples.
+
+    Raises:
+        UsageError: there are fewer than two; two prompts are the same; a template lacks a field.
+    """
+    options: PromptsOptions = request.options
+    if options.prompts and "prompt" in request.values:
+        raise UsageError("--prompt and --prompts: leave one out, or add the template to the file")
+    prompts: list[tuple[str | None, dict[str, Any]]] = [*options.prompts.items()] or [(None, {})]
+    _check_prompts(request, prompts)
+    seeds: list[dict[str, int]] = [{"shots_seed": seed} for seed in options.shots_seeds] or [{}]
+    orders = [{"shots_order": seed} for seed in options.shots_orders] or [{}]
+    found = [
+        PromptSetting(name, {**own, **seed, **order})
+        for name, own in prompts
+        for seed in seeds
+        for order in orders
+    ]
+    if len(found) < 2:
+        raise UsageError(
+            "prompts compares two or more: name a file of them with --prompts FILE, or, with "
+            "--shots N, seeds of examples with --shots-seeds 0,1,2 or of their orders with "
+            "--shots-orders 0,1,2"
+        )
+    return found
+
+
+def _expand(request: StudyRequest) -> Sequence[RunSpec]:
+    """Make the runs: those of one model and probe after each other.
+
+    Raises:
+        UsageError: as :func:`_settings` does; a model is not prompted; a prompt cannot hold the
+            rows of a probe; there is no such probe or split.
+        KbprobeError: a split cannot be read.
+    """
+    varied, reader = _settings(request), SplitReader()
+    for model in request.models:
+        scorer = require_scorer_options(request, model, ("prompt", "shots_seed"), "takes a prompt")
+        for probe in request.probes:
+            _check_rows(request, varied, reader.rows(probe, request.defaults.run), scorer)
+    return [
+        _run(request.spec(probe, model, facts=False), setting)
+        for model in request.models
+        for probe in request.probes
+        for setting in varied
+    ]
+
+
+def _check_rows(
+    request: StudyRequest, varied: Sequence[PromptSetting], rows: ProbeSplit, scorer: ScorerEntry
+) -> None:
+    """Check that each prompt can hold rows of each setup, before any are scored.
+
+    Raises:
+        UsageError: one cannot; it is named.
+    """
+    setups = rows.items.setups.to_pylist()
+    shown = scorer.asked([rows.items[setups.index(name)] for name in setups_of(rows.items)])
+    for setting in varied:
+        given = {**request.values, **setting.options}
+        template, letters = given.get("prompt"), bool(given.get("letters"))
+        template = None if template is None else parse_template(template)
+        prompt = Prompt(template=template, letters=letters, chat=bool(given.get("chat")))
+        for item in filter(lambda item: scorer.takes(item.setup), shown):
+            try:
+                prompt.render(item)
+            except UsageError as error:
+                raise UsageError(f"{rows.name}, prompt {setting.label}: {error}") from error
+
+
+def _run(spec: RunSpec, setting: PromptSetting) -> RunSpec:
+    folder = None if spec.folder is None else spec.folder.joinpath(*setting.parts)
+    try:
+        return replace(spec.vary(folder, **setting.options), former=None)
+    except UsageError as error:
+        raise UsageError(f"{setting.label}: {error}") from error
+
+
+def _check_prompts(
+    request: StudyRequest, prompts: Sequence[tuple[str | None, dict[str, Any]]]
+) -> None:
+    """Check all templates at once: the last one is read when all others have been scored."""
+    seen: dict[str, str | None] = {}
+    for name, own in prompts:
+        given = {**request.values, **own}
+        if (template := given.get("prompt")) is not None:
+            try:
+                letters = bool(given.get("letters"))
+                check_template(parse_template(template), letters=letters)
+            except UsageError as error:
+                raise UsageError(f"prompt {name}: {error}" if name else str(error)) from error
+            own = {**own, "prompt": parse_template(template)}
+        other = seen.setdefault(content_hash(own), name)
+        if other != name:
+            raise UsageError(f"the prompts {other} and {name} are the same: leave one out")
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> PromptsSummary:
+    """Summarise the runs of each model on each probe.
+
+    Raises:
+        UsageError: no question was scored with every prompt.
+    """
+    varied = _settings(request)
+    return PromptsSummary(models=[_model(runs, varied) for runs in runs_by_request(finished)])
+
+
+def _model(runs: Sequence[Finished], varied: Sequence[PromptSetting]) -> ModelPrompts:
+    results = runs[0].evaluation.results
+    variation = measure_variation(runs, results.seed)
+    described = [_describe(run, own) for run, own in zip(runs, varied, strict=True)]
+    by_accuracy = sorted(range(len(runs)), key=lambda at: described[at].accuracy.value)
+    worst, best = by_accuracy[0], by_accuracy[-1]
+    paired = pair_rows(runs[worst], runs[best])
+    notes = [*left_out(variation, "prompt"), *notes_of(runs, "prompt")]
+    if len({one.normalization for one in described}) > 1:
+        divided = "; ".join(f"{one.label}: {one.normalization}" for one in described)
+        notes.append(f"Scores are not divided by the same length ({divided}).")
+    return ModelPrompts(
+        probe=results.probe.name,
+        split=results.probe.split,
+        model=results.model.id,
+        chance=results.metrics.chance,
+        runs=described,
+        variation=variation,
+        best=described[best].label,
+        worst=described[worst].label,
+        difference=intervals.paired_difference(*paired.right, paired.clusters, results.seed),
+        pairs=_pairs(runs, described, results.seed),
+        groups=_groups(described),
+        notes=notes,
+    )
+
+
+def _describe(run: Finished, own: PromptSetting) -> PromptRun:
+    return PromptRun(
+        **dict(describe(run, own.label)),
+        prompt=own.prompt,
+        options=own.options,
+        normalization=run.evaluation.results.metrics.normalization,
+    )
+
+
+def _pairs(
+    runs: Sequence[Finished], described: Sequence[PromptRun], seed: int
+) -> list[PairedPrompts]:
+    found = []
+    for one, two in combinations(range(len(runs)), 2):
+        paired = pair_rows(runs[one], runs[two])
+        same = paired.same
+        found.append(
+            PairedPrompts(
+                first=described[one].label,
+                second=described[two].label,
+                compared=same.size,
+                alike=intervals.accuracy(same, paired.clusters, seed),
+            )
+        )
+    return found
+
+
+def _groups(described: Sequence[PromptRun]) -> list[PromptGroup]:
+    by_prompt: dict[str | None, list[float]] = {}
+    for one in described:
+        by_prompt.setdefault(one.prompt, []).append(one.accuracy.value)
+    if len(by_prompt) < 2 or len(by_prompt) == len(described):
+        return []
+    return [
+        PromptGroup(prompt=name, runs=len(own), accuracy=fmean(own), deviation=stdev(own))
+        for name, own in by_prompt.items()
+    ]
+
+
+def _document(summary: PromptsSummary) -> Document:
+    names = [f"{one.probe}, {last_name(one.model)}" for one in summary.models]
+    return Document(
+        "Prompts",
+        name_or_count(names, "models and probes"),
+        [_section(one) for one in summary.models],
+        reading=[
+            "**Mean accuracy** is over the prompts that were given, and so is its **standard "
+            "deviation**: both depend on which prompts these are. The interval of the mean "
+            "resamples questions, not prompts.",
+            "**Best and worst** are chosen by the accuracies shown. The best prompt's accuracy is "
+            "too high on average as a measure of what the model can do with it: choose the prompt "
+            "on other rows (`--split validation`) than those reported.",
+            "**Flipped** is the share of questions whose answer is not the same with all prompts; "
+            "the more prompts, the larger it is. **Consistency** is the share of pairs of prompts "
+            "with the same answer, which does not depend on how many there are.",
+            "**Intervals**, at 95%, resample whole clusters of questions.",
+        ],
+    )
+
+
+def _section(one: ModelPrompts) -> Section:
+    model, labels = last_name(one.model), [run.label for run in one.runs]
+    heads = list(dict.fromkeys(name for run in one.runs for name in run.options))
+    options = [(run.label, *(_spelt(run.options.get(name)) for name in heads)) for run in one.runs]
+    return Section(
+        f"{one.probe} ({one.split}), {model}",
+        [
+            Findings(_sentences(one)),
+            Caveats(one.notes),
+            Dots(
+                f"Accuracy of {model} on {one.probe} with each prompt.",
+                [Dot(run.label, run.accuracy) for run in one.runs],
+                [Level("chance", one.chance)],
+            ),
+            variants_table(
+                "prompt",
+                one.runs,
+                "Accuracy with each prompt, with its 95% interval; chance is "
+                f"{percent(one.chance)}",
+            ),
+            spread_table([(model, one.variation)], "Accuracy and answers over the prompts"),
+            HeatMap.of_pairs(
+                "Share of questions with the same answer",
+                "prompt / prompt",
+                labels,
+                {(pair.first, pair.second): pair.alike for pair in one.pairs},
+            ),
+            Table(
+                ("prompt", *(name.replace("_", " ") for name in heads)),
+                options,
+                "The options of each run; \\n stands for a line break",
+                names=1 + len(heads),
+                fold="The prompts",
+            ),
+        ],
+        link=f"{one.probe}, {model}",
+    )
+
+
+def _spelt(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _sentences(one: ModelPrompts) -> list[str]:
+    """Return what a model shows on a probe."""
+    found = spread_sentences(one.variation, f"{len(one.runs)} prompts", "prompt")
+    by_label = {run.label: run.accuracy for run in one.runs}
+    best, worst = by_label[one.best], by_label[one.worst]
+    found.append(
+        f"Best: {one.best}, {percent(best.value)} ({interval(best)}); worst: {one.worst}, "
+        f"{percent(worst.value)} ({interval(worst)}). The difference is "
+        f"{difference(one.difference)}."
+    )
+    ranked = sorted(one.pairs, key=lambda pair: pair.alike.value)
+    if len(ranked) > 1:
+        found.append(f"Most alike: {_alike(ranked[-1])}; least alike: {_alike(ranked[0])}.")
+    found += [
+        f"{group.prompt}: {percent(group.accuracy)} on average over {group.runs} draws or orders "
+        f"of its examples, with a standard deviation of {100 * group.deviation:.1f} points."
+        for group in one.groups
+    ]
+    return found
+
+
+def _alike(pair: PairedPrompts) -> str:
+    return f"{pair.first} and {pair.second} ({percent(pair.alike.value)} same answers)"
+
+
+PROMPTS = Study(
+    name="prompts",
+    help="Prompts: ask the same questions with several prompts, or with other examples, and "
+    "compare accuracies and answers.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=PromptsOptions,
+    fixed=FIXED,
+)
+"""The study."""

@@ -1,1 +1,0 @@
-"""Prompts: how far accuracy and answers depend on the wording of the prompt and its examples."""

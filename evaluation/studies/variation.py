@@ -1,0 +1,216 @@
+"""Variation of accuracy and answers over several runs of one model on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import stdev
+
+import numpy as np
+from pydantic import Field
+
+from evaluation.report import cells
+from evaluation.results import intervals
+from evaluation.results.breakdown import cluster_codes
+from evaluation.results.items import Answers
+from evaluation.results.types import NOTES, Estimate, Model
+from evaluation.results.words import interval, last_name, percent
+from evaluation.studies.answers import gather
+from evaluation.studies.base import Finished
+from kbprobe.arrays import Bools, Ints
+from kbprobe.document import Cell, Row, Table
+from kbprobe.errors import UsageError
+
+
+class Variant(Model):
+    """One of the runs."""
+
+    label: str = Field(description="What distinguishes it from the others.")
+    folder: str | None = Field(description="The folder of its results; null: none were written.")
+    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
+    scored: int = Field(description="Rows that it scored.")
+    set_aside: int = Field(description="Rows that it did not score.")
+
+
+class Variation(Model):
+    """What differs between the runs.
+
+    All numbers but the first four are of the rows scored in every run.
+    """
+
+    rows: int = Field(description="Rows asked in every run.")
+    scored: int = Field(description="Rows scored in every run.")
+    partly: int = Field(description="Rows scored in some runs, and set aside in others.")
+    set_aside: int = Field(description="Rows scored in no run.")
+    runs: int = Field(description="The number of runs.")
+    accuracy: Estimate = Field(
+        description="Mean accuracy over the runs. Its interval resamples clusters of rows, with "
+        "these runs."
+    )
+    deviation: float = Field(description="Standard deviation of accuracy over the runs (n - 1).")
+    lowest: float = Field(description="The least accuracy of a run.")
+    highest: float = Field(description="The greatest accuracy of a run.")
+    always: Estimate = Field(description="Share of rows answered right in every run.")
+    ever: Estimate = Field(description="Share of rows answered right in at least one run.")
+    flipped: Estimate = Field(
+        description="Share of rows whose answer (the choice, not its letter) is not the same in "
+        "all runs."
+    )
+    consistency: Estimate = Field(
+        description="Share of pairs of runs with the same answer, averaged over rows."
+    )
+
+
+def describe(run: Finished, label: str) -> Variant:
+    """Describe one of the runs."""
+    metrics = run.evaluation.results.metrics
+    return Variant(
+        label=label,
+        folder=None if run.folder is None else str(run.folder),
+        accuracy=metrics.accuracy,
+        scored=metrics.scored,
+        set_aside=metrics.items - metrics.scored,
+    )
+
+
+def runs_by_request(finished: Sequence[Finished]) -> list[list[Finished]]:
+    """Divide runs that follow each other by model and probe, as a study asked for them."""
+
+    def request(run: Finished) -> tuple[str, str | int] | None:
+        if run.spec is None:
+            return None
+        probe = run.spec.probe
+        return run.spec.model, probe if isinstance(probe, str) else id(probe)
+
+    return [list(runs) for _, runs in groupby(finished, request)]
+
+
+def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
+    """Measure how answers vary over two runs or more of one model on the same rows.
+
+    Raises:
+        UsageError: no row was scored in every run.
+    """
+    asked = runs[0].evaluation.predictions.num_rows
+    gathered = gather(runs)
+    answers = gathered.answers
+    whole = answers.scored.all(axis=1)
+    if not whole.any():
+        model = last_name(runs[0].evaluation.results.model.id)
+        raise UsageError(
+            f"{model}: no row of {runs[0].evaluation.results.probe.name} was scored in all "
+            f"{len(runs)} runs, so that there is nothing to compare. Why rows were set aside is "
+            "in the column set_aside of predictions.parquet"
+        )
+    kept = Answers(*(part[whole] for part in answers))
+    cluster = cluster_codes(gathered.items)[whole]
+    right, count = kept.right, len(runs)
+    hits: Ints = right.sum(axis=1)
+    accuracies = right.mean(axis=0).tolist()
+    tries, pairs = np.full(len(cluster), count), np.full(len(cluster), count * (count - 1) // 2)
+    return Variation(
+        rows=asked,
+        scored=int(whole.sum()),
+        partly=int((~whole).sum()),
+        set_aside=asked - whole.size,
+        runs=count,
+        accuracy=intervals.repeated_share(hits, tries, cluster, seed),
+        deviation=stdev(accuracies),
+        lowest=min(accuracies),
+        highest=max(accuracies),
+        always=intervals.accuracy(hits == count, cluster, seed),
+        ever=intervals.accuracy(hits > 0, cluster, seed),
+        flipped=intervals.accuracy(flipped(kept.said), cluster, seed),
+        consistency=intervals.repeated_share(agreeing_pairs(kept.said), pairs, cluster, seed),
+    )
+
+
+def flipped(said: Ints) -> Bools:
+    """Tell the rows that did not get the same answer in all runs.
+
+    Args:
+        said: the choice of each run, shape [rows, runs].
+    """
+    differs: Bools = (said != said[:, :1]).any(axis=1)
+    return differs
+
+
+def agreeing_pairs(said: Ints) -> Ints:
+    """Count the pairs of runs with the same answer to each row, shape [rows].
+
+    >>> agreeing_pairs(np.array([[0, 0, 0], [0, 1, 0], [0, 1, 2]])).tolist()
+    [3, 1, 0]
+    """
+    counts = np.stack([(said == choice).sum(axis=1) for choice in range(int(said.max()) + 1)])
+    pairs: Ints = (counts * (counts - 1) // 2).sum(axis=0)
+    return pairs
+
+
+def spread_table(rows: Sequence[tuple[str, Variation]], caption: str) -> Table:
+    """Return the table of how accuracy and answers vary, a row for each model."""
+    head = (
+        *("model", "mean accuracy", "sd", "lowest", "highest", "right in all", "right in any"),
+        *("flipped", "consistency"),
+    )
+    found = []
+    for name, one in rows:
+        numbers: tuple[Estimate | float, ...] = (
+            *(one.accuracy, one.deviation, one.lowest, one.highest),
+            *(one.always, one.ever, one.flipped, one.consistency),
+        )
+        found.append((Cell(name), *map(cells.share, numbers)))
+    return Table(head, found, caption)
+
+
+def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: str = "") -> Table:
+    """Return the table of all runs; ``what`` says what distinguishes them."""
+    rows: list[Row] = [
+        (one.label, cells.share(one.accuracy), cells.count(one.scored), cells.count(one.set_aside))
+        for one in variants
+    ]
+    return Table((what, "accuracy", "rows scored", "set aside"), rows, caption, fold=fold)
+
+
+def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
+    """Say how accuracy and answers vary.
+
+    Args:
+        one: the numbers.
+        over: what the runs are, such as ``6 orders``.
+        each: one of them, such as ``order``.
+    """
+    return [
+        f"Mean accuracy over {over}: {percent(one.accuracy.value)} ({interval(one.accuracy)}), "
+        f"from {percent(one.lowest)} to {percent(one.highest)}, with a standard deviation of "
+        f"{100 * one.deviation:.1f} points.",
+        f"The answer to {percent(one.flipped.value)} of the questions ({interval(one.flipped)}) "
+        f"is not the same with every {each}; on average, two {each}s give the same answer to "
+        f"{percent(one.consistency.value)} of the questions.",
+        f"Right with every {each}: {percent(one.always.value)}; with at least one: "
+        f"{percent(one.ever.value)}.",
+    ]
+
+
+def left_out(one: Variation, each: str) -> list[str]:
+    """Say which rows the numbers are not of."""
+    found = []
+    if one.set_aside:
+        found.append(f"{one.set_aside:,} of {one.rows:,} rows are set aside with every {each}.")
+    if one.partly:
+        found.append(
+            f"{one.partly:,} of {one.rows:,} rows are set aside with some {each}s only: means, "
+            f"spread and agreement are of the {one.scored:,} rows scored with every {each}, the "
+            f"accuracy of each {each} is of all that it scored."
+        )
+    return found
+
+
+def notes_of(runs: Sequence[Finished], each: str) -> list[str]:
+    """Return the notes of all runs in words; where counts differ, the greatest."""
+    notes = [run.evaluation.results.scoring.notes for run in runs]
+    found = []
+    for name in sorted({name for held in notes for name in held}):
+        counts = {held.get(name, 0) for held in notes}
+        most = "" if len(counts) == 1 else f" (with the {each} that has the most)"
+        found.append(f"{max(counts):,} {NOTES.get(name, name)}{most}.")
+    return found

@@ -1,1 +1,0 @@
-"""How the answers of one model vary over runs on the same questions."""

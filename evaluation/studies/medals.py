@@ -13,8 +13,8 @@ from evaluation.report import cells
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import difference, name_or_count, percent, points
 from evaluation.studies.base import Study, StudyRequest
-from evaluation.studies.curve.types import CurveSummary, LearnerCurves, ModelCurves, read_curves
-from evaluation.studies.curve.words import model_name, rendering_name
+from evaluation.studies.curve.document import model_name, rendering_name
+from evaluation.studies.curve.record import CurveSummary, LearnerCurves, ModelCurves, read_curves
 from kbprobe.document import Cell, Document, Findings, Row, Section, Table
 from kbprobe.errors import UsageError
 

@@ -14,7 +14,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.compare.study:COMPARE",
         "evaluation.studies.controls:CONTROLS",
         "evaluation.studies.facts:FACTS",
-        "evaluation.studies.curve.study:CURVE",
+        "evaluation.studies.curve:CURVE",
         "evaluation.studies.medals:MEDALS",
         "evaluation.studies.inoculate.study:INOCULATE",
         "evaluation.studies.overlap:OVERLAP",

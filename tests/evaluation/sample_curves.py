@@ -18,9 +18,9 @@ from evaluation.results.scores import Scores
 from evaluation.runs.evaluation import Evaluation
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
-from evaluation.studies.curve.study import CURVE
-from evaluation.studies.curve.summary import summarise
-from evaluation.studies.curve.types import CurveSummary
+from evaluation.studies.curve import CURVE
+from evaluation.studies.curve.numbers import summarise
+from evaluation.studies.curve.record import CurveSummary
 from kbprobe.arrays import Bools
 from tests.evaluation.sample_results import results_of
 

@@ -11,11 +11,10 @@ import pytest
 from evaluation.models.steps import stem_of, step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.sealed import write_sealed
-from evaluation.studies.curve.code_length import code_length
-from evaluation.studies.curve.show import remarks, show
-from evaluation.studies.curve.types import CurveSummary, read_curves
-from evaluation.studies.curve.weights import PUBLISHED, weigh
-from evaluation.studies.curve.words import sentences, untrained
+from evaluation.studies.curve import CURVE
+from evaluation.studies.curve.document import remarks, sentences, untrained
+from evaluation.studies.curve.numbers import PUBLISHED, code_length, weigh
+from evaluation.studies.curve.record import CurveSummary, read_curves
 from kbprobe.errors import UsageError
 from tests.evaluation.sample_curves import answers, curve_runs, finished_run, summary_of
 
@@ -223,7 +222,7 @@ def test_steps_are_read_off_names() -> None:
 
 def test_what_is_printed_says_how_few_draws_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     summary = summary_of(curve_runs(lambda *_: 0.7, sizes=(62,), draws=1))
-    show(summary)
+    CURVE.print(summary)
     shown = capsys.readouterr().out
     assert "a single draw of rows" in shown
     assert "70.0" in shown
@@ -232,7 +231,7 @@ def test_what_is_printed_says_how_few_draws_there_are(capsys: pytest.CaptureFixt
 def test_a_summary_is_read_again_as_written(whole: CurveSummary, tmp_path) -> None:
     write_sealed(tmp_path / "curve.json", whole.model_dump_json(indent=2))
     assert read_curves(tmp_path) == read_curves(tmp_path / "curve.json") == whole
-    with pytest.raises(UsageError, match=r"holds no learning curves.*evaluate-probe curve"):
+    with pytest.raises(UsageError, match=r"holds no summary of the study curve.*Make it"):
         read_curves(tmp_path / "nowhere")
     held = json.loads(whole.model_dump_json())
     (tmp_path / "curve.json").write_text(json.dumps({**held, "schema_version": "9.0"}))

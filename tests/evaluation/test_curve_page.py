@@ -12,8 +12,8 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 from evaluation.report.figures import luminance
 from evaluation.results.analyses.inks import SERIES
-from evaluation.studies.curve.page import render
-from evaluation.studies.curve.types import CurveSummary
+from evaluation.studies.curve import CURVE
+from evaluation.studies.curve.record import CurveSummary
 from tests.evaluation.sample_curves import curve_runs, summary_of
 
 HOSTILE = "</title><script>alert(1)</script>"
@@ -53,6 +53,11 @@ def read(page: str) -> Reader:
     reader.feed(page)
     assert reader.open == []
     return reader
+
+
+def render(summary: CurveSummary) -> str:
+    """Return the page of a summary."""
+    return CURVE.files(summary)["curve.html"]
 
 
 @pytest.fixture(scope="module")

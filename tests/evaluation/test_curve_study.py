@@ -18,8 +18,8 @@ from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.curve.runs import expand, suitable_learners
-from evaluation.studies.curve.study import CURVE
+from evaluation.studies.curve import CURVE
+from evaluation.studies.curve.axes import expand, suitable_learners
 from kbprobe.errors import UsageError
 from tests.evaluation import tiny_causal, tiny_masked
 

@@ -14,7 +14,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.results.sealed import write_sealed
 from evaluation.studies.base import Finished
-from evaluation.studies.curve.types import read_curves
+from evaluation.studies.curve.record import read_curves
 from evaluation.studies.medals import Medal, Medals, award
 from kbprobe.errors import UsageError
 from tests.evaluation.sample_curves import curve_runs, summary_of
@@ -157,7 +157,7 @@ def test_what_cannot_be_put_into_a_table_is_refused(
     one, two = save("one", runs_of(0.7)), save("two", runs_of(0.8))
     with pytest.raises(UsageError, match=r"one and .*two both hold curves of bert on ages"):
         evaluation.study("medals", [one, two])
-    with pytest.raises(UsageError, match="holds no learning curves"):
+    with pytest.raises(UsageError, match="holds no summary of the study curve"):
         evaluation.study("medals", tmp_path)
     with pytest.raises(UsageError, match="at least 1"):
         evaluation.study("medals", [])

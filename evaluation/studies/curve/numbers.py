@@ -1,35 +1,139 @@
-"""The numbers of one model on one probe, from its runs."""
+"""Numbers of learning curves, from the finished runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from statistics import fmean
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.models.steps import step_of
+from evaluation.models.steps import stem_of, step_of
+from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
-from evaluation.results.intervals import Resampled
-from evaluation.studies.curve.code_length import code_length
-from evaluation.studies.curve.groups import Fitted, ModelRuns
-from evaluation.studies.curve.types import (
+from evaluation.results.intervals import Resampled, TwoWayBootstrap
+from evaluation.results.types import Results
+from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.counting import bootstrap_runs
+from evaluation.studies.curve.record import (
     PROBE,
     RANDOM_LABELS,
     Baseline,
     CodeLength,
     Curve,
+    CurveSummary,
     First,
     LangSense,
     LearnerCurves,
     Maximum,
     ModelCurves,
     Point,
+    RestartPoint,
+    Restarts,
     Selectivity,
+    Series,
+    SeriesPoint,
+    Spread,
     Weight,
     ZeroShot,
 )
-from evaluation.studies.curve.weights import weigh
+from kbprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from evaluation.options import RunOptions
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The runs of one learner on one rendering: their numbers in the group, by size and draw."""
+
+    learner: str
+    rendering: str
+    sizes: dict[int, dict[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """All runs of one model on one probe.
+
+    Attributes:
+        finished: the runs, in the order of the study.
+        zero_shot: the number of the run without training on each rendering.
+        fitted: the trained ones.
+    """
+
+    finished: list[Finished]
+    zero_shot: dict[str, int]
+    fitted: list[Fitted]
+
+    @property
+    def options(self) -> RunOptions:
+        """The options of a run; what tells models apart is the same for all."""
+        return run_options(self.finished[0])
+
+    def results(self, number: int) -> Results:
+        """Return the results of a run."""
+        return self.finished[number].evaluation.results
+
+    @cached_property
+    def own(self) -> Results:
+        """The results of a run on the probe itself: the first trained one."""
+        own = next(one for one in self.fitted if one.rendering == PROBE)
+        return self.results(next(iter(next(iter(own.sizes.values())).values())))
+
+    def fitting(self, number: int) -> Fitting | None:
+        """Return what a learner reported of its training in a run, if anything."""
+        block = self.results(number).analyses.get(fitting.NAME)
+        return None if block is None else Fitting.model_validate(block)
+
+    def fit(self, learner: str, rendering: str) -> Fitted | None:
+        """Return the runs of a learner on a rendering; None where there are none."""
+        named = (one for one in self.fitted if (one.learner, one.rendering) == (learner, rendering))
+        return next(named, None)
+
+    @cached_property
+    def bootstrap(self) -> TwoWayBootstrap:
+        """Resamples of the clusters that all runs were evaluated on."""
+        return bootstrap_runs(self.finished, self.own.seed)
+
+
+def run_options(run: Finished) -> RunOptions:
+    """Return the options of a run of the study."""
+    if run.spec is None:
+        raise UsageError("learning curves are made of runs, not of folders of results")
+    return run.spec.run
+
+
+def group_runs(finished: Sequence[Finished]) -> list[ModelRuns]:
+    """Group the runs of a study by probe, model, revision and random weights."""
+    groups: dict[tuple[Hashable, ...], list[Finished]] = {}
+    for run in finished:
+        options, spec = run_options(run), run.spec
+        assert spec is not None
+        probe = spec.probe if isinstance(spec.probe, str) else id(spec.probe)
+        key = (probe, spec.model, options.revision, options.random_weights)
+        groups.setdefault(key, []).append(run)
+    return [_grouped(runs) for runs in groups.values()]
+
+
+def _grouped(runs: list[Finished]) -> ModelRuns:
+    zero_shot: dict[str, int] = {}
+    fitted: dict[tuple[str, str], Fitted] = {}
+    for number, run in enumerate(runs):
+        options = run_options(run)
+        rendering = RANDOM_LABELS if options.labels == "random" else options.config or PROBE
+        if options.train is None:
+            zero_shot[rendering] = number
+            continue
+        learner = options.learner or ""
+        held = fitted.setdefault((learner, rendering), Fitted(learner, rendering))
+        held.sizes.setdefault(options.train, {})[options.train_seed or 0] = number
+    return ModelRuns(runs, zero_shot, list(fitted.values()))
+
 
 _FEW = 5
 """Fewer draws are said to be few."""
@@ -167,13 +271,7 @@ def _first(runs: ModelRuns, own: Fitted) -> First:
     number = runs.zero_shot.get(PROBE)
     after = means[smallest]
     if number is None:
-        before, chance = None, runs.own.metrics.chance
-        taught = Resampled(after.value - chance, after.samples - chance, after.n)
-        if after.bounds is not None:
-            low, high = after.bounds
-            taught = Resampled(
-                taught.value, taught.samples, taught.n, (low - chance, high - chance)
-            )
+        before, taught = None, after.less_known(runs.own.metrics.chance)
     else:
         before = runs.results(number).metrics.accuracy
         taught = after.less(runs.bootstrap.average({0: number}))
@@ -235,3 +333,172 @@ def _notes(runs: ModelRuns) -> list[str]:
     if overlap:
         notes.append(f"{overlap:,} test rows are of clusters that are in train as well.")
     return notes
+
+
+def summarise(request: StudyRequest, finished: Sequence[Finished]) -> CurveSummary:
+    """Summarise the runs of the study."""
+    models = [model_curves(runs, request.options.sizes) for runs in group_runs(finished)]
+    return CurveSummary(models=models, restarts=_restarts(models), series=_series(models))
+
+
+def _by_learner(
+    models: Iterable[ModelCurves],
+) -> dict[tuple[str, str, str], list[tuple[ModelCurves, LearnerCurves]]]:
+    """Group curves by probe, model (without its training step) and learner."""
+    groups: dict[tuple[str, str, str], list[tuple[ModelCurves, LearnerCurves]]] = {}
+    for one in models:
+        name = one.model if one.revision else stem_of(one.model)
+        for learner in one.learners:
+            groups.setdefault((one.probe, name, learner.learner), []).append((one, learner))
+    return groups
+
+
+def _restarts(models: Sequence[ModelCurves]) -> list[Restarts]:
+    found = []
+    random = [one for one in models if one.random_init is not None]
+    for model in dict.fromkeys((one.probe, one.model) for one in random):
+        drawn = [one for one in random if (one.probe, one.model) == model]
+        trained = [
+            one for one in models if (one.probe, one.model) == model and one.random_init is None
+        ]
+        for name in (learner.learner for learner in drawn[0].learners):
+            curves = [
+                learner.own for one in drawn for learner in one.learners if learner.learner == name
+            ]
+            beside = [
+                learner.own.ws
+                for one in trained[-1:]
+                for learner in one.learners
+                if learner.learner == name
+            ]
+            points = [
+                RestartPoint(
+                    size=point.size,
+                    **_spread([curve.points[at].accuracy.value for curve in curves]).model_dump(),
+                )
+                for at, point in enumerate(curves[0].points)
+            ]
+            found.append(
+                Restarts(
+                    probe=model[0],
+                    model=model[1],
+                    learner=name,
+                    models=len(curves),
+                    ws=_spread([curve.ws.value for curve in curves]),
+                    points=points,
+                    trained_ws=beside[0] if beside else None,
+                )
+            )
+    return found
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(mean=fmean(values), deviation=stdev(values) if len(values) > 1 else None)
+
+
+def _series(models: Sequence[ModelCurves]) -> list[Series]:
+    """Return the series of checkpoints: those of one model at two or more training steps."""
+    stepped = [one for one in models if one.step is not None and one.random_init is None]
+    found = []
+    for (probe, name, learner), held in _by_learner(stepped).items():
+        points = {
+            one.step: SeriesPoint(
+                step=one.step,
+                label=one.revision or one.model,
+                zero_shot=one.own_zero_shot,
+                first=curves.first.after,
+                ws=curves.own.ws,
+                maximum=curves.own.maximum.accuracy,
+            )
+            for one, curves in held
+            if one.step is not None
+        }
+        if len(points) > 1:
+            found.append(
+                Series(
+                    probe=probe,
+                    model=name,
+                    learner=learner,
+                    chance=held[0][0].chance,
+                    points=[points[step] for step in sorted(points)],
+                )
+            )
+    return found
+
+
+def code_length(
+    fittings: Mapping[int, Mapping[int, Fitting | None]], choice_bits: float
+) -> CodeLength | None:
+    """Return the online code length (Voita and Titov 2020, section 2.2.2), in bits.
+
+    The answers of the first block are sent by the uniform code, each further block by the
+    probabilities of the model fitted on all rows before it. Draws that were not trained on all
+    sizes are left out.
+
+    Args:
+        fittings: what was reported for each draw and size.
+        choice_bits: mean log2 of the number of choices.
+
+    Returns:
+        None where no draw has an unbroken series of at least two sizes.
+    """
+    longest = max((size for sizes in fittings.values() for size in sizes), default=0)
+    coded = [
+        found
+        for sizes in fittings.values()
+        if longest in sizes and (found := _of_draw(sizes, choice_bits)) is not None
+    ]
+    if not coded:
+        return None
+    compressions = [rows * choice_bits / bits for rows, bits in coded]
+    rows = fmean(rows for rows, _ in coded)
+    return CodeLength(
+        rows=round(rows),
+        draws=len(coded),
+        uniform_bits=rows * choice_bits,
+        bits=fmean(bits for _, bits in coded),
+        compression=fmean(compressions),
+        compression_deviation=stdev(compressions) if len(coded) > 1 else None,
+    )
+
+
+def _of_draw(sizes: Mapping[int, Fitting | None], choice_bits: float) -> tuple[int, float] | None:
+    """Return the rows coded and their code length of one draw; None where a block is missing.
+
+    Rows that the learner set aside are in no block, so that blocks may be a little short.
+    """
+    ordered = sorted(sizes)
+    if len(ordered) < 2:
+        return None
+    rows, bits = ordered[0], ordered[0] * choice_bits
+    for size, following in pairwise(ordered):
+        block = sizes[size]
+        if block is None or block.next_bits is None or size + block.next_rows > following:
+            return None
+        rows, bits = rows + block.next_rows, bits + block.next_bits
+    return (rows, bits) if math.isfinite(bits) and bits > 0 else None
+
+
+PUBLISHED = {62: 0.23, 125: 0.2, 250: 0.17, 500: 0.14, 1000: 0.11, 2000: 0.08, 4000: 0.07}
+"""[O], section 3.2: sizes with few rows count more, since little can be learnt from them."""
+
+
+def weigh(sizes: Sequence[int]) -> tuple[dict[int, float], str]:
+    """Return the weight of each size, summing to one, and how they were chosen.
+
+    >>> weights, said = weigh([62, 125])
+    >>> {size: round(weight, 3) for size, weight in weights.items()}
+    {62: 0.535, 125: 0.465}
+    >>> weigh([10, 20])[0]
+    {10: 0.5, 20: 0.5}
+    """
+    if not all(size in PUBLISHED for size in sizes):
+        return dict.fromkeys(sizes, 1 / len(sizes)), (
+            "equal, as some of the sizes have no published weight"
+        )
+    total = sum(PUBLISHED[size] for size in sizes)
+    weights = {size: PUBLISHED[size] / total for size in sizes}
+    if len(sizes) == len(PUBLISHED):
+        return weights, "as published"
+    missing = ", ".join(f"{size:,}" for size in PUBLISHED if size not in sizes)
+    return weights, f"as published, renormalised without {missing}"

@@ -1,4 +1,4 @@
-"""The runs that curves are made of: models x renderings x learners x sizes x draws."""
+"""Axes of learning curves: models x renderings x learners x sizes x draws, and the runs of all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, model_validator
 
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import setups_of
@@ -16,14 +18,68 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.curve.options import CONTROLS, CurveOptions
 from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
 from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
+from kbprobe.options import Options, option_name
 
 if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
+
+
+LARGE = 1000
+"""Sizes of at least this many rows use fewer draws, as published."""
+
+CONTROLS = ("no_language", "perturbed")
+"""The configs of a probe that are its controls."""
+
+
+class CurveOptions(Options):
+    """Options for computing learning curves."""
+
+    sizes: tuple[int, ...] = Field(
+        (62, 125, 250, 500, 1000, 2000, 4000),
+        min_length=1,
+        description="Numbers of training rows; sizes larger than the train split are left out.",
+    )
+    seeds: int = Field(
+        6, ge=1, description=f"Draws of training rows for each size below {LARGE:,}."
+    )
+    large_seeds: int = Field(3, ge=1, description=f"Draws for each size of {LARGE:,} or more.")
+    learners: tuple[str, ...] = Field(
+        (), description="Learners by name; none: all that apply to the model and the probe."
+    )
+    controls: bool = Field(
+        False,
+        description="Also compute curves on the controls (the configs "
+        f"{' and '.join(CONTROLS)}) and LangSense.",
+    )
+    random_labels: bool = Field(
+        False, description="Also compute curves on random labels, and selectivity."
+    )
+    revisions: tuple[str, ...] = Field(
+        (), description="Revisions of each model to compare, such as 'step*' or 'checkpoint-*'."
+    )
+    random_init: int = Field(
+        0,
+        ge=0,
+        description="Also compute curves for this many randomly initialised models of each "
+        "architecture.",
+    )
+
+    @model_validator(mode="after")
+    def _sizes_grow(self) -> CurveOptions:
+        if any(size < 1 for size in self.sizes):
+            raise ValueError(f"{option_name('sizes')} must be numbers of rows: 1 or more")
+        if list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError(f"{option_name('sizes')} must be strictly increasing")
+        return self
+
+    def draws(self, size: int) -> range:
+        """Return the seeds of the draws for a size."""
+        return range(self.large_seeds if size >= LARGE else self.seeds)
+
 
 ZERO_SHOT = "zero-shot"
 """The folder of a run without training, beside those of the learners."""

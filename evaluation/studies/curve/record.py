@@ -1,4 +1,4 @@
-"""The summary of the study of learning curves, ``curve.json``, and what each number means."""
+"""What ``curve.json`` holds, and what each number means."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from evaluation.results.sealed import Sealed, read_sealed
+from evaluation.results.sealed import Sealed
 from evaluation.results.types import Estimate, Model
-from kbprobe.errors import UsageError
-from kbprobe.parsing import validated
+from evaluation.studies.base import read_summary
 
-NAME = "curve"
 SCHEMA_VERSION = "1.1"
 _UNSEALED = ("1.0",)
 """The version whose files have no checksums."""
@@ -259,13 +257,5 @@ def read_curves(folder: Path) -> CurveSummary:
     Raises:
         UsageError: there is none, or it is damaged or of another schema.
     """
-    path = folder if folder.is_file() else folder / f"{NAME}.json"
-    again = "Run evaluate-probe curve again with the same -o: finished runs are reused."
-    try:
-        held = read_sealed(path, again, [SCHEMA_VERSION], _UNSEALED)
-    except FileNotFoundError:
-        raise UsageError(
-            f"{folder} holds no learning curves (no {NAME}.json). Make them with: "
-            f"evaluate-probe curve PROBE --model MODEL -o {folder}"
-        ) from None
-    return validated(held, CurveSummary, str(path), again)
+    makes = "PROBE --model MODEL"
+    return read_summary(folder, "curve", CurveSummary, [SCHEMA_VERSION], makes, _UNSEALED)

@@ -1,0 +1,523 @@
+"""What there is to read of learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluation.models.checkpoint import NO_MODEL
+from evaluation.report import cells
+from evaluation.results.types import Estimate
+from evaluation.results.words import (
+    AGAINST,
+    difference,
+    interval,
+    last_name,
+    name_or_count,
+    percent,
+    place,
+)
+from evaluation.studies.curve.record import (
+    PROBE,
+    RANDOM_LABELS,
+    Curve,
+    CurveSummary,
+    LearnerCurves,
+    ModelCurves,
+    Restarts,
+    Series,
+)
+from kbprobe.document import (
+    Across,
+    Caveats,
+    Cell,
+    Chart,
+    Dash,
+    Document,
+    Findings,
+    Heading,
+    Ink,
+    Level,
+    Line,
+    Panel,
+    Part,
+    Row,
+    Section,
+    Table,
+    Text,
+    Tiles,
+)
+
+LEARNERS = {
+    "linear": "the candidates' output embeddings, with the model frozen",
+    "mlp": "the masked-LM head, with the encoder frozen",
+    "frozen": "a linear layer, with the model frozen",
+    "full": "the whole network, with a multiple-choice head",
+    "full_mlm": "the whole masked LM",
+    "mlm_baseline": "a new masked-LM head over word vectors, without a language model",
+    "esim": "ESIM over word vectors, without a language model",
+    "choice_only": "a network over the word vectors of each choice alone",
+    "choice_to_choice": "a network over the word vectors of the choices of a row",
+    "question_to_choice": "a network over the word vectors of question and choice",
+}
+"""What each learner trains."""
+
+RENDERINGS = {
+    PROBE: "the probe",
+    RANDOM_LABELS: "random labels",
+    "no_language": "no language",
+    "perturbed": "perturbed language",
+}
+"""Display names of renderings; others are shown by their config."""
+
+
+def model_name(one: ModelCurves) -> str:
+    """Name a model with its revision, or say that it is random."""
+    if one.model == NO_MODEL:
+        return "no language model"
+    name = last_name(one.model)
+    if one.random_init is not None:
+        return f"{name}, randomly initialised ({one.random_init + 1})"
+    return f"{name} at {one.revision}" if one.revision else name
+
+
+def rendering_name(rendering: str) -> str:
+    """Return a rendering's display name."""
+    return RENDERINGS.get(rendering, rendering)
+
+
+def document(summary: CurveSummary) -> Document:
+    """Say what there is to read of all curves: random models only if there are no others."""
+    trained = [one for one in summary.models if one.random_init is None]
+    shown = trained or summary.models
+    models = dict.fromkeys(model_name(one) for one in shown)
+    probes = dict.fromkeys(one.probe for one in shown)
+    sections = [Section("Overview", [_overview(shown)])] if len(shown) > 1 else []
+    sections += [_section(one, _without_model(one, shown)) for one in shown]
+    if summary.series:
+        parts = [part for one in summary.series for part in _series(one)]
+        sections.append(Section("By training step", parts))
+    if summary.restarts:
+        note = (
+            "The same architecture with weights drawn at random: what the learner and the "
+            "architecture alone can learn from the training rows."
+        )
+        tables = [_restarts(one) for one in summary.restarts]
+        sections.append(Section("Random initialisation", [Text(note, note=True), *tables]))
+    return Document(
+        "Learning curves",
+        f"{name_or_count(models, 'models')} on {name_or_count(probes, 'probes')}",
+        sections,
+        reading=[
+            "**WS** is the weighted mean of the accuracies: sizes with few rows count more, since "
+            "little can be learnt from them. A high WS says that little training is needed. "
+            "**MAX** is the highest mean accuracy; the maximum of several noisy means is biased "
+            "upwards, so its interval extends further down than up.",
+            "**LangSense** is how much accuracy is lost when the language of the question is "
+            "removed or perturbed, in training and test alike. It is never negative, so noise "
+            "alone makes it positive: look at its interval, or at the difference in WS, which may "
+            "be negative.",
+            "**Intervals** resample clusters of test rows and draws of training rows jointly. They "
+            "show how much the number would vary with other questions and other training rows, "
+            "but not with another wording or another model of the same kind.",
+        ],
+    )
+
+
+def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[LearnerCurves]:
+    """Return the model-free learners run on a model's probe; none for those themselves."""
+    if one.model == NO_MODEL:
+        return []
+    return [
+        learner
+        for other in models
+        if (other.model, other.probe, other.split) == (NO_MODEL, one.probe, one.split)
+        for learner in other.learners
+    ]
+
+
+def _overview(models: Sequence[ModelCurves]) -> Table:
+    rows: list[Row] = [
+        (
+            one.probe,
+            model_name(one),
+            learner.learner,
+            cells.share(one.chance),
+            cells.share(one.baselines[0].accuracy if one.baselines else None),
+            cells.share(one.own_zero_shot),
+            cells.share(learner.own.ws),
+            cells.share(learner.own.maximum.accuracy),
+        )
+        for one in models
+        for learner in one.learners
+    ]
+    head = ("probe", "model", "learner", "chance", "baseline", "zero-shot", "WS", "MAX")
+    return Table(head, rows, "All models and probes", names=3)
+
+
+def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Section:
+    """Return what the section of a model on a probe says."""
+    found: list[Part] = [Text(untrained(one))]
+    for learner in one.learners:
+        what = LEARNERS.get(learner.learner)
+        found.append(Text(f"**{learner.learner}**{f' trains {what}' if what else ''}."))
+        found.append(Findings(sentences(one, learner)))
+    further = [
+        _renderings_chart(one, at) for at, held in enumerate(one.learners) if len(held.curves) > 1
+    ]
+    if further:
+        note = (
+            "Solid: the probe itself. Dashed: its controls, trained and tested on the control’s "
+            "wording. Dotted: random labels."
+        )
+        further[:0] = [Heading("Comparison with the controls"), Text(note, note=True)]
+    return Section(
+        f"{model_name(one)} on {one.probe} ({one.split})",
+        [
+            _tiles(one),
+            _learners_chart(one, without_model),
+            Text(
+                "Mean accuracy over draws of training rows; the band is its 95% interval.",
+                note=True,
+            ),
+            Heading("Findings"),
+            *found,
+            Caveats(remarks(one)),
+            *further,
+            Heading("Numbers"),
+            _overall(one),
+            _by_size(one),
+            _codes(one),
+            _selectivity(one),
+            Table(
+                ("baseline", "accuracy"),
+                [(held.name, cells.share(held.accuracy)) for held in one.baselines],
+                "Accuracy of each baseline of the probe’s audit",
+                fold=f"All {len(one.baselines)} baselines of the audit",
+            )
+            if len(one.baselines) > 1
+            else None,
+        ],
+        link=f"{model_name(one)} on {one.probe}",
+    )
+
+
+def _tiles(one: ModelCurves) -> Tiles:
+    best = max(one.learners, key=lambda learner: learner.own.ws.value)
+    maximum = best.own.maximum
+    tiles = {
+        f"WS, {best.learner}": _tile(best.own.ws),
+        f"MAX, {best.learner}": Cell(
+            percent(maximum.accuracy.value), f"with {maximum.size:,} training rows"
+        ),
+    }
+    if one.own_zero_shot is not None:
+        tiles["Zero-shot"] = _tile(one.own_zero_shot)
+    if one.baselines:
+        strongest = one.baselines[0]
+        tiles["Strongest baseline"] = Cell(percent(strongest.accuracy), strongest.name)
+    tiles["Chance"] = Cell(percent(one.chance), "1 / number of choices")
+    tiles["Questions"] = Cell(f"{one.rows:,}", f"{one.clusters:,} clusters")
+    return Tiles(tiles)
+
+
+def _tile(estimate: Estimate) -> Cell:
+    return Cell(percent(estimate.value), f"95%: {interval(estimate)}")
+
+
+def remarks(one: ModelCurves) -> list[str]:
+    """Say how numbers were made, and what a reader must know."""
+    said = [f"Weights of WS and LangSense: {one.weighting}."]
+    if one.left_out:
+        left = ", ".join(f"{size:,}" for size in one.left_out)
+        said.append(f"Sizes left out, since train has fewer rows: {left}.")
+    if one.baselines:
+        said.append(f"Strongest baseline of the audit: {one.baselines[0].name}.")
+    return said + one.notes
+
+
+def _overall(one: ModelCurves) -> Table:
+    """Return the table of WS, MAX and LangSense."""
+    controls = dict.fromkeys(
+        found.config for learner in one.learners for found in learner.lang_sense
+    )
+    head = ["learner", "WS", "MAX", "rows at MAX"]
+    for config in controls:
+        name = rendering_name(config)
+        head += [f"LangSense, {name}", f"WS minus WS on {name}"]
+    rows = []
+    for learner in one.learners:
+        curve, held = learner.own, {found.config: found for found in learner.lang_sense}
+        row = [Cell(learner.learner), cells.share(curve.ws), cells.share(curve.maximum.accuracy)]
+        row.append(cells.count(curve.maximum.size))
+        for config in controls:
+            found = held.get(config)
+            row += (
+                [cells.NONE, cells.NONE]
+                if found is None
+                else [Cell(f"{found.value.value:.1f}"), cells.points(found.difference)]
+            )
+        rows.append(row)
+    return Table(
+        head,
+        rows,
+        "WS: weighted mean over sizes. MAX: highest mean. LangSense: weighted mean of max(0, "
+        "accuracy minus the control’s), in points.",
+    )
+
+
+def _by_size(one: ModelCurves) -> Table:
+    rows: list[Row] = []
+    for learner in one.learners:
+        for curve in learner.curves:
+            at = {point.size: point.accuracy for point in curve.points}
+            several = len(learner.curves) > 1
+            name = f", {rendering_name(curve.rendering)}" if several else ""
+            rows.append(
+                (f"{learner.learner}{name}", *(cells.share(at.get(size)) for size in one.sizes))
+            )
+    draws = {p.size: len(p.draws) for learner in one.learners for p in learner.own.points}
+    counted = [f"{size:,} ({draws.get(size, 0)})" for size in one.sizes]
+    caption = "Accuracy by number of training rows, with 95% intervals"
+    return Table(("rows (draws)", *counted), rows, caption)
+
+
+def _selectivity(one: ModelCurves) -> Table:
+    rows: list[Row] = [
+        (
+            f"{learner.learner}, {found.size:,} rows",
+            cells.points(found.value),
+            cells.share(found.seen),
+        )
+        for learner in one.learners
+        for found in learner.selectivity
+    ]
+    return Table(
+        ("learner and rows", "selectivity (points)", "first argument seen in training"),
+        rows,
+        "Selectivity: accuracy minus that on random labels, in points, and the share of test rows "
+        "whose first argument occurs in the training rows",
+    )
+
+
+def _codes(one: ModelCurves) -> Table:
+    rows = [
+        (
+            f"{learner.learner}, {rendering_name(curve.rendering)}",
+            f"{code.rows:,}",
+            f"{code.uniform_bits:,.0f}",
+            f"{code.bits:,.0f}",
+            f"{code.compression:.2f}",
+            f"{code.draws}",
+        )
+        for learner in one.learners
+        for curve in learner.curves
+        if (code := curve.code_length) is not None
+    ]
+    return Table(
+        ("learner", "rows", "uniform bits", "online bits", "compression", "draws"),
+        rows,
+        "Online code length of the training answers (Voita and Titov 2020): the fewer bits, the "
+        "more was learnt early. Compression of 1: nothing was learnt.",
+    )
+
+
+def _series(one: Series) -> list[Part]:
+    """Return the parts on the checkpoints of a model by training step."""
+    steps = [point.step for point in one.points]
+    lines = [
+        Line("WS", steps, [point.ws for point in one.points], 0),
+        Line("at the smallest size", steps, [point.first for point in one.points], 1),
+    ]
+    zero = [point.zero_shot for point in one.points if point.zero_shot is not None]
+    if len(zero) == len(steps):
+        lines.append(Line("zero-shot", steps, zero, 2))
+    rows: list[Row] = [
+        (
+            point.label,
+            cells.count(point.step),
+            cells.share(point.zero_shot and point.zero_shot.value),
+            cells.share(point.first.value),
+            cells.share(point.ws),
+            cells.share(point.maximum.value),
+        )
+        for point in one.points
+    ]
+    return [
+        Heading(f"{last_name(one.model)} on {one.probe}, {one.learner}"),
+        Chart(
+            f"Accuracy of {one.learner} on {one.probe} by training step.",
+            [Panel(lines, [Level("chance", one.chance)])],
+            Across("training step", "steps", steps),
+        ),
+        Table(
+            ("checkpoint", "step", "zero-shot", "smallest size", "WS", "MAX"),
+            rows,
+            "Accuracy of each checkpoint",
+        ),
+    ]
+
+
+def _restarts(one: Restarts) -> Table:
+    """Return the table of randomly initialised models."""
+    spreads = (one.ws, *one.points)
+    trained = "" if one.trained_ws is None else "; WS of the trained model: "
+    if one.trained_ws is not None:
+        trained += percent(one.trained_ws.value)
+    deviations = ["–" if s.deviation is None else f"{100 * s.deviation:.1f}" for s in spreads]
+    return Table(
+        ("", "WS", *(f"{point.size:,}" for point in one.points)),
+        [
+            ("mean", *(percent(spread.mean) for spread in spreads)),
+            ("standard deviation (points)", *deviations),
+        ],
+        f"{one.models} randomly initialised models, {last_name(one.model)} on {one.probe}, "
+        f"{one.learner}{trained}",
+    )
+
+
+def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Chart:
+    """Draw the curve of each learner on the probe itself, and of those that need no model."""
+    lines = [_line(held.own, held.learner, number) for number, held in enumerate(one.learners)]
+    lines += [
+        _line(held.own, f"{held.learner} (no model)", "reference", "dashed", "d")
+        for held in without_model
+    ]
+    names = " and ".join(learner.learner for learner in one.learners)
+    return Chart(
+        f"Accuracy on {one.probe} by rows trained on: {names}.",
+        [Panel(lines, _levels(one))],
+        Across("rows trained on", "rows", one.sizes),
+    )
+
+
+def _renderings_chart(one: ModelCurves, number: int) -> Part:
+    """Draw one learner's curves on the probe, its controls and its random labels."""
+    learner = one.learners[number]
+    lines = []
+    controls: list[tuple[Dash, str]] = [("dashed", "s"), ("short dashes", "^")]
+    for curve in learner.curves:
+        name = rendering_name(curve.rendering)
+        if curve.rendering == PROBE:
+            lines.append(_line(curve, name, number))
+        elif curve.rendering == RANDOM_LABELS:
+            lines.append(_line(curve, name, "soft", "dotted", "x"))
+        else:
+            lines.append(_line(curve, name, number, *controls[0]))
+            controls.reverse()
+    kinds = ", ".join(rendering_name(curve.rendering) for curve in learner.curves)
+    return Chart(
+        f"Accuracy of {learner.learner} by rows trained on: {kinds}.",
+        [Panel(lines, _levels(one), learner.learner)],
+        Across("rows trained on", "rows", one.sizes),
+    )
+
+
+def _line(curve: Curve, name: str, ink: Ink, dash: Dash = "solid", marker: str = "o") -> Line:
+    sizes = [point.size for point in curve.points]
+    return Line(name, sizes, [point.accuracy for point in curve.points], ink, dash, marker)
+
+
+def _levels(one: ModelCurves) -> list[Level]:
+    """Return what is reached without training: zero-shot, the strongest baseline, chance."""
+    levels = [Level("chance", one.chance)]
+    if one.baselines:
+        best = one.baselines[0]
+        levels.insert(0, Level(f"baseline: {best.name}", best.accuracy, "reference", "dashed"))
+    if one.own_zero_shot is not None:
+        levels.insert(0, Level("zero-shot", one.own_zero_shot.value, 4, "dash-dotted"))
+    return levels
+
+
+def _floor_name(one: ModelCurves) -> str:
+    """Name the floor, reached without a model: the audit's strongest baseline, or guessing."""
+    return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
+
+
+def _floor_number(one: ModelCurves) -> str:
+    name, accuracy = one.floor
+    return f"{percent(accuracy)}" if name == "chance" else f"{percent(accuracy)} ({name})"
+
+
+def untrained(one: ModelCurves) -> str:
+    """Describe zero-shot accuracy relative to the strongest baseline."""
+    zero, (_, floor) = one.own_zero_shot, one.floor
+    if one.model == NO_MODEL:
+        return (
+            "These learners use no language model. "
+            f"{_floor_name(one).capitalize()} reaches {_floor_number(one)}."
+        )
+    if zero is None:
+        return (
+            "The model cannot be evaluated zero-shot. "
+            f"{_floor_name(one).capitalize()} reaches {_floor_number(one)}."
+        )
+    return (
+        f"Zero-shot accuracy is {percent(zero.value)} ({interval(zero)}), "
+        f"{AGAINST[place(zero, floor)]} {_floor_name(one)}, {_floor_number(one)}."
+    )
+
+
+def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
+    """Say what a learner's curves show."""
+    curve, first, (_, floor) = learner.own, learner.first, one.floor
+    said = [
+        f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
+        f"{AGAINST[place(curve.ws, floor)]} {_floor_name(one)}; the highest mean accuracy is "
+        f"{percent(curve.maximum.accuracy.value)}, with {curve.maximum.size:,} training rows."
+    ]
+    start = "chance" if first.before is None else "zero-shot accuracy"
+    if first.taught.low > 0:
+        what = f"raise accuracy by {difference(first.taught)} over {start}"
+    elif first.taught.high < 0:
+        what = f"change accuracy by {difference(first.taught)} relative to {start}"
+    else:
+        what = f"have no detectable effect: {difference(first.taught)} relative to {start}"
+    text = f"The first {first.size:,} rows {what}"
+    if len(curve.points) > 1:
+        text += f"; the remaining rows change accuracy by {difference(first.further)}"
+    said.append(f"{text}. {_where_from(one, learner)}")
+    for found in learner.lang_sense:
+        name = rendering_name(found.config)
+        if found.difference.low > 0:
+            what = "the words of the question matter"
+        elif found.difference.high < 0:
+            what = "the control is the easier of the two"
+        else:
+            what = "no evidence that the words of the question matter"
+        said.append(
+            f"LangSense with {name} as control is {found.value.value:.1f} points; WS differs by "
+            f"{difference(found.difference)}: {what}."
+        )
+    if learner.selectivity:
+        last = learner.selectivity[-1]
+        text = (
+            f"With {last.size:,} training rows, selectivity (accuracy minus accuracy on random "
+            f"labels) is {difference(last.value)}"
+        )
+        if last.seen is not None:
+            text += f"; {percent(last.seen)} of the test rows can be answered from memory"
+        said.append(f"{text}.")
+    code = curve.code_length
+    if code is not None:
+        said.append(
+            f"Encoding the answers of {code.rows:,} rows takes {code.bits:,.0f} bits instead of "
+            f"{code.uniform_bits:,.0f}: a compression of {code.compression:.2f}."
+        )
+    return said
+
+
+def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
+    """Say whether knowledge was present after the first rows, or was learnt from many."""
+    first, (_, floor) = learner.first, one.floor
+    trained = one.model != NO_MODEL and one.random_init is None
+    if first.after.low > floor and trained:
+        return (
+            "So few rows can hardly teach the task: accuracy above "
+            f"{_floor_name(one)} comes from pre-training."
+        )
+    best = next(p for p in learner.own.points if p.size == learner.own.maximum.size)
+    if learner.own.ws.low <= floor and best.accuracy.low <= floor:
+        return f"Accuracy is not clearly above {_floor_name(one)} at any size."
+    if first.further.low > 0:
+        return f"The gain over {_floor_name(one)} was learnt from the probe's own rows."
+    return f"It is unclear whether the gain over {_floor_name(one)} was learnt from these rows."

@@ -236,13 +236,19 @@ class Across:
 class Chart:
     """Panels that share the scale across, one below the other, or one beside the other.
 
-    ``label`` says what the chart shows to those who do not see it.
+    Attributes:
+        label: what the chart shows, for those who do not see it.
+        panels: from top to bottom, or from left to right.
+        across: their scale across.
+        beside: whether they stand beside each other.
+        note: how the chart is to be read, below it.
     """
 
     label: str
     panels: Sequence[Panel]
     across: Across = Across()
     beside: bool = False
+    note: str = ""
 
 
 class Dot(NamedTuple):

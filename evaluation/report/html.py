@@ -63,7 +63,7 @@ def marked(text: str) -> Markup:
 def _drawn(part: Part, name: str) -> object:
     """Return what the template shows of a part: figures as SVG, heat maps as shaded cells."""
     if isinstance(part, Chart):
-        return draw_chart(part, name)
+        return {"drawn": draw_chart(part, name), "note": part.note}
     if isinstance(part, Dots):
-        return draw_dots(part, name)
+        return {"drawn": draw_dots(part, name), "note": ""}
     return arrange(part) if isinstance(part, HeatMap) else part

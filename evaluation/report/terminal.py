@@ -12,21 +12,30 @@ def print_document(document: Document, console: Console | None = None) -> None:
     """Print all but what unfolds on demand, figures, and how numbers are to be read."""
     console = console or wide_console()
     for section in document.sections:
-        if section.title:
-            console.print(f"\n{section.title}", soft_wrap=True)
+        heading = section.title
         for part in section.shown:
-            _print_part(part, console)
+            if isinstance(part, Heading):
+                heading = part.text
+            elif isinstance(part, Text | Findings | Caveats | HeatMap) or _at_once(part):
+                if heading:
+                    console.print(f"\n{heading}", soft_wrap=True)
+                    heading = ""
+                _print_part(part, console)
+
+
+def _at_once(part: Part) -> bool:
+    return isinstance(part, Table) and not part.fold
 
 
 def _print_part(part: Part, console: Console) -> None:
-    if isinstance(part, Text | Heading):
+    if isinstance(part, Text):
         console.print(f"  {part.text}".replace("**", "").replace("`", ""), soft_wrap=True)
     elif isinstance(part, Findings | Caveats):
         for sentence in part.sentences:
             console.print(f"  {sentence}", soft_wrap=True)
     elif isinstance(part, HeatMap):
         _print_table(as_table(part), console)
-    elif isinstance(part, Table) and not part.fold:
+    elif isinstance(part, Table):
         _print_table(part, console)
 
 

@@ -45,7 +45,6 @@ from kbprobe.document import (
     Row,
     Section,
     Table,
-    Text,
     Tiles,
 )
 from kbprobe.errors import UsageError
@@ -425,12 +424,6 @@ def _section(one: ModelRevisions) -> Section:
                 }
             ),
             _chart(one),
-            Text(
-                "Above: accuracy of each revision; the band is its 95% interval. Below: the share "
-                "of questions that became right (blue) or wrong (orange) since the revision "
-                "before.",
-                note=True,
-            ),
             Findings(_sentences(one)),
             Caveats(_caveats(one)),
             Table(
@@ -498,6 +491,8 @@ def _chart(one: ModelRevisions) -> Chart:
         Across("training step", "steps", steps)
         if one.by_step
         else Across("", "names", [point.name for point in one.points]),
+        note="Above: accuracy of each revision; the band is its 95% interval. Below: the share of "
+        "questions that became right (blue) or wrong (orange) since the revision before.",
     )
 
 

@@ -161,24 +161,16 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Sectio
         what = LEARNERS.get(learner.learner)
         found.append(Text(f"**{learner.learner}**{f' trains {what}' if what else ''}."))
         found.append(Findings(sentences(one, learner)))
-    further = [
+    further: list[Part] = [
         _renderings_chart(one, at) for at, held in enumerate(one.learners) if len(held.curves) > 1
     ]
     if further:
-        note = (
-            "Solid: the probe itself. Dashed: its controls, trained and tested on the control’s "
-            "wording. Dotted: random labels."
-        )
-        further[:0] = [Heading("Comparison with the controls"), Text(note, note=True)]
+        further.insert(0, Heading("Comparison with the controls"))
     return Section(
         f"{model_name(one)} on {one.probe} ({one.split})",
         [
             _tiles(one),
             _learners_chart(one, without_model),
-            Text(
-                "Mean accuracy over draws of training rows; the band is its 95% interval.",
-                note=True,
-            ),
             Heading("Findings"),
             *found,
             Caveats(remarks(one)),
@@ -387,6 +379,7 @@ def _learners_chart(one: ModelCurves, without_model: Sequence[LearnerCurves]) ->
         f"Accuracy on {one.probe} by rows trained on: {names}.",
         [Panel(lines, _levels(one))],
         Across("rows trained on", "rows", one.sizes),
+        note="Mean accuracy over draws of training rows; the band is its 95% interval.",
     )
 
 
@@ -409,6 +402,8 @@ def _renderings_chart(one: ModelCurves, number: int) -> Part:
         f"Accuracy of {learner.learner} by rows trained on: {kinds}.",
         [Panel(lines, _levels(one), learner.learner)],
         Across("rows trained on", "rows", one.sizes),
+        note="Solid: the probe itself. Dashed: its controls, trained and tested on the control’s "
+        "wording. Dotted: random labels.",
     )
 
 

@@ -17,6 +17,11 @@ def share(value: Estimate | float | None) -> Cell:
     return _spelt(value, words.percent)
 
 
+def headline(estimate: Estimate) -> Cell:
+    """Spell a share on a tile, where it is said what the interval is: ``95%: 44.0% to 46.2%``."""
+    return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
+
+
 def points(value: Estimate | float | None) -> Cell:
     """Spell a difference in percentage points: ``+3.1``, and its interval."""
     return _spelt(value, words.points)

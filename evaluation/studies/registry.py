@@ -16,7 +16,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.facts:FACTS",
         "evaluation.studies.curve:CURVE",
         "evaluation.studies.medals:MEDALS",
-        "evaluation.studies.inoculate.study:INOCULATE",
+        "evaluation.studies.inoculate:INOCULATE",
         "evaluation.studies.overlap:OVERLAP",
         "evaluation.studies.items:ITEMS",
         "evaluation.studies.power:POWER",

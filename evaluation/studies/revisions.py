@@ -415,9 +415,7 @@ def _section(one: ModelRevisions) -> Section:
         [
             Tiles(
                 {
-                    f"Accuracy at {clip(last.name, 40)}": Cell(
-                        percent(last.accuracy.value), f"95%: {interval(last.accuracy)}"
-                    ),
+                    f"Accuracy at {clip(last.name, 40)}": cells.headline(last.accuracy),
                     "Revisions": Cell(f"{len(one.points):,}", failed),
                     "Chance": Cell(percent(one.chance), "1 / number of choices"),
                     "Questions": Cell(f"{one.rows:,}", f"{one.clusters:,} clusters"),

@@ -11,8 +11,8 @@ import evaluation
 from evaluation.items.types import Item
 from evaluation.learners.finetune import kept
 from evaluation.learners.finetune.training import finetune
-from evaluation.studies.inoculate.options import InoculateOptions
-from evaluation.studies.inoculate.page import render
+from evaluation.studies.inoculate import INOCULATE
+from evaluation.studies.inoculate.axes import InoculateOptions
 from kbprobe.errors import UsageError
 from tests.evaluation import jsonl_probe
 from tests.evaluation import tiny_multiple_choice as tiny
@@ -157,7 +157,7 @@ def test_heat_maps_before_and_after(tasks, model, tmp_path):
         rows = sum(one.n for one in cell.values())
         mean = sum(one.value * one.n for one in cell.values()) / rows
         assert mean == pytest.approx(accuracy.value)
-    page = render(summary)
+    page = INOCULATE.files(summary)["inoculate.html"]
     for caption in ("Test accuracy before training", "after training on 8 rows, in points"):
         assert caption in page
     assert page.count("sister, k′ 3") == 3
@@ -186,7 +186,7 @@ def test_several_probes_are_a_transfer_matrix(tasks, model):
     assert set(cells) == {(a, b) for a in ("vehicles", "cars") for b in ("vehicles", "cars")}
     for probe in one.probes:
         assert cells[probe.probe, probe.probe].accuracy == probe.at_best.test
-    assert "trained on / tested on" in render(summary)
+    assert "trained on / tested on" in INOCULATE.files(summary)["inoculate.html"]
     # The two ask the same, so that either teaches the other.
     assert cells["vehicles", "cars"].gain.value > 0
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.report import cells
-from evaluation.results.types import Estimate
 from evaluation.results.words import (
     AGAINST,
     difference,
@@ -197,23 +196,19 @@ def _tiles(one: ModelCurves) -> Tiles:
     best = max(one.learners, key=lambda learner: learner.own.ws.value)
     maximum = best.own.maximum
     tiles = {
-        f"WS, {best.learner}": _tile(best.own.ws),
+        f"WS, {best.learner}": cells.headline(best.own.ws),
         f"MAX, {best.learner}": Cell(
             percent(maximum.accuracy.value), f"with {maximum.size:,} training rows"
         ),
     }
     if one.own_zero_shot is not None:
-        tiles["Zero-shot"] = _tile(one.own_zero_shot)
+        tiles["Zero-shot"] = cells.headline(one.own_zero_shot)
     if one.baselines:
         strongest = one.baselines[0]
         tiles["Strongest baseline"] = Cell(percent(strongest.accuracy), strongest.name)
     tiles["Chance"] = Cell(percent(one.chance), "1 / number of choices")
     tiles["Questions"] = Cell(f"{one.rows:,}", f"{one.clusters:,} clusters")
     return Tiles(tiles)
-
-
-def _tile(estimate: Estimate) -> Cell:
-    return Cell(percent(estimate.value), f"95%: {interval(estimate)}")
 
 
 def remarks(one: ModelCurves) -> list[str]:

@@ -1,1 +1,22 @@
-"""Inoculation by fine-tuning: what a little training on a probe changes, and what it costs."""
+"""Inoculation by fine-tuning (Liu et al. 2019): a model trained on a few rows of a probe.
+
+What it gains there, and what that costs on the task that it was trained for before.
+"""
+
+from evaluation.studies.base import Study
+from evaluation.studies.inoculate.axes import FIXED, InoculateOptions, expand, follow
+from evaluation.studies.inoculate.document import document
+from evaluation.studies.inoculate.record import summarise
+
+INOCULATE = Study(
+    name="inoculate",
+    help="Inoculation: train a multiple-choice model on a few rows of a probe, and measure what "
+    "accuracy it gains there and loses on its original task.",
+    expand=expand,
+    follow=follow,
+    summarise=summarise,
+    document=document,
+    options=InoculateOptions,
+    fixed=FIXED,
+)
+"""The study."""

@@ -1,35 +1,79 @@
-"""The runs of the study: each model as it is, all settings, and the best ones on the test split."""
+"""Axes of inoculation: models x probes x sizes x settings x seeds, and the runs of all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from statistics import fmean
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
 
 from evaluation.items.sources import UnknownSplit, open_probe
 from evaluation.items.types import SCORED_SETUPS, ProbeSplit, setups_of
 from evaluation.models.capabilities import MULTIPLE_CHOICE
+from evaluation.results.intervals import Resampled, TwoWayBootstrap
+from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
+from evaluation.studies.counting import average_groups, bootstrap_runs
 from evaluation.studies.entries import with_options_of
-from evaluation.studies.inoculate.options import TIMES, InoculateOptions
-from evaluation.studies.inoculate.selection import (
-    HELD_OUT,
-    SELECTION,
-    Runs,
-    Setting,
-    best_settings,
-    best_size,
-)
 from evaluation.studies.models import open_model
 from kbprobe.errors import UsageError
+from kbprobe.options import Metavar, Options, option_name
+
+TIMES = {"none": 0, "x1": 1, "x2": 2}
+"""Rows of the original task for each row of the probe, by the value of ``--add-original``."""
+
+
+class InoculateOptions(Options):
+    """Which training sets and settings to try, and the original task."""
+
+    original: Annotated[str | None, Metavar("TASK")] = Field(
+        None,
+        min_length=1,
+        description="The task that the models were trained for: a dataset of questions with "
+        "choices, as a folder, a file or a Hub id. Required.",
+    )
+    sizes: tuple[int, ...] = Field(
+        (100, 250, 500, 1000, 2000, 3000),
+        min_length=1,
+        description="Numbers of probe rows to train on; by default, those of these sizes for "
+        "which the train split has enough rows.",
+    )
+    learning_rates: tuple[float, ...] = Field(
+        (1e-5, 2e-5, 5e-5), min_length=1, description="Peak learning rates to try for each size."
+    )
+    epoch_counts: tuple[int, ...] = Field(
+        (1, 3), min_length=1, description="Numbers of epochs to try for each size."
+    )
+    seeds: int = Field(3, ge=1, description="Draws of training rows for each setting.")
+    add_original: Literal["none", "x1", "x2"] = Field(
+        "none",
+        description="Also train on rows of the original task: as many as rows of the probe (x1), "
+        "or twice as many (x2).",
+    )
+
+    @model_validator(mode="after")
+    def _numbers_are_possible(self) -> InoculateOptions:
+        for name in ("sizes", "learning_rates", "epoch_counts"):
+            values = getattr(self, name)
+            if min(values) <= 0:
+                raise ValueError(f"{option_name(name)} must be positive")
+            if list(values) != sorted(set(values)):
+                raise ValueError(f"{option_name(name)} must be strictly increasing")
+        return self
+
 
 FIXED = (
     *("split", "fold", "config", "scorer", "learner", "train", "train_seed", "train_on", "mix_in"),
     *("mix_rows", "inputs", "labels", "facts", "random_weights", "learning_rate", "epochs"),
 )
 """Options of runs that the study sets itself."""
+
+SELECTION, HELD_OUT = "validation", "test"
+"""The split that settings are chosen on, and the one that the chosen ones are tested on."""
 
 LEARNER = "full"
 
@@ -69,9 +113,9 @@ def expand(request: StudyRequest) -> list[RunSpec]:
             for size, rate, seed in product(sizes, options.learning_rates, range(options.seeds)):
                 # More epochs follow fewer: with a constant rate they go on from them.
                 for epochs in options.epoch_counts:
-                    setting = Setting(model, probe, size, rate, epochs)
+                    setting = Setting(probe, size, rate, epochs)
                     for task in (probe, tasks.original):
-                        specs.append(_trained(request, setting, seed, task, SELECTION))
+                        specs.append(_trained(request, model, setting, seed, task, SELECTION))
     return specs
 
 
@@ -80,18 +124,17 @@ def follow(request: StudyRequest, finished: Sequence[Finished]) -> list[RunSpec]
 
     The best size of all is tested on the other probes as well.
     """
-    options: InoculateOptions = request.options
-    runs, original = Runs(finished), options.original or ""
-    probes = [str(probe) for probe in request.probes]
     specs = []
-    for model, probe in product(request.models, probes):
-        chosen = best_settings(runs, model, probe, original)
-        best = best_size(runs, chosen, original)
-        for size, setting in chosen.items():
-            others = [other for other in probes if other != probe] if size == best else []
-            for seed in range(options.seeds):
+    for model in request.models:
+        runs = ModelRuns(request, finished, model)
+        for probe in runs.probes:
+            best = runs.best_size(probe)
+            for size, setting in runs.best(probe).items():
+                others = [other for other in runs.probes if other != probe and size == best]
                 specs += [
-                    _trained(request, setting, seed, task, HELD_OUT) for task in (probe, *others)
+                    _trained(request, model, setting, seed, task, HELD_OUT)
+                    for seed in range(request.options.seeds)
+                    for task in (probe, *others)
                 ]
     return specs
 
@@ -178,7 +221,9 @@ def _untrained(request: StudyRequest, model: str, task: str, split: str) -> RunS
     return _in_folder(request, spec, model, "untrained", task, split)
 
 
-def _trained(request: StudyRequest, setting: Setting, seed: int, task: str, split: str) -> RunSpec:
+def _trained(
+    request: StudyRequest, model: str, setting: Setting, seed: int, task: str, split: str
+) -> RunSpec:
     options: InoculateOptions = request.options
     changes: dict[str, Any] = {
         "split": split,
@@ -193,13 +238,13 @@ def _trained(request: StudyRequest, setting: Setting, seed: int, task: str, spli
     }
     if times := TIMES[options.add_original]:
         changes |= {"mix_in": options.original, "mix_rows": times * setting.size}
-    spec = request.spec(task, setting.model, **changes)
+    spec = request.spec(task, model, **changes)
     parts = (
         request.probe_folder(setting.probe),
         *(f"rows-{setting.size}", f"rate-{setting.learning_rate:g}", f"epochs-{setting.epochs}"),
         f"seed-{seed}",
     )
-    return _in_folder(request, spec, setting.model, *parts, task, split)
+    return _in_folder(request, spec, model, *parts, task, split)
 
 
 def _in_folder(request: StudyRequest, spec: RunSpec, model: str, *parts: str) -> RunSpec:
@@ -210,3 +255,93 @@ def _in_folder(request: StudyRequest, spec: RunSpec, model: str, *parts: str) ->
     name = f"{request.probe_folder(task)}-{split}"
     folder = request.output.joinpath(request.model_folder(model), *training, name)
     return replace(spec, folder=folder)
+
+
+SELECTION, HELD_OUT = "validation", "test"
+"""The split that settings are chosen on, and the one that the chosen ones are tested on."""
+
+
+class Setting(NamedTuple):
+    """What is trained: everything but the seed.
+
+    Attributes:
+        probe: the probe whose rows are fitted on.
+        size: how many rows.
+        learning_rate: its peak.
+        epochs: passes over the rows.
+    """
+
+    probe: str
+    size: int
+    learning_rate: float
+    epochs: int
+
+    @classmethod
+    def of(cls, spec: RunSpec) -> Setting | None:
+        """Return the setting of a run; None: the model as it is."""
+        run, options = spec.run, spec.options
+        if run.train is None or run.train_on is None:
+            return None
+        return cls(run.train_on, run.train, options["learning_rate"], options["epochs"])
+
+
+class ModelRuns:
+    """The finished runs of one model, seed by seed: by setting, task and split."""
+
+    def __init__(self, request: StudyRequest, finished: Sequence[Finished], model: str) -> None:
+        self.request, self.model = request, model
+        self.probes = list(dict.fromkeys(str(probe) for probe in request.probes))
+        self.original = request.options.original or ""
+        self._runs: dict[tuple[Setting | None, str, str], list[Finished]] = {}
+        for run in finished:
+            if run.spec is not None and run.spec.model == model:
+                key = (Setting.of(run.spec), str(run.spec.probe), run.spec.run.split)
+                self._runs.setdefault(key, []).append(run)
+
+    def seeds(self, setting: Setting | None, task: str, split: str) -> list[Finished]:
+        """Return the runs of a setting on one task, in the order of their seeds."""
+        return self._runs[setting, task, split]
+
+    def metrics(self, task: str, split: str) -> Metrics:
+        """Return the numbers of the model as it is."""
+        return self.seeds(None, task, split)[0].evaluation.results.metrics
+
+    def accuracy(self, setting: Setting, task: str) -> float:
+        """Return a setting's mean accuracy over the seeds, on the split that selects."""
+        runs = self.seeds(setting, task, SELECTION)
+        return fmean(run.evaluation.results.metrics.accuracy.value for run in runs)
+
+    def mean(self, setting: Setting) -> float:
+        """Return the mean of a setting's accuracies on its probe and on the original task."""
+        return (self.accuracy(setting, setting.probe) + self.accuracy(setting, self.original)) / 2
+
+    def settings(self, probe: str) -> dict[int, list[Setting]]:
+        """Return all settings trained on a probe, by the number of rows."""
+        tried = {setting for setting, _, _ in self._runs if setting and setting.probe == probe}
+        by_size: dict[int, list[Setting]] = {}
+        for setting in sorted(tried):
+            by_size.setdefault(setting.size, []).append(setting)
+        return by_size
+
+    def best(self, probe: str) -> dict[int, Setting]:
+        """Return the best setting of each size: that of the highest mean.
+
+        Of equal ones the first is taken: the lowest rate, then the fewest epochs ([W], section
+        5.2).
+        """
+        return {size: max(held, key=self.mean) for size, held in self.settings(probe).items()}
+
+    def best_size(self, probe: str) -> int:
+        """Return the size whose best setting has the highest mean; the smallest of equal ones."""
+        return max(self.best(probe).values(), key=self.mean).size
+
+    def averages(
+        self,
+        chosen: Iterable[Setting],
+        task: str,
+        split: str,
+        resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
+    ) -> dict[Setting | None, Resampled]:
+        """Return the mean accuracy over seeds of settings on a task; None: before training."""
+        groups = {one: self.seeds(one, task, split) for one in (None, *chosen)}
+        return average_groups(groups, self.request.defaults.run.seed, resample)

@@ -1,0 +1,261 @@
+"""What there is to read of inoculation."""
+
+from __future__ import annotations
+
+from evaluation.report import cells
+from evaluation.report.breakdowns import heat_map
+from evaluation.results.types import Estimate
+from evaluation.results.words import difference, last_name, name_or_count, percent, points
+from evaluation.studies.inoculate.record import (
+    Inoculated,
+    InoculateSummary,
+    ModelInoculation,
+)
+from kbprobe.document import (
+    Across,
+    Caveats,
+    Cell,
+    Chart,
+    Document,
+    Findings,
+    Heading,
+    HeatMap,
+    Level,
+    Line,
+    Panel,
+    Row,
+    Section,
+    Table,
+    Tiles,
+)
+
+
+def document(summary: InoculateSummary) -> Document:
+    """Say what there is to read of each model on each probe, and of transfer between probes."""
+    probes = dict.fromkeys(probe.probe for one in summary.models for probe in one.probes)
+    models = [last_name(one.model) for one in summary.models]
+    sections = [_section(one, probe) for one in summary.models for probe in one.probes]
+    if transfers := [_transfer_map(one) for one in summary.models if one.transfer]:
+        sections.append(Section("Transfer", transfers))
+    return Document(
+        "Inoculation by fine-tuning",
+        f"{name_or_count(models, 'models')} on {name_or_count(probes, 'probes')}",
+        sections,
+        reading=[
+            "A model may fail on a probe because it lacks the knowledge, or because it is not used "
+            "to questions of this form. **Inoculation** (Liu et al. 2019) fine-tunes it on a few "
+            "rows of the probe. If that raises accuracy a lot and costs little on the original "
+            "task, for which the model was trained before, the form was at least part of the "
+            "problem. If accuracy stays low, the knowledge is missing or cannot be learnt from so "
+            "few rows.",
+            "**Cost** is the accuracy on the original task before training, minus the accuracy "
+            "after it, on the same questions. For each number of rows, the setting with the "
+            "highest mean of the two validation accuracies is shown.",
+            "**Intervals** resample clusters of rows and, where there are several, seeds. They do "
+            "not account for the choice of settings.",
+        ],
+    )
+
+
+def _section(one: ModelInoculation, probe: Inoculated) -> Section:
+    maps = _heat_maps(probe)
+    return Section(
+        f"{last_name(one.model)} on {probe.probe}",
+        [
+            _tiles(probe),
+            _chart(one, probe),
+            Heading("Findings"),
+            Findings(_sentences(one, probe)),
+            Caveats(one.notes),
+            Heading("Numbers"),
+            _accuracies(one, probe),
+            _strict(probe),
+            *([Heading("Hops and distractors")] if maps else []),
+            *maps,
+            _tried(probe),
+        ],
+    )
+
+
+def _tiles(probe: Inoculated) -> Tiles:
+    best = probe.at_best
+    low, high = points(best.cost.low), points(best.cost.high)
+    return Tiles(
+        {
+            f"Test, after {best.size:,} rows": cells.headline(best.test),
+            "Test, before training": cells.headline(probe.test_before),
+            "Cost, in points": Cell(points(best.cost.value), f"95%: {low} to {high}"),
+            "Chance": Cell(percent(probe.chance), "1 / number of choices"),
+            "Questions": Cell(f"{probe.rows:,}", f"{probe.clusters:,} clusters"),
+        }
+    )
+
+
+def _chart(one: ModelInoculation, probe: Inoculated) -> Chart:
+    """Draw accuracy on the probe and on the original task by rows trained on ([W], Figure 4)."""
+    places = range(1 + len(probe.points))
+    test = [probe.test_before, *(point.test for point in probe.points)]
+    original = [one.original_before, *(point.original for point in probe.points)]
+    lines = [
+        Line(probe.probe, places, test, 0),
+        Line(last_name(one.original), places, original, 1, marker="s"),
+    ]
+    chance = Level("chance on the probe", probe.chance)
+    names = ["0", *(f"{point.size:,}" for point in probe.points)]
+    return Chart(
+        f"Test accuracy on {probe.probe} and accuracy on the original task by rows trained on.",
+        [Panel(lines, [chance], from_zero=True)],
+        Across("rows of the probe trained on", "names", names),
+        note="The best setting for each number of rows. The bands are 95% intervals.",
+    )
+
+
+def _accuracies(one: ModelInoculation, probe: Inoculated) -> Table:
+    """Return the table of accuracies and costs by size: Table 7 of [W]."""
+    before: Row = (
+        "0",
+        cells.share(probe.before),
+        cells.share(probe.test_before),
+        cells.NONE,
+        cells.share(one.original_before),
+        cells.NONE,
+    )
+    after: list[Row] = [
+        (
+            f"{point.size:,} ({point.learning_rate:g}, {point.epochs})",
+            cells.share(point.probe),
+            cells.share(point.test),
+            cells.points(point.gain),
+            cells.share(point.original),
+            cells.points(point.cost),
+        )
+        for point in probe.points
+    ]
+    return Table(
+        ("rows (rate, epochs)", "validation", "test", "gain", "original task", "cost"),
+        [before, *after],
+        f"Accuracy on the probe and on {last_name(one.original)}; cost: points lost on the latter",
+    )
+
+
+def _strict(probe: Inoculated) -> Table:
+    """Return the table of strict cluster accuracies: Table 8 of [W]."""
+    before = (0, probe.test_before, probe.strict_before, probe.strict_difference_before)
+    after = [(p.size, p.test, p.strict, p.strict_difference) for p in probe.points]
+    rows: list[Row] = [
+        (f"{size:,}", cells.share(test), cells.share(strict), cells.points(difference))
+        for size, test, strict, difference in (before, *after)
+        if strict is not None
+    ]
+    return Table(
+        ("rows", "accuracy", "strict accuracy", "difference"),
+        rows,
+        "Strict accuracy on test: the share of clusters with every question answered correctly, "
+        "and its difference from accuracy in points",
+    )
+
+
+def _tried(probe: Inoculated) -> Table:
+    rows: list[Row] = [
+        (
+            f"{point.size:,} rows, rate {one.learning_rate:g}, {one.epochs} epochs",
+            cells.share(one.probe),
+            cells.share(one.original),
+            cells.share((one.probe + one.original) / 2),
+        )
+        for point in probe.points
+        for one in point.tried
+    ]
+    return Table(
+        ("setting", "probe", "original task", "mean"),
+        rows,
+        "Mean accuracy over the seeds on validation, by setting",
+        fold="All settings",
+    )
+
+
+def _heat_maps(probe: Inoculated) -> list[HeatMap]:
+    """Return test accuracy by hops and distractors, before and after: Figure 3 of [W]."""
+    layout = probe.table_before
+    before, after = (heat_map(table, layout) for table in (layout, probe.table_after))
+    if before is None or after is None:
+        return []
+    families = [family for family, width in before.families for _ in range(width)]
+    columns = [
+        f"{family}, k′ {distance}" if distance not in ("0", "not given") else family
+        for family, distance in zip(families, before.distances, strict=True)
+    ]
+    hops = [row.hops for row in before.rows]
+    shares: list[list[list[Estimate | None]]] = [
+        [[None if cell is None else cell.accuracy for cell in row.cells] for row in found.rows]
+        for found in (before, after)
+    ]
+    change = [
+        [
+            None if a is None or b is None else 100 * (b.value - a.value)
+            for a, b in zip(*rows, strict=True)
+        ]
+        for rows in zip(*shares, strict=True)
+    ]
+    corner, trained = "hops k / wrong choices", f"after training on {probe.best:,} rows"
+    return [
+        HeatMap("Test accuracy before training", corner, hops, columns, shares[0]),
+        HeatMap(f"Test accuracy {trained}", corner, hops, columns, shares[1]),
+        HeatMap(f"Change {trained}, in points", corner, hops, columns, change, "points"),
+    ]
+
+
+def _transfer_map(one: ModelInoculation) -> HeatMap:
+    names = list(dict.fromkeys(cell.trained_on for cell in one.transfer))
+    gains = {(cell.trained_on, cell.tested_on): cell.gain for cell in one.transfer}
+    return HeatMap(
+        f"{last_name(one.model)}: test accuracy minus that of the model before training, in "
+        "points, after training with the best size and setting",
+        "trained on / tested on",
+        names,
+        names,
+        [[gains[trained, tested] for tested in names] for trained in names],
+        "points",
+        frozenset((at, at) for at in range(len(names))),
+    )
+
+
+def _sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
+    """Describe what training on a probe changed: in words, for the best number of rows."""
+    best = probe.at_best
+    said = [
+        f"Before: {percent(probe.test_before.value)} of the test questions right "
+        f"(chance {percent(probe.chance)}). After {best.size:,} rows: {percent(best.test.value)}, "
+        f"a difference of {difference(best.gain)}.",
+        f"Cost on the original task: {difference(best.cost)}, from "
+        f"{percent(one.original_before.value)} to {percent(best.original.value)}"
+        + ("." if best.cost.low > 0 or best.cost.high < 0 else "; its interval includes zero."),
+        _verdict(probe),
+    ]
+    if probe.strict_before is not None and best.strict is not None:
+        said.append(
+            f"Clusters with every question answered correctly: "
+            f"{percent(probe.strict_before.value)} before, "
+            f"{percent(best.strict.value)} after."
+        )
+    return said
+
+
+def _verdict(probe: Inoculated) -> str:
+    """Read the outcome as Liu et al. 2019 do: what a gain at little cost says, or none."""
+    best = probe.at_best
+    if best.gain.low <= 0:
+        return (
+            "No gain can be detected: the model lacks the knowledge that the probe asks for and "
+            "cannot learn it from so few rows, or none of the settings is suitable."
+        )
+    if best.cost.value >= best.gain.value:
+        return (
+            "The gain is no larger than the cost: the model has forgotten the original task rather "
+            "than adapted to the probe."
+        )
+    return (
+        "The gain is larger than the cost: at least this part of what the model got wrong "
+        f"before training can be learnt from {best.size:,} rows. Compare it with what models "
+        "without pre-training learn from as many rows (evaluate-probe baselines)."
+    )

@@ -26,7 +26,15 @@ from kbprobe.format.attribution import (
 )
 from kbprobe.format.canary import canary_of
 from kbprobe.format.card import Configs, front_matter, pretty_name
-from kbprobe.format.items import COLUMNS, Items, ItemsInParts, arrow_schema, plain
+from kbprobe.format.items import (
+    COLUMNS,
+    COMMON,
+    MOST_NAMES,
+    Items,
+    ItemsInParts,
+    arrow_schema,
+    plain,
+)
 from kbprobe.format.setups import CLOZE, CONTROLS, DEFAULT_CONFIG
 from kbprobe.options import option_name, spelled
 from kbprobe.tables import in_markdown
@@ -70,6 +78,7 @@ def card_text(manifest: Mapping[str, Any], request: Request, configs: Configs) -
         ],
         cluster_sizes=_cluster_sizes(configs[DEFAULT_CONFIG]),
         cell_names=list(dict.fromkeys(name for row in cells.values() for name in row)),
+        encyclopedic=_encyclopedic(manifest["counts"]),
         flags=_flags(manifest, request),
         limits=[
             *limits(manifest, request.probe.setup),
@@ -180,6 +189,13 @@ def first_row(splits: Mapping[str, Items | ItemsInParts]) -> dict[str, Any]:
     """Return the first row of a config."""
     row: dict[str, Any] = plain(next(iter(splits.values())).table(0, 1)).to_pylist()[0]
     return row
+
+
+def _encyclopedic(counts: Mapping[str, Any]) -> float:
+    """Return the share of rows about names, where the headline leaves them out; 0: it does not."""
+    common = counts.get("content", {}).get(COMMON, counts["rows"])
+    share = 1 - common / counts["rows"]
+    return float(share) if share > MOST_NAMES else 0.0
 
 
 def _flags(manifest: Mapping[str, Any], request: Request) -> list[tuple[str, str, int]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from builders.engine.audit.report import Totals, audit_sample, choose_rows
 from builders.engine.card import card_text
@@ -400,9 +401,19 @@ def _counts(done: Assembled) -> dict[str, Any]:
         **({"unlabelled": unlabelled} if unlabelled else {}),
         "filled_choices": int((random & (origin.choice_family[:, 1:] != family[:, None])).sum()),
         "cells": cells,
+        **_contents(plan),
         **({"flags": plan.flags.counts()} if plan.flags and plan.flags.flagged.any() else {}),
         "dropped": {reason: count for reason, count in plan.dropped.items() if count},
     }
+
+
+def _contents(plan: Plan) -> dict[str, dict[str, int]]:
+    """Count the rows by what they ask about, where that is known."""
+    column = plan.questions.columns.get("content")
+    if column is None:
+        return {}
+    counted = column.take(pa.array(plan.question)).value_counts().to_pylist()
+    return {"content": {one["values"]: one["counts"] for one in counted}}
 
 
 def _variant_counts(variant: Assembled, done: Assembled) -> dict[str, int]:

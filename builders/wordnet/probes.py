@@ -30,6 +30,7 @@ from builders.relations import (
     relation_plan,
     union,
 )
+from builders.wordnet.content import content_column
 from builders.wordnet.families import wordnet_families
 from builders.wordnet.flags import ISA_FLAGS, isa_flags
 from builders.wordnet.neighbourhoods import territory
@@ -243,8 +244,7 @@ def _edges_plan(
     source = synset_source(wordnet, options)
     true = true_of(wordnet)
     plan = relation_plan(source, edges, true, options, rng, dropped, options.min_zipf, **more)
-    plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, true))
-    return _readable_in_all(wordnet, plan, _first_word)
+    return _readable_in_all(wordnet, _described(wordnet, plan, true), _first_word)
 
 
 def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGenerator) -> Plan:
@@ -443,8 +443,14 @@ def _plan(
         flags=flags,
     )
     answers = {"hypernym": wordnet.isa, "hyponym": wordnet.isa.reversed}.get(relation)
-    plan = replace(plan, oracles=wordnet_oracles(wordnet, plan, answers))
-    return _readable_in_all(wordnet, plan, reads)
+    return _readable_in_all(wordnet, _described(wordnet, plan, answers), reads)
+
+
+def _described(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Plan:
+    """Say what the questions of a plan are about, and what oracles reach on its rows."""
+    columns = {**plan.questions.columns, "content": content_column(wordnet, plan)}
+    questions = replace(plan.questions, columns=columns)
+    return replace(plan, questions=questions, oracles=wordnet_oracles(wordnet, plan, true_of))
 
 
 def _shown(wordnet: WordNet, questions: Mapping[WordNet, Questions]) -> Questions:

@@ -16,6 +16,7 @@ from typing import Any
 from evaluation.exports.reading import Exported
 from evaluation.models.capabilities import ENDPOINT
 from evaluation.results.types import METRIC_OF, read_predictions
+from evaluation.results.words import headline_remark
 from kbprobe.files import file_sha256, write_file
 
 SCHEMA = "0.3.0"
@@ -78,6 +79,8 @@ def _run(
     if probe.split_rows is not None:
         measured += f" Measured on {probe.rows:,} of the {probe.split_rows:,} rows (--limit)."
         sample = {"rows_of_split": str(probe.split_rows)}
+    if (remark := headline_remark(metrics)) is not None:
+        measured += f" The {remark}."
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -153,7 +156,7 @@ def _run(
                             "confidence_level": 0.95,
                             "method": accuracy.method,
                         },
-                        "num_samples": metrics.scored,
+                        "num_samples": metrics.accuracy.n,
                     },
                 },
             }

@@ -13,6 +13,7 @@ from typing import Any
 
 from evaluation.exports.reading import Exported
 from evaluation.results.types import METRIC_OF, Results
+from evaluation.results.words import headline_remark
 from kbprobe.errors import UsageError
 from kbprobe.parsing import MAX_YAML_BYTES, read_bytes, yaml_value
 
@@ -87,6 +88,8 @@ def notes(results: Results) -> str:
         f"chance {100 * metrics.chance:.1f}",
         f"{metrics.scored:,} of {metrics.items:,} rows scored",
     ]
+    if (remark := headline_remark(metrics)) is not None:
+        parts.append(remark)
     if results.model.revision:
         parts.append(f"model at {results.model.revision}")
     if results.model.finetuning:

@@ -41,6 +41,7 @@ ABOUT = {
     "distractor_family": "string",
     "distractor_hops": "int32",
     "pos": "string",
+    "content": "string",
     "template": "string",
     "concept": "string",
     "fold": "int32",

@@ -16,6 +16,7 @@ from evaluation.report.templates import environment
 from evaluation.results.analyses import all_analyses
 from evaluation.results.analyses.base import Examples, Picture, ResultFiles, Section
 from evaluation.results.analyses.facts import facts_of
+from evaluation.results.breakdown import headline_rows
 from evaluation.results.pairs import read_pair
 from evaluation.results.types import (
     FACTS,
@@ -31,6 +32,7 @@ from evaluation.results.words import (
     Place,
     answers_remark,
     clip,
+    headline_remark,
     interval,
     last_name,
     limit_remark,
@@ -92,8 +94,9 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
     """
     require("matplotlib", "eval", "making a report")
     metrics, normalization = results.metrics, results.metrics.normalization
+    predictions = headline_rows(predictions)
     sizes = breakdowns.joined_sizes(metrics)
-    clustered = metrics.clusters < metrics.scored or metrics.strict_accuracy is not None
+    clustered = metrics.clusters < metrics.accuracy.n or metrics.strict_accuracy is not None
     wrong, right = (
         questions.drawn(predictions, normalization, SAMPLED, correct=correct)
         for correct in (False, True)
@@ -130,6 +133,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
         normalizations=breakdowns.normalizations(metrics),
         templates=breakdowns.largest_first(metrics.by_template),
         pos=breakdowns.largest_first(metrics.by_pos),
+        content=breakdowns.largest_first(metrics.by_content),
         sections=sections,
         worst=questions.worst_clusters(predictions, normalization) if clustered else None,
         samples=(
@@ -172,7 +176,7 @@ def summary(results: Results) -> list[str]:
     """Describe in sentences the headline number, and how far it can be trusted."""
     metrics = results.metrics
     accuracy = metrics.accuracy
-    right = round(accuracy.value * metrics.scored)
+    right = round(accuracy.value * accuracy.n)
     if accuracy.method != "wilson":
         trust = (
             f"is over the {metrics.clusters:,} clusters, not over the rows: questions "
@@ -185,7 +189,7 @@ def summary(results: Results) -> list[str]:
             "share a cluster; it is too narrow if some of them ask about the same thing."
         )
     sentences = [
-        f"The model picks the right choice for {right:,} of {metrics.scored:,} scored questions: "
+        f"The model picks the right choice for {right:,} of {accuracy.n:,} scored questions: "
         f"{percent(accuracy.value)}, where guessing gives {percent(metrics.chance)}.",
         f"The 95% interval, {interval(accuracy)}, {trust}",
         _against_floor(metrics),
@@ -253,7 +257,7 @@ def _against_floor(metrics: Metrics) -> str:
 def cautions(results: Results) -> list[str]:
     """Return what a reader must know before quoting the number."""
     metrics = results.metrics
-    on_rows = (answers_remark(results), limit_remark(results))
+    on_rows = (headline_remark(metrics), answers_remark(results), limit_remark(results))
     found = [f"{remark[0].upper()}{remark[1:]}." for remark in on_rows if remark is not None]
     aside = sum(metrics.set_aside.values())
     if aside:

@@ -11,6 +11,7 @@ from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Bin, Cell, ClusterSize, Group
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
+from kbprobe.format.items import COMMON, MOST_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +42,29 @@ def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
     ]
 
 
+def headline_rows(predictions: pa.Table) -> pa.Table:
+    """Return the rows that headline numbers are of: those about common words, or all.
+
+    Questions about taxa, persons, places and other names ask for recall of an encyclopedia. They
+    are left out where they are more than :data:`~kbprobe.format.items.MOST_NAMES` of the rows,
+    whether scored or not, so that models are compared on the same rows. All rows stay where none
+    says what it asks about, and where none about a common word was scored.
+    """
+    import pyarrow.compute as pc
+
+    if "content" not in predictions.column_names:
+        return predictions
+    common = pc.fill_null(pc.equal(predictions["content"], COMMON), True)
+    if pc.mean(common).as_py() >= 1 - MOST_NAMES:
+        return predictions
+    kept = predictions.filter(common)
+    return predictions if kept["prediction"].null_count == len(kept) else kept
+
+
 def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Group]:
     """Split the rows by one column of strings; rows without a value are in no group."""
+    if name not in scored.column_names:
+        return []
     return [
         Group(name=value, accuracy=quick_accuracy(right[rows], cluster[rows]))
         for value, rows in named_rows(scored[name])

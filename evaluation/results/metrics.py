@@ -169,8 +169,11 @@ def measure(
     # A reason says what is counted, then what it was in that item.
     aside = Counter(reason.split(": ", 1)[0] for reason in reasons)
     scored = predictions.filter(predictions["prediction"].is_valid())
-    if scored.num_rows == 0:
-        raise UsageError(_nothing_scored(predictions.num_rows, aside))
+    items, all_scored = predictions.num_rows, scored
+    if all_scored.num_rows == 0:
+        raise UsageError(_nothing_scored(items, aside))
+    predictions = breakdown.headline_rows(predictions)
+    scored = predictions.filter(predictions["prediction"].is_valid())
     right, tie = bools(scored["correct"]), bools(scored["tie"])
     cluster = cluster_codes(scored)
     complete = _wholly_scored(predictions, scored)
@@ -182,8 +185,8 @@ def measure(
     near, random = _near_and_random(scored, right, cluster, seed)
     bins = breakdown.calibration(to_numpy(scored["probability"]).astype(np.float64), right)
     return Metrics(
-        items=predictions.num_rows,
-        scored=scored.num_rows,
+        items=items,
+        scored=all_scored.num_rows,
         set_aside=dict(sorted(aside.items())),
         normalization=normalization,
         accuracy=intervals.accuracy(right, cluster, seed),
@@ -204,6 +207,9 @@ def measure(
         table=breakdown.table(scored, right, cluster),
         by_template=breakdown.groups(scored, "template", right, cluster),
         by_pos=breakdown.groups(scored, "pos", right, cluster),
+        by_content=breakdown.groups(
+            all_scored, "content", bools(all_scored["correct"]), cluster_codes(all_scored)
+        ),
         ties=int(tie.sum()),
         ties_wrong=float((right & ~tie).mean()),
         tie_tolerance=tie_tolerance,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evaluation.results.breakdown import headline_rows
 from evaluation.results.scores import compared
 from evaluation.results.types import (
     AGAIN,
@@ -110,9 +111,10 @@ def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
 def _other_counts(metrics: Metrics, predictions: pa.Table) -> str:
     """Say whether results and predictions do not count the same."""
     scored = predictions["correct"].drop_null()
-    right = int(_mask(scored).sum())
+    right = int(_mask(headline_rows(predictions)["correct"].drop_null()).sum())
     held = (predictions.num_rows, len(scored), right)
-    counted = (metrics.items, metrics.scored, round(metrics.accuracy.value * metrics.scored))
+    accuracy = metrics.accuracy
+    counted = (metrics.items, metrics.scored, round(accuracy.value * accuracy.n))
     if held == counted:
         return ""
     return (

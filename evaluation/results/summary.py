@@ -10,7 +10,13 @@ from evaluation.results.analyses.facts import Facts, facts_of
 from evaluation.results.analyses.labels import labels_of, sentences
 from evaluation.results.console import print_rows, wide_console
 from evaluation.results.types import DIVIDED, METRIC_OF, Estimate, Results, remarks
-from evaluation.results.words import against_chance, answers_remark, last_name, limit_remark
+from evaluation.results.words import (
+    against_chance,
+    answers_remark,
+    headline_remark,
+    last_name,
+    limit_remark,
+)
 
 
 def show_table(results: Sequence[Results]) -> None:
@@ -74,7 +80,7 @@ def cautions(result: Results) -> list[str]:
     if metrics.near_accuracy is not None:
         near, random = percent(metrics.near_accuracy), percent(metrics.random_accuracy)
         lines.append(f"near distractors: {near}; random ones: {random}")
-    on_rows = (answers_remark(result), limit_remark(result))
+    on_rows = (headline_remark(metrics), answers_remark(result), limit_remark(result))
     lines += [remark for remark in on_rows if remark is not None]
     lines += [
         f"{count:,} of {metrics.items:,} rows set aside: {reason}"

@@ -133,10 +133,14 @@ class Metrics(Model):
     """Every number computed from the predictions."""
 
     items: int = Field(description="Rows evaluated.")
-    scored: int = Field(description="Of these, not set aside: all numbers below are of them.")
+    scored: int = Field(
+        description="Of these, not set aside. All numbers below are of them or, where more than a "
+        "fifth of the rows ask about taxa, persons, places and other names, of the rows about "
+        "common words alone: accuracy.n says of how many."
+    )
     set_aside: dict[str, int] = Field(description="Items that were not scored, by reason.")
     normalization: Normalization = Field(description="The one that predictions were made with.")
-    accuracy: Estimate = Field(description="Share of the scored rows answered right.")
+    accuracy: Estimate = Field(description="Share of these rows answered right.")
     near_accuracy: Estimate | None = Field(
         None,
         description="Accuracy on the rows with near distractors: of any family but random. Null "
@@ -168,6 +172,12 @@ class Metrics(Model):
     table: list[Cell] = Field(description="Accuracy by hops x distractor family x distance k'.")
     by_template: list[Group] = Field(description="Accuracy by wording.")
     by_pos: list[Group] = Field(description="Accuracy by part of speech.")
+    by_content: list[Group] = Field(
+        default_factory=list,
+        description="Accuracy on all scored rows, by what they ask about: common (words), taxon, "
+        "person, place, name (any other). Empty where rows do not say, and in results of earlier "
+        "versions.",
+    )
     ties: int = Field(description="Items whose top two scores lie within the tie tolerance.")
     ties_wrong: float = Field(description="Accuracy if every tie were counted as wrong.")
     tie_tolerance: float = Field(description="In units of the score compared.")
@@ -378,7 +388,12 @@ def predictions_schema() -> pa.Schema:
 _UNIQUE = (*UNIQUE, "question", "scores", "margin", "probability")
 """Columns whose values hardly repeat."""
 
-FURTHER_COLUMNS = {"premise": "string", "fold": "int32", "choice_hops": "list<item: int32>"}
+FURTHER_COLUMNS = {
+    "premise": "string",
+    "content": "string",
+    "fold": "int32",
+    "choice_hops": "list<item: int32>",
+}
 """Columns that follow where any row has a value: Arrow types by name."""
 
 

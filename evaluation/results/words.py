@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from evaluation.names import telling_parts
-from evaluation.results.types import Estimate, Results
+from evaluation.results.types import Estimate, Metrics, Results
 
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
@@ -31,6 +31,20 @@ def limit_remark(results: Results) -> str | None:
     return (
         f"{drawn} (--limit {limit} keeps whole clusters; --limit-by rows draws rows of more "
         "clusters)"
+    )
+
+
+def headline_remark(metrics: Metrics) -> str | None:
+    """Say which rows the headline leaves out; None: it is of all scored rows."""
+    accuracy = metrics.accuracy
+    if accuracy.n == metrics.scored:
+        return None
+    left = metrics.scored - accuracy.n
+    shown = ", ".join(f"{one.name} {percent(one.accuracy.value)}" for one in metrics.by_content)
+    return (
+        f"accuracy is of the {accuracy.n:,} rows about common words: the {left:,} about taxa, "
+        "persons, places and other names, more than a fifth, ask for recall of an encyclopedia "
+        f"and are left out (by content: {shown})"
     )
 
 

@@ -16,6 +16,7 @@ from evaluation.models.checkpoint import Checkpoint
 from evaluation.options import RunOptions
 from evaluation.results.analyses import fitting, labels, seen, vocabulary
 from evaluation.results.analyses.confusion import measure_labels
+from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import (
     baseline_intervals_of,
     baselines_of,
@@ -137,7 +138,7 @@ def evaluate_run(
     if scores.fitting:
         fitted = fitting.Fitting(**scores.fitting, seen=run.seen)
         results = results.with_analysis(fitting.NAME, fitted)
-    if (trained := _seen(run, predictions)) is not None:
+    if (trained := _seen(run, headline_rows(predictions))) is not None:
         results = results.with_analysis(seen.NAME, trained)
     return Evaluation(results, predictions)
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from evaluation.items.types import choice_starts
 from evaluation.models.memory import ModelInMemory, leaving_no_trace, without_autocast
+from evaluation.results.breakdown import headline_rows
 from evaluation.results.metrics import predictions_table, tie_tolerance
 from evaluation.results.types import Normalization
 from evaluation.runs.run import open_run
@@ -78,7 +79,7 @@ class RepeatedEvaluation:
         normalization = cast(Normalization, run.normalization)
         tolerance = tie_tolerance(run.model.dtype_name, run.rows, scores, normalization)
         table = predictions_table(run.rows, scores, normalization, tolerance)
-        share = pc.mean(table["correct"]).as_py()
+        share = pc.mean(headline_rows(table)["correct"]).as_py()
         if share is None:
             raise KbprobeError(f"{self.name}: no row was scored")
         return float(share)

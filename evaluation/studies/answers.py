@@ -39,7 +39,7 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
     """
     import pyarrow.compute as pc
 
-    tables = [run.evaluation.predictions for run in finished]
+    tables = [run.predictions for run in finished]
     if len({run.evaluation.results.probe.fingerprint for run in finished}) == 1:
         shown = _shown(tables[0])
         said = [_predictions(table) for table in tables]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from evaluation.models.checkpoint import NO_MODEL
 from evaluation.names import folder_names, former_name, options_name
 from evaluation.options import parse_options
+from evaluation.results.breakdown import headline_rows
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
 from evaluation.runs.folders import load
 from evaluation.runs.spec import RunSpec, import_named, plugins
@@ -23,6 +25,8 @@ from kbprobe.parsing import validated
 from kbprobe.targets import taking
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from evaluation.items.sources import ProbeSource
     from evaluation.runs.evaluation import Evaluation
     from evaluation.tracking import Tracked
@@ -42,6 +46,11 @@ class Finished:
     evaluation: Evaluation
     spec: RunSpec | None = None
     folder: Path | None = None
+
+    @cached_property
+    def predictions(self) -> pa.Table:
+        """The rows that the run's accuracy is of: studies compare and pool them alone."""
+        return headline_rows(self.evaluation.predictions)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def count_clusters(runs: Sequence[Finished]) -> ClusterCounts:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    tables = [run.evaluation.predictions for run in runs]
+    tables = [run.predictions for run in runs]
     columns = [pc.coalesce(table["cluster"], table["id"]) for table in tables]
     held: set[str] = set()
     for number, column in enumerate(columns):

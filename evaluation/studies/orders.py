@@ -261,7 +261,7 @@ def _tried(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimate | None
 
 def _averaged(runs: Sequence[Finished], shown: _Shown, seed: int) -> Estimate:
     """Estimate the accuracy of the choice with the best mean score over all orders."""
-    tables = [run.evaluation.predictions for run in runs]
+    tables = [run.predictions for run in runs]
     whole = np.logical_and.reduce([mask(table["prediction"].is_valid()) for table in tables])
     total: Floats | None = None
     for table in tables:

@@ -85,7 +85,7 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
     probe, other = one.evaluation.results.probe, two.evaluation.results.probe
     names = f"{one.folder} and {two.folder}"
     if probe.fingerprint == other.fingerprint:
-        return _scored(one, two, one.evaluation.predictions, two.evaluation.predictions, names)
+        return _scored(one, two, one.predictions, two.predictions, names)
     configs = are_configs(one, two)
     languages = are_languages(one, two)
     if probe.name != other.name and not configs and not languages:
@@ -95,8 +95,8 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
             "evaluate-probe controls PROBE --model MODEL"
         )
     first, second, shared = _shared(one, two, names)
-    whole = first.num_rows == one.evaluation.predictions.num_rows
-    whole &= second.num_rows == two.evaluation.predictions.num_rows
+    whole = first.num_rows == one.predictions.num_rows
+    whole &= second.num_rows == two.predictions.num_rows
     if not partial and not ((configs or languages) and whole):
         raise UsageError(
             f"{names} are not on the same rows of {probe.name}: {shared}. Evaluate both on the "
@@ -190,7 +190,7 @@ def _scored(
             f"{names}: no item was scored by both ({shared} were asked of both), so there is "
             "nothing to compare"
         )
-    alone = (run.evaluation.predictions.num_rows - shared for run in (one, two))
+    alone = (run.predictions.num_rows - shared for run in (one, two))
     return PairedRows(first, second, shared - first.num_rows, *alone)
 
 
@@ -198,7 +198,7 @@ def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Tabl
     """Return the rows that two runs share by id, in the order of the first, and how many."""
     import pyarrow.compute as pc
 
-    tables = [run.evaluation.predictions for run in (one, two)]
+    tables = [run.predictions for run in (one, two)]
     ids, other_ids = (single_chunk(table["id"]) for table in tables)
     for run, held in ((one, ids), (two, other_ids)):
         if len(held.unique()) < len(held):

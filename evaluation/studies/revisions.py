@@ -244,7 +244,7 @@ def _trace(runs: Sequence[Finished]) -> Histories:
 
 
 def _answers(run: Finished) -> Ints:
-    table = run.evaluation.predictions
+    table = run.predictions
     scored = to_numpy(table["prediction"].is_valid().cast("int8")).astype(np.bool_)
     return np.where(scored, bools(table["correct"]), NOT_SCORED).astype(np.int64)
 
@@ -357,7 +357,7 @@ def _questions(
 ) -> list[QuestionHistory]:
     names: list[str | None] = [*(one.name for one in revisions), None]  # -1: none
     letters = np.vectorize(_LETTERS.__getitem__)(histories.answers).T
-    shown = run.evaluation.predictions.select(["id", "cluster", "question"]).to_pylist()
+    shown = run.predictions.select(["id", "cluster", "question"]).to_pylist()
     return [
         QuestionHistory(
             **item,

@@ -339,7 +339,7 @@ def _share_seen(train: ProbeSplit, run: Finished) -> float:
     own = run.spec.run
     rows = pa.array(draw_rows(train.items, own.train or 0, own.train_seed or 0))
     learnt = single_chunk(train.about["concept"]).take(rows).drop_null()
-    asked = single_chunk(run.evaluation.predictions["concept"])
+    asked = single_chunk(run.predictions["concept"])
     seen = pc.is_in(asked, value_set=learnt.cast(asked.type))
     return float(pc.mean(pc.and_(seen, asked.is_valid())).as_py())
 

@@ -91,7 +91,7 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
     Raises:
         UsageError: no row was scored in every run.
     """
-    asked = runs[0].evaluation.predictions.num_rows
+    asked = runs[0].predictions.num_rows
     gathered = gather(runs)
     answers = gathered.answers
     whole = answers.scored.all(axis=1)

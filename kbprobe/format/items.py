@@ -44,6 +44,8 @@ COLUMNS: dict[str, str] = {
     "context": "The example sentence shown, if any.",
     "surface_form": "The word asked about as it stands in the context.",
     "pos": "Part of speech.",
+    "content": "What the concept is: a common word, or a name: a taxon, a person, a place, another "
+    "name (empty: not recorded).",
     "template": "Id of the wording used.",
     "arguments": "The task's arguments by name: what a no-language control keeps.",
     "triples": "The knowledge-base edges that make the gold true, or, where people tell what is "
@@ -57,8 +59,15 @@ COLUMNS: dict[str, str] = {
 }
 """Every column, in order, and what it holds."""
 
-ADDED = {"flags": "1.1", "fold": "1.2"}
+ADDED = {"flags": "1.1", "fold": "1.2", "content": "1.3"}
 """The schema version that brought a column, of those that the first did not have."""
+
+COMMON = "common"
+CONTENTS = (COMMON, "taxon", "person", "place", "name")
+"""What a concept may be, by the column ``content``: a common word, or what encyclopedias list."""
+
+MOST_NAMES = 0.2
+"""Where more rows than this share are not about common words, the headline leaves them out."""
 
 _STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids", "flags")
 _INTS = ("answer", "hops", "distractor_hops", "fold")

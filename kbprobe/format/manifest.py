@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 MAX_BYTES = 64 << 20
 """Most bytes of a manifest."""
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 """Version of the item schema; it only grows within a major version."""
 REBUILD = "Build the probe again."
 _READ_BESIDE = ("README.md", "baselines.json", "annotations.jsonl")

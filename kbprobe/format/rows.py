@@ -61,7 +61,8 @@ def _parquet_groups(path: Path) -> Iterator[pa.Table]:
             table = file.read_row_group(at, columns=list(COLUMNS))
             for name in ADDED.keys() - set(table.column_names):
                 field = schema.field(name)
-                table = table.append_column(field, pa.array([[]] * len(table), field.type))
+                empty: list[Any] = [[] if pa.types.is_list(field.type) else None] * len(table)
+                table = table.append_column(field, pa.array(empty, field.type))
             yield table.select(list(COLUMNS)).cast(schema)
 
 

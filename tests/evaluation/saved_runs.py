@@ -29,6 +29,7 @@ def save_run(
     ids: Sequence[str] | None = None,
     families: Sequence[str | None] | None = None,
     templates: Sequence[str | None] | None = None,
+    contents: Sequence[str | None] | None = None,
     probe: str = "made",
     gold: int = GOLD,
     choices: Sequence[str] = CHOICES,
@@ -51,6 +52,7 @@ def save_run(
             "cluster": pa.array(clusters or names),
             "distractor_family": pa.array(families or [None] * len(items), pa.string()),
             "template": pa.array(templates or [None] * len(items), pa.string()),
+            "content": pa.array(contents or [None] * len(items), pa.string()),
         }
         | dict.fromkeys(("hops", "distractor_hops", "pos", "concept"), nulls)
     )

@@ -11,7 +11,13 @@ from evaluation.report.page import strongest_baseline
 from evaluation.report.suite.collect import Collection, ProbeKey, Run
 from evaluation.report.suite.names import probe_names, system_names
 from evaluation.results.types import Cell, Estimate, Metrics, remarks
-from evaluation.results.words import answers_remark, limit_remark, natural_key, place
+from evaluation.results.words import (
+    answers_remark,
+    headline_remark,
+    limit_remark,
+    natural_key,
+    place,
+)
 
 Reaches = Literal["nothing", "chance", "shortcut"]
 """What a system is better than: nothing, chance alone, or the best baseline as well."""
@@ -157,7 +163,8 @@ def _entry(run: Run, probe: Probe) -> Entry:
     above = place(metrics.accuracy, metrics.chance) == "above"
     beaten = probe.baseline is None or place(metrics.accuracy, probe.baseline[1]) == "above"
     reaches: Reaches = "nothing" if not above else "shortcut" if beaten else "chance"
-    said = [answers_remark(run.results), limit_remark(run.results), *remarks(run.results)]
+    own = (headline_remark(metrics), answers_remark(run.results), limit_remark(run.results))
+    said = [*own, *remarks(run.results)]
     said += [f"{n:,} rows set aside: {why}" for why, n in sorted(metrics.set_aside.items())]
     return Entry(run, probe, reaches, tuple(filter(None, said)))
 

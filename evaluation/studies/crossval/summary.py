@@ -121,7 +121,7 @@ def _summary(row: Row, runs: Sequence[Finished], seed: int) -> CrossvalRow:
 
 def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) -> list[Slope]:
     """Regress whether rows are right on the words that they share with other folds."""
-    tables = [run.evaluation.predictions for run in runs]
+    tables = [run.predictions for run in runs]
     words = {fold: table_words(table) for fold, table in zip(folds, tables, strict=True)}
     others: dict[int, set[str]] = {
         fold: set().union(*(words[other] for other in words if fitted and other != fold))

@@ -301,7 +301,7 @@ def _code_length(runs: ModelRuns, fit: Fitted) -> CodeLength | None:
     for size, draws in fit.sizes.items():
         for draw, number in draws.items():
             fittings.setdefault(draw, {})[size] = runs.fitting(number)
-    widths = runs.finished[0].evaluation.predictions["choices"]
+    widths = runs.finished[0].predictions["choices"]
     counts = [len(choices) for choices in widths.to_pylist()]
     return code_length(fittings, fmean(math.log2(count) for count in counts))
 

@@ -228,7 +228,7 @@ def _by_hops(runs: Sequence[Finished]) -> list[Cell]:
     """Divide the rows of several runs by hops and distractors."""
     import pyarrow as pa
 
-    rows = pa.concat_tables([run.evaluation.predictions for run in runs])
+    rows = pa.concat_tables([run.predictions for run in runs])
     scored = rows.filter(rows["prediction"].is_valid())
     right, cluster = breakdown.bools(scored["correct"]), breakdown.cluster_codes(scored)
     return breakdown.table(scored, right, cluster)

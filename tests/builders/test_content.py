@@ -19,13 +19,13 @@ from kbprobe.format.items import COMMON, CONTENTS
 
 KNOWN = {
     COMMON: "dog.n.01 wolf.n.01 apple.n.02 leopard.n.02 dandelion.n.01 bird.n.01 oak.n.02 "
-    "sun.n.01 earth.n.01 genus.n.02 species.n.01 breed.n.01 city.n.01 spaniard.n.01 dutch_oven.n.01 "
-    "run.v.01 physicist.n.01 person.n.01 animal.n.01 comma.n.01",
+    "sun.n.01 earth.n.01 genus.n.02 species.n.01 breed.n.01 city.n.01 spaniard.n.01 "
+    "dutch_oven.n.01 waterloo.n.02 run.v.01 physicist.n.01 person.n.01 animal.n.01 comma.n.01",
     "taxon": "canis.n.01 rosaceae.n.01 grebe.n.01 white_oak.n.01 california_poppy.n.01 comma.n.02 "
     "staffordshire_bullterrier.n.01 carnivora.n.01",
     "person": "einstein.n.01 zeus.n.01 hamlet.n.02 handel.n.01",
     "place": "paris.n.01 nile.n.01 jupiter.n.01 eiffel_tower.n.01",
-    "name": "waterloo.n.02 odyssey.n.02 crimean_war.n.01 mickey_mouse.n.01",
+    "name": "waterloo.n.03 odyssey.n.02 crimean_war.n.01 mickey_mouse.n.01",
 }
 
 

@@ -150,7 +150,7 @@ def _inoculated(runs: ModelRuns, probe: str) -> Inoculated:
     validation = runs.averages(settings, probe, SELECTION)
     original = runs.averages(settings, runs.original, SELECTION)
     strict: dict[Setting | None, Resampled] = {}
-    if metrics.strict_accuracy is not None and metrics.clusters != metrics.scored:
+    if metrics.strict_accuracy is not None and metrics.clusters != metrics.accuracy.n:
         strict = runs.averages(settings, probe, HELD_OUT, bootstrap_whole_clusters)
 
     def strict_of(setting: Setting | None, accuracy: float) -> tuple[Estimate, float] | None:

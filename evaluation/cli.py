@@ -270,7 +270,7 @@ def _run_study(
         if isinstance(outcome.result, KbprobeError):
             failures.append(outcome)
             _report(outcome, as_json)
-        elif workers.leads and not study.has_page:
+        elif workers.leads and study.reports_runs:
             _report(outcome, as_json and study.independent)
 
     with shown_progress(workers.leads, UNITS) as progress:

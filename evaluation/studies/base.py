@@ -82,7 +82,8 @@ class Study:
         summarise: makes the summary of the finished runs, in the order of ``expand``, then those
             of ``follow``; where the study is given folders, of what ``read`` takes from each.
         document: says what there is to read of the summary: it is printed, and written beside the
-            summary as a page and as Markdown. Runs of such a study get no reports of their own.
+            summary as a page and as Markdown.
+        reports: whether runs get reports of their own although there is a document of all.
         sheets: makes further files of the summary: texts by file name.
         show: prints the summary for people, in place of the document.
         page: makes files of the summary for people, in place of the document.
@@ -109,6 +110,7 @@ class Study:
     summarise: Callable[[StudyRequest, Sequence[Any]], BaseModel]
     show: Callable[[Any], None] | None = None
     document: Callable[[Any], Document] | None = None
+    reports: bool = False
     sheets: Callable[[Any], Mapping[str, str]] | None = None
     options: type[Options] = Options
     fixed: tuple[str, ...] = ()
@@ -128,6 +130,11 @@ class Study:
     def has_page(self) -> bool:
         """Whether the summary is written as a page."""
         return self.document is not None or self.page is not None
+
+    @property
+    def reports_runs(self) -> bool:
+        """Whether each run gets a report of its own."""
+        return self.reports or not self.has_page
 
     def print(self, summary: Any) -> None:
         """Print a summary for people."""

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from evaluation.names import folder_name
+from evaluation.report import cells
 from evaluation.results.analyses.facts import Facts, facts_of
+from evaluation.results.words import name_or_count
 from evaluation.runs.checks import check_split
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
+from kbprobe.document import Document, Row, Section, Table
 from kbprobe.errors import UsageError
 
 
@@ -67,20 +70,22 @@ def _no_facts(probe: str) -> str:
     )
 
 
-def show(summary: FactsSummary) -> None:
-    """Print a row for each probe and model, in percent."""
-    from evaluation.results.console import print_rows
-
-    heads = ("facts", "rows", "all facts right", "of these wrong", "right without", "known, wrong")
-    rows = [
+def _document(summary: FactsSummary) -> Document:
+    head = ("facts", "rows", "all facts right", "of these wrong", "right without", "known, wrong")
+    rows: list[Row] = [
         (
             f"{one.probe} ({one.split})",
             folder_name(one.model),
-            *("-" if share is None else f"{100 * share:.1f}" for share in _shares(one.facts)),
+            *map(cells.share, _shares(one.facts)),
         )
         for one in summary.models
     ]
-    print_rows(("probe", "model", *heads), rows)
+    caption = "Accuracy on the facts and on the rows, and how often one goes without the other"
+    return Document(
+        "Questions that rest on facts",
+        name_or_count(dict.fromkeys(one.probe for one in summary.models), "probes"),
+        [Section("", [Table(("probe", "model", *head), rows, caption, names=2)])],
+    )
 
 
 def _shares(facts: Facts) -> list[float | None]:
@@ -103,6 +108,7 @@ FACTS = Study(
     help="Evaluate models on questions that rest on several facts, and on these facts alone.",
     expand=_expand,
     summarise=_summarise,
-    show=show,
+    document=_document,
+    reports=True,
     fixed=("facts",),
 )

@@ -64,7 +64,7 @@ def run_study(
             run = f"run {done + 1} of {len(specs)}: " if len(specs) > 1 else ""
             progress(f"{run}{what}", finished, total)
 
-        for outcome in execute(specs, overwrite, workers, numbered, not study.has_page):
+        for outcome in execute(specs, overwrite, workers, numbered, study.reports_runs):
             done += 1
             if isinstance(outcome.result, KbprobeError):
                 if lone:

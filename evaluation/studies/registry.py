@@ -20,7 +20,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.overlap:OVERLAP",
         "evaluation.studies.items:ITEMS",
         "evaluation.studies.power:POWER",
-        "evaluation.studies.crossval.study:CROSSVAL",
+        "evaluation.studies.crossval:CROSSVAL",
         "evaluation.studies.baselines.study:BASELINES",
         "evaluation.studies.transfer:TRANSFER",
         "evaluation.studies.orders:ORDERS",

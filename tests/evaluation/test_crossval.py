@@ -12,10 +12,7 @@ from evaluation.results.words import last_name
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.crossval.page import render
-from evaluation.studies.crossval.show import show
-from evaluation.studies.crossval.study import CROSSVAL
-from evaluation.studies.crossval.types import CrossvalSummary
+from evaluation.studies.crossval import CROSSVAL, CrossvalSummary
 from evaluation.studies.run import run_study
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
@@ -119,15 +116,15 @@ def test_what_is_finished_is_found_again(done, monkeypatch):
 def test_the_page_and_the_table_show_all_rows(done, capsys):
     _, summary, output = done
     page = (output / "crossval.html").read_text(encoding="utf-8")
-    assert page == render(summary)
+    assert page == CROSSVAL.files(summary)["crossval.html"]
     written = (output / "crossval.json").read_text(encoding="utf-8")
     assert CrossvalSummary.model_validate_json(written) == summary
-    show(summary)
+    CROSSVAL.print(summary)
     printed = capsys.readouterr().out
     for text in ("majority label", "2 random encoders, pooled", "bert, pooled"):
         assert text in page
         assert text in printed
-    assert "fitted on 90 of the others" in printed
+    assert "fitted on 90 rows of the other folds" in printed
     assert "cannot be evaluated without training" in printed
 
 

@@ -1,0 +1,596 @@
+"""Cross-validation of labels: every fold of a probe, by what is fitted on the others.
+
+The probes, and the table of accuracies, are those of Kim et al. (2019), Table 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from statistics import mean, stdev
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from evaluation.items.folds import folds_of, names_folds, open_rows
+from evaluation.items.sources import WHOLE, ProbeSource, UnknownSplit, open_probe
+from evaluation.items.types import LABELLED_SETUPS, ProbeSplit, setups_of
+from evaluation.learners.base import HeadLearner, LearnerEntry
+from evaluation.learners.registry import LEARNERS
+from evaluation.models.checkpoint import NO_MODEL, Checkpoint
+from evaluation.report import cells
+from evaluation.results.analyses.vocabulary import (
+    CAPTION,
+    HEAD,
+    Slope,
+    measure_vocabulary,
+    table_of,
+    table_words,
+)
+from evaluation.results.intervals import TwoWayBootstrap
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import last_name, name_or_count, percent, short
+from evaluation.runs.spec import RunSpec
+from evaluation.scorers.base import ScorerEntry
+from evaluation.studies.base import Finished, Study, StudyRequest
+from evaluation.studies.counting import count_clusters
+from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
+from evaluation.studies.models import open_model
+from kbprobe.document import Caveats, Document, Dot, Dots, Level, Row, Section, Table, Text
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import SPLITS
+from kbprobe.options import Options
+
+
+class CrossvalOptions(Options):
+    """What is cross-validated, and how often."""
+
+    learners: tuple[str, ...] = Field(
+        ("pooled",),
+        min_length=1,
+        description="Learners to cross-validate: pooled (a classifier on the frozen encoder), "
+        "full_labels (the whole encoder), or others that apply to the rows.",
+    )
+    seeds: int = Field(1, ge=1, description="Repetitions of every fold with different seeds.")
+    random_init: int = Field(
+        0,
+        ge=0,
+        description="Also cross-validate this many randomly initialised encoders of the same "
+        "architecture, frozen (Kim et al. 2019 use five).",
+    )
+
+    @field_validator("learners")
+    @classmethod
+    def _are_learners(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            LEARNERS.get(name)
+        return tuple(dict.fromkeys(names))
+
+
+Kind = Literal["majority", "random", "learner", "zero_shot"]
+
+
+class CrossvalRow(Model):
+    """A model on a probe: every row of the probe is evaluated once in each repetition."""
+
+    kind: Kind = Field(
+        description="majority (of the rows fitted on), random (a learner on randomly initialised "
+        "encoders), learner, or zero_shot (the model as it is)."
+    )
+    model: str = Field(description="The checkpoint, as it was given; none: no model.")
+    learner: str | None = Field(description="Learner that was fitted; null if none.")
+    accuracy: Estimate = Field(
+        description="Mean test accuracy over all rows of all folds. The interval resamples "
+        "clusters, and repetitions where there are several."
+    )
+    folds: list[float] = Field(
+        description="Test accuracy in each fold, in the order of their numbers: means over "
+        "repetitions."
+    )
+    fold_mean: float = Field(description="Mean of these.")
+    fold_sd: float = Field(description="Their standard deviation.")
+    repetitions: list[float] = Field(
+        description="Accuracy over all folds of each repetition: a seed, a random initialisation."
+    )
+    repetition_sd: float | None = Field(
+        description="Standard deviation of these; null if there is only one."
+    )
+    vocabulary: list[Slope] = Field(
+        default_factory=list,
+        description="Accuracy and the words that rows share with their premises, and with the "
+        "other folds: of the predictions of all folds and repetitions.",
+    )
+
+
+class ProbeCrossval(Model):
+    """One probe."""
+
+    probe: str = Field(description="The probe's name.")
+    source: str = Field(description="The probe, as it was given.")
+    split: str = Field(description="Split whose folds are used; all: all splits together.")
+    setup: str = Field(description="The setup of its rows.")
+    rows: int = Field(description="Rows of all folds.")
+    clusters: int = Field(description="Clusters of rows.")
+    folds: dict[int, int] = Field(description="How many rows each fold has.")
+    train: int = Field(description="Rows of the other folds that each classifier is fitted on.")
+    chance: float = Field(description="Mean of one over the number of choices.")
+    human: Estimate | None = Field(
+        description="Share of people's votes for the intended answer; null if the probe has no "
+        "annotations."
+    )
+    results: list[CrossvalRow] = Field(description="Models and baselines.")
+    notes: list[str] = Field(description="Caveats for the reader.")
+
+
+class CrossvalSummary(Model):
+    """All of ``crossval.json``."""
+
+    schema_version: str = "1.1"
+    probes: list[ProbeCrossval] = Field(description="Each probe.")
+
+
+FIXED = (
+    *("fold", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "random_weights"),
+    *("scorer", "facts", "labels", "limit"),
+)
+"""Options of runs that the study sets itself."""
+
+MAJORITY = "majority"
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """A probe's rows, divided.
+
+    Attributes:
+        rows: all of them.
+        sizes: how many rows each fold has.
+        train: how many rows of the other folds each fit is made on.
+    """
+
+    rows: ProbeSplit
+    sizes: dict[int, int]
+    train: int
+
+    @property
+    def setups(self) -> frozenset[str]:
+        """The setups of the rows."""
+        return setups_of(self.rows.items)
+
+
+def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
+    """Read a probe and its folds.
+
+    Every fold is fitted on as many rows, those of the smallest training set, unless ``--train``
+    says fewer: so the heads of all folds are trained side by side.
+
+    Raises:
+        UsageError: only some rows name a fold, or there are fewer than ``--train``.
+    """
+    run = _divided(request).defaults.run
+    rows = open_rows(probe, run.split, run.config)
+    sizes = folds_of(rows)
+    most = len(rows.items) - max(sizes.values())
+    if run.train is not None and run.train > most:
+        raise UsageError(
+            f"--train {run.train:,} asks for more rows than {rows.source} has outside its largest "
+            f"fold ({most:,}). Use --train {most} or less."
+        )
+    return _Folds(rows, sizes, run.train or most)
+
+
+def _expand(request: StudyRequest) -> list[RunSpec]:
+    """Return all runs, those of one model after each other.
+
+    Raises:
+        UsageError: a probe has rows that a learner does not take; a model lacks what
+            a learner needs.
+    """
+    request = _divided(request)
+    probes = request.probes
+    folds = [_open_folds(request, probe) for probe in probes]
+    options: CrossvalOptions = request.options
+    learners = [LEARNERS.get(name) for name in options.learners]
+    models = [model for model in request.models if model != NO_MODEL]
+    checkpoints = [open_model(request, model) for model in models]
+    for own in folds:
+        for entry in learners:
+            _require_setups(own, entry)
+    for entry in learners:
+        _require_model(entry)
+    for checkpoint in checkpoints:
+        for entry in learners:
+            _require_capabilities(checkpoint, entry)
+    frozen = [entry for entry in learners if isinstance(entry, HeadLearner) and entry.needs]
+    if options.random_init and models and not frozen:
+        raise UsageError(
+            "--random-init is for learners on a frozen encoder: add pooled to --learners, or leave "
+            "it out"
+        )
+    specs: list[RunSpec] = []
+    majority = LEARNERS.get(MAJORITY)
+    for probe, own in zip(probes, folds, strict=True):
+        specs += _runs(request, probe, NO_MODEL, own, majority, 1)
+    for model, checkpoint in zip(models, checkpoints, strict=True):
+        for probe, own in zip(probes, folds, strict=True):
+            scorer = _scorer_as_it_is(request, checkpoint, own.setups)
+            if scorer is not None:
+                specs += _zero_shot(request, probe, model, own, scorer)
+            for entry in learners:
+                specs += _runs(request, probe, model, own, entry, options.seeds)
+        for number in range(options.random_init):
+            for probe, own in zip(probes, folds, strict=True):
+                for entry in frozen:
+                    variant = {"random_weights": number}
+                    specs += _runs(request, probe, model, own, entry, 1, **variant)
+    refuse_idle_options(request, specs)
+    return specs
+
+
+def _scorer_as_it_is(
+    request: StudyRequest, checkpoint: Checkpoint, setups: frozenset[str]
+) -> ScorerEntry | None:
+    """Return what scores a model without training; None: it cannot be asked.
+
+    A classifier is asked where its classes are the labels of the rows.
+    """
+    from evaluation.scorers.classifier import CLASSIFIER
+    from evaluation.scorers.classifier.labels import classes_of
+
+    scorer = zero_shot_scorer(checkpoint.capabilities, setups)
+    if scorer is CLASSIFIER:
+        config = checkpoint.config
+        names = getattr(config, "id2label", None) or {}
+        stated = request.defaults.options.get("class_labels", ())
+        try:
+            for setup in setups & set(LABELLED_SETUPS):
+                classes_of(setup, {int(n): str(v) for n, v in names.items()}, stated, checkpoint.id)
+        except UsageError:
+            return None
+    return scorer
+
+
+def _divided(request: StudyRequest) -> StudyRequest:
+    """Have all splits divided together, unless another split is named."""
+    return replace(request, values={"split": WHOLE, **request.values})
+
+
+def _runs(
+    request: StudyRequest,
+    probe: ProbeSource,
+    model: str,
+    own: _Folds,
+    entry: LearnerEntry,
+    seeds: int,
+    **variant: Any,
+) -> Iterator[RunSpec]:
+    """Yield the runs of a learner on all folds."""
+    trained = with_options_of(request, entry, entry.scorer)
+    first = request.defaults.run.seed
+    for fold in own.sizes:
+        for seed in range(first, first + seeds):
+            changes = {**variant, "learner": entry.name, "fold": fold, "train": own.train}
+            yield trained.spec(probe, model, **changes, train_seed=seed, facts=False)
+
+
+def _zero_shot(
+    request: StudyRequest, probe: ProbeSource, model: str, own: _Folds, scorer: ScorerEntry
+) -> Iterator[RunSpec]:
+    untrained = with_options_of(request, scorer)
+    values = {name: value for name, value in untrained.values.items() if name != "train"}
+    untrained = replace(untrained, values=values)
+    for fold in own.sizes:
+        spec = untrained.spec(probe, model, fold=fold, facts=False)
+        yield replace(spec, folder=spec.folder and spec.folder / "zero-shot")
+
+
+def _require_setups(own: _Folds, entry: LearnerEntry) -> None:
+    others: Sequence[str] = sorted(setup for setup in own.setups if not entry.takes(setup))
+    if others:
+        raise UsageError(
+            f"{own.rows.source} has rows of the setup {', '.join(others)}, and {entry.name} is "
+            f"fitted only on {', '.join(entry.setups)}: name other --learners"
+        )
+
+
+def _require_model(entry: LearnerEntry) -> None:
+    if entry.needs:
+        return
+    remedy = (
+        f"Evaluate it on one fold at a time: --model {NO_MODEL} --learner {entry.name} --train N "
+        "--fold 0"
+    )
+    if entry.name == MAJORITY:
+        remedy = "It is always shown: leave it out"
+    raise UsageError(f"--learners {entry.name} reads no model, and models are compared. {remedy}")
+
+
+def _require_capabilities(checkpoint: Checkpoint, entry: LearnerEntry) -> None:
+    if entry.needs not in checkpoint.capabilities:
+        raise UsageError(
+            f"{entry.name} cannot be fitted on {checkpoint.id} ({checkpoint.architecture}): name "
+            "other --learners, or another --model"
+        )
+
+
+_Kept: TypeAlias = tuple[Kind, str, str | None]
+"""What a row of the table is of: its kind, model and learner."""
+
+
+def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
+    """Summarise the runs of all folds."""
+    return CrossvalSummary(probes=[_probe(request, probe, finished) for probe in request.probes])
+
+
+def _probe(
+    request: StudyRequest, probe: ProbeSource, finished: Sequence[Finished]
+) -> ProbeCrossval:
+    own = _open_folds(request, probe)
+    groups: dict[_Kept, list[Finished]] = {}
+    for run in finished:
+        if run.spec is not None and _same(run.spec.probe, probe):
+            groups.setdefault(_row_of(run), []).append(run)
+    seed = request.defaults.run.seed
+    first = next(iter(groups.values()))[0].evaluation.results
+    rows = [_summary(row, runs, seed) for row, runs in sorted(groups.items(), key=_place)]
+    return ProbeCrossval(
+        probe=first.probe.name,
+        source=own.rows.source,
+        split=own.rows.split,
+        setup=own.rows.items[0].setup,
+        rows=len(own.rows.items),
+        clusters=len(set(own.rows.about["cluster"].to_pylist())),
+        folds=own.sizes,
+        train=own.train,
+        chance=float(np.mean(1 / np.diff(own.rows.items.starts))),
+        human=_human(request, probe),
+        results=rows,
+        notes=_notes(request, own, groups),
+    )
+
+
+def _same(one: ProbeSource, other: ProbeSource) -> bool:
+    return one is other or (isinstance(one, str) and one == other)
+
+
+def _row_of(run: Finished) -> _Kept:
+    results = run.evaluation.results
+    learner = (results.model.finetuning or {}).get("learner")
+    model = results.model.id
+    if model == NO_MODEL:
+        return "majority", model, MAJORITY
+    if learner is None:
+        return "zero_shot", model, None
+    random = results.model.random_weights is not None
+    return "random" if random else "learner", model, str(learner)
+
+
+_ORDER: tuple[Kind, ...] = ("majority", "random", "learner", "zero_shot")
+
+
+def _place(entry: tuple[_Kept, list[Finished]]) -> int:
+    """Order rows as the paper does: majority, random encoders, and then the models."""
+    return min(2, _ORDER.index(entry[0][0]))
+
+
+def _summary(row: _Kept, runs: Sequence[Finished], seed: int) -> CrossvalRow:
+    """Average over folds and repetitions; clusters and repetitions are resampled."""
+    folds = [run.evaluation.results.scoring.options["fold"] for run in runs]
+    names = [_repetition(run) for run in runs]
+    repetitions = list(dict.fromkeys(names))
+    counts = count_clusters(runs)
+    # Each repetition's counts: those of all its folds together.
+    member = np.array([[name == one for one in repetitions] for name in names], dtype=np.int64)
+    right, scored = counts.right @ member, counts.scored @ member
+    bootstrap = TwoWayBootstrap(right, scored, seed=seed)
+    average = bootstrap.average({number: number for number in range(len(repetitions))})
+    of_runs = counts.right.sum(axis=0) / counts.scored.sum(axis=0)
+    of_folds = [
+        float(mean(of_runs[at] for at, own in enumerate(folds) if own == fold))
+        for fold in sorted(set(folds))
+    ]
+    each = bootstrap.accuracies.tolist()
+    kind, model, learner = row
+    return CrossvalRow(
+        kind=kind,
+        model=model,
+        learner=learner,
+        accuracy=average.estimate(),
+        folds=of_folds,
+        fold_mean=mean(of_folds),
+        fold_sd=stdev(of_folds),
+        repetitions=each,
+        repetition_sd=stdev(each) if len(each) > 1 else None,
+        vocabulary=_vocabulary(runs, folds, fitted=learner not in (None, MAJORITY)),
+    )
+
+
+def _vocabulary(runs: Sequence[Finished], folds: Sequence[int], fitted: bool) -> list[Slope]:
+    """Regress whether rows are right on the words that they share with other folds."""
+    tables = [run.predictions for run in runs]
+    words = {fold: table_words(table) for fold, table in zip(folds, tables, strict=True)}
+    others: dict[int, set[str]] = {
+        fold: set().union(*(words[other] for other in words if fitted and other != fold))
+        for fold in words
+    }
+    parts = [(table, others[fold]) for fold, table in zip(folds, tables, strict=True)]
+    found = measure_vocabulary(parts)
+    return [] if found is None else found.slopes
+
+
+def _repetition(run: Finished) -> tuple[object, ...]:
+    results = run.evaluation.results
+    return results.model.random_weights, (results.model.finetuning or {}).get("seed")
+
+
+def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
+    """Return the accuracy of people's votes, of the first split with annotations."""
+    config = request.defaults.run.config
+    for split in SPLITS:
+        with suppress(UnknownSplit):
+            manifest = open_probe(probe, split=split, config=config).manifest
+            if manifest is None or manifest.annotation is None:
+                continue
+            if (found := manifest.annotation.vote_accuracy) is not None:
+                own = found.model_dump(include={"value", "low", "high", "n"})
+                return Estimate(**own, method="cluster bootstrap")
+    return None
+
+
+def _notes(request: StudyRequest, own: _Folds, groups: dict[_Kept, list[Finished]]) -> list[str]:
+    notes = []
+    if not names_folds(own.rows):
+        notes.append(
+            f"The rows have no folds: their clusters were divided into {len(own.sizes)} by a hash "
+            "of their names."
+        )
+    for model in request.models:
+        if model == NO_MODEL:
+            continue
+        if _scorer_as_it_is(request, open_model(request, model), own.setups) is None:
+            notes.append(
+                f"{last_name(model)} cannot be evaluated without training: it does not score "
+                "these labels."
+            )
+    overlap = {
+        run.evaluation.results.scoring.notes.get("train_overlap", 0)
+        for runs in groups.values()
+        for run in runs
+    }
+    if any(overlap):
+        notes.append(
+            "Clusters are in several folds: rows evaluated are related to rows fitted on, so "
+            "accuracies are too high."
+        )
+    return notes
+
+
+def _document(summary: CrossvalSummary) -> Document:
+    return Document(
+        "Cross-validation",
+        name_or_count([one.probe for one in summary.probes], "probes"),
+        [_section(one) for one in summary.probes],
+        reading=[
+            "**Accuracy** is the share of all rows answered correctly when their fold is held out; "
+            "its interval resamples whole clusters, and repetitions (seeds, random encoders) where "
+            "there are several.",
+            "**Majority label** is the most frequent label of the rows fitted on. **Random "
+            "encoders** have the model's architecture but random weights: what a classifier learns "
+            "on them, it learns from the words of the training rows. Only accuracy above both is "
+            "evidence of knowledge.",
+            "**The standard deviation over folds** shows how much test accuracy varies between "
+            "folds. Folds share training rows, so it says nothing about the error of the mean.",
+        ],
+    )
+
+
+def _section(one: ProbeCrossval) -> Section:
+    return Section(
+        f"{one.probe} ({one.split})",
+        [
+            Text(
+                f"{one.rows:,} rows of the setup {one.setup}, in {one.clusters:,} clusters and "
+                f"{len(one.folds)} folds. Each fold is evaluated once, by a classifier fitted on "
+                f"{one.train:,} rows of the other folds. Chance is {percent(one.chance)}."
+            ),
+            Caveats(one.notes),
+            _dots(one),
+            _accuracies(one),
+            Table(
+                ("model", *(f"fold {fold}" for fold in one.folds)),
+                [(_name(row), *map(cells.share, row.folds)) for row in one.results],
+                "Test accuracy in each fold, mean over repetitions",
+                fold="Each fold",
+            ),
+            _vocabulary_table(one),
+        ],
+        link=one.probe,
+    )
+
+
+def _dots(one: ProbeCrossval) -> Dots:
+    """Return the figure of accuracies, with a small dot for each fold."""
+    levels = [Level("chance", one.chance)]
+    if one.human is not None:
+        levels.append(Level("people", one.human.value, dash="solid"))
+    return Dots(
+        f"Cross-validated test accuracy on {one.probe} of each model and baseline.",
+        [
+            Dot(_label(row), row.accuracy, row.kind in ("majority", "random"), row.folds)
+            for row in one.results
+        ],
+        levels,
+        parts="a fold",
+    )
+
+
+def _accuracies(one: ProbeCrossval) -> Table:
+    rows: list[Row] = [
+        (
+            _name(row),
+            cells.share(row.accuracy),
+            cells.share(row.fold_mean),
+            cells.share(row.fold_sd),
+            cells.share(row.repetition_sd),
+        )
+        for row in one.results
+    ]
+    if one.human is not None:
+        rows.append(("people", cells.share(one.human), cells.NONE, cells.NONE, cells.NONE))
+    return Table(
+        ("model", "accuracy", "mean of folds", "sd of folds", "sd of repetitions"),
+        rows,
+        "Test accuracy over all folds, with its 95% interval",
+    )
+
+
+def _vocabulary_table(one: ProbeCrossval) -> Table:
+    """Return how accuracy goes with shared words, by model."""
+    rows = [
+        (f"{_name(row)}: {words}", *numbers)
+        for row in one.results
+        for words, *numbers in table_of(row.vocabulary)
+    ]
+    return Table(("model: words", *HEAD[1:]), rows, CAPTION)
+
+
+_LABEL = 20
+"""Characters of a model's name in a figure."""
+
+
+def _name(row: CrossvalRow) -> str:
+    """Name a row: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
+    return _named(row, last_name(row.model))
+
+
+def _label(row: CrossvalRow) -> str:
+    """Name a row in a figure, where there is less room: ``all-MiniLM-L6-v2, pooled``."""
+    return _named(row, short(last_name(row.model).rpartition("/")[2], _LABEL))
+
+
+def _named(row: CrossvalRow, model: str) -> str:
+    if row.kind == "majority":
+        return "majority label"
+    if row.kind == "zero_shot":
+        return f"{model}, without training"
+    if row.kind == "learner":
+        return f"{model}, {row.learner}"
+    number = len(row.repetitions)
+    encoders = "random encoder" if number == 1 else f"{number} random encoders"
+    return f"{model}, {encoders}, {row.learner}"
+
+
+CROSSVAL = Study(
+    name="crossval",
+    help="Cross-validation: fit label classifiers on all folds of a probe but one, evaluate them "
+    "on that fold, and compare with the majority label and randomly initialised encoders.",
+    expand=_expand,
+    summarise=_summarise,
+    document=_document,
+    options=CrossvalOptions,
+    fixed=FIXED,
+    modelless=True,
+)
+"""The study."""

@@ -1,1 +1,0 @@
-"""Cross-validation of classifiers of labels over a probe's folds ([F], Table 2)."""

@@ -114,6 +114,14 @@ def test_links_lead_somewhere(name: str) -> None:
             assert anchor in slugs, f"{name} links to {target}; {linked.name} has no such heading"
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TUTORIALS])
+def test_modules_that_are_named_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    packages = "|".join(("kbprobe", "templates", "benchmarks", "tests", *_PACKAGES))
+    for path in re.findall(rf"`((?:{packages})/[a-z0-9_/.-]+\.\w+)`", text):
+        assert (ROOT / path).exists(), f"{name} names {path}, which does not exist"
+
+
 def test_pages_are_found() -> None:
     assert len(PAGES) > 10
     assert sum(len(list(our_commands(page))) for page in PAGES) > 50

@@ -28,8 +28,6 @@ from kbprobe.tables import in_markdown
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "gallery.md"
 SPLIT = "test"
-LONG = 200
-"""Characters of choices that are shown only once."""
 CHOSEN = {"conceptnet": "conceptnet", "dump": "wikidata"}
 """Options that name a snapshot without a fixed default, and its kind."""
 
@@ -37,17 +35,15 @@ HEAD = """\
 # Gallery
 
 One row of every probe and of each of its configs: the first row of the test split, as built with
-the default options and seed 0, with some figures of the probe's card. The right answer is bold. A
-config that asks the same rows (a control, a variant) is shown with the same row.
+the default options and seed 0. The right answer is bold. Configs that ask the same rows are shown
+with the same row, and their choices where they differ.
 
-*Off chance* is how far the audit's highest score lies above chance, in points: what can be answered
-without reading the whole question. A build's card has all baselines with their intervals. Probes
-that people are to label have no answers yet, and so no audit of them.
+The *highest baseline* is that of the audit: what can be answered without reading the whole
+question. A build's card has all baselines with their intervals. `.ci/site/figures.py` builds every
+probe and writes this page.
 
-This page is made by `.ci/site/figures.py`, which builds every probe.
-
-| probe | rows | chance | highest baseline | off chance |
-|---|---:|---:|---:|---:|
+| probe | rows | chance | highest baseline |
+|---|---:|---:|---|
 """
 
 
@@ -92,9 +88,10 @@ def write(builds: Mapping[str, Mapping[str, Any]], sections: Mapping[str, str]) 
 def _line(name: str, build: Mapping[str, Any]) -> str:
     start = f"| [`{name}`](#{name}) | {build['rows']:,} |"
     if "baselines" not in build:
-        return f"{start} | | |"
-    best, chance = max(build["baselines"].values()), build["chance"]
-    return f"{start} {chance:.1%} | {best:.1%} | {100 * (best - chance):+.1f} |"
+        return f"{start} | |"
+    best = max(build["baselines"], key=lambda baseline: build["baselines"][baseline])
+    highest = f"{build['baselines'][best]:.1%}, {in_markdown(best)}"
+    return f"{start} {build['chance']:.1%} | {highest} |"
 
 
 def _lines(
@@ -118,13 +115,13 @@ def _lines(
             rows = _rows(folder, config)
             same = rows.get(row["id"]) or next(iter(rows.values()))
             total = sum(file["rows"] for file in manifest["files"] if file["config"] == config)
-            asked = f"{in_markdown(_question(same))} ({_choices(same, row)})"
+            asked = in_markdown(_question(same))
+            if (choices := _choices(same)) != _choices(row):
+                asked += f" ({choices})"
             yield f"| `{config}` | {total:,} | {asked} |"
         yield ""
     splits = ", ".join(f"{split} {rows:,}" for split, rows in _in_order(counts["splits"]))
     yield f"- **Rows**: {counts['rows']:,} ({splits}), in {counts['clusters']:,} clusters"
-    yield f"- **Distractors**: {_families(counts['cells'])}"
-    yield f"- **Audit**: {_audit(manifest['audit'])}"
     yield f"- **Source**: {_sources(manifest, options)}"
 
 
@@ -145,10 +142,7 @@ def _question(row: Mapping[str, Any]) -> str:
     return str(row["question"])
 
 
-def _choices(row: Mapping[str, Any], default: Mapping[str, Any]) -> str:
-    """Return the choices of a config's row; long ones that the default row has are not repeated."""
-    if row["choices"] == default["choices"] and sum(map(len, row["choices"]["text"])) > LONG:
-        return "the same choices"
+def _choices(row: Mapping[str, Any]) -> str:
     texts = enumerate(row["choices"]["text"])
     return " / ".join(_bold(in_markdown(text), at == row["answer"]) for at, text in texts)
 
@@ -159,37 +153,6 @@ def _bold(text: str, right: bool) -> str:
 
 def _in_order(splits: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(name, splits[name]) for name in ("train", "validation", SPLIT) if name in splits]
-
-
-def _families(cells: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the families of distractors with their rows, of all hops."""
-    rows: dict[str, int] = {}
-    for families in cells.values():
-        for family, count in families.items():
-            rows[family] = rows.get(family, 0) + count
-    ordered = sorted(rows.items(), key=lambda one: (-one[1], one[0]))
-    shown = [f"{in_markdown(family)} {count:,}" for family, count in ordered[:6]]
-    if more := ordered[6:]:
-        shown.append(f"{len(more)} more families {sum(count for _, count in more):,}")
-    return ", ".join(shown)
-
-
-def _highest(audit: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any], float] | None:
-    """Return the baseline that scores highest, its scores and chance; None: there is none."""
-    if not audit or not audit["baselines"]:
-        return None
-    name, cells = max(audit["baselines"].items(), key=lambda one: one[1]["all"]["accuracy"])
-    return name, cells["all"], audit["chance"]
-
-
-def _audit(audit: Mapping[str, Any] | None) -> str:
-    if (found := _highest(audit)) is None:
-        return "none: the rows have no answers yet"
-    name, best, chance = found
-    return (
-        f"chance {chance:.1%}; the highest baseline, *{in_markdown(name)}*, {best['accuracy']:.1%} "
-        f"(95% interval {100 * best['low']:.1f} to {100 * best['high']:.1f})"
-    )
 
 
 def _sources(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> str:

@@ -50,15 +50,16 @@ def options(*probes: str) -> str:
 
 
 def help_text(program: str, *words: str) -> str:
-    """Return what a command prints when asked for help, as a block of code."""
+    """Return a heading and what a command prints when asked for help, as a block of code."""
     printed = StringIO()
     with redirect_stdout(printed):
         try:
             import_module(COMMANDS[program]).main([*words, "--help"])
         except SystemExit as stopped:
             if stopped.code:
-                raise LookupError(f"no command: {shlex.join([program, *words])}") from stopped
-    return f"```text\n{printed.getvalue().strip()}\n```"
+                raise LookupError(f"no command: {program} {shlex.join(words)}") from stopped
+    name = shlex.join([program, *words])
+    return f"### {name}\n\n```text\n{printed.getvalue().strip()}\n```"
 
 
 def fields(path: str) -> str:

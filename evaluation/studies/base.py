@@ -52,6 +52,11 @@ class Finished:
         """The rows that the run's accuracy is of: studies compare and pool them alone."""
         return headline_rows(self.evaluation.predictions)
 
+    def asks(self, probe: ProbeSource) -> bool:
+        """Return whether the study asked for the run on a probe, given by name or in memory."""
+        own = None if self.spec is None else self.spec.probe
+        return own == probe if isinstance(probe, str) else own is probe
+
 
 @dataclass(frozen=True)
 class Failed:

@@ -330,7 +330,7 @@ def _probe(
     own = _open_folds(request, probe)
     groups: dict[_Kept, list[Finished]] = {}
     for run in finished:
-        if run.spec is not None and _same(run.spec.probe, probe):
+        if run.asks(probe):
             groups.setdefault(_row_of(run), []).append(run)
     seed = request.defaults.run.seed
     first = next(iter(groups.values()))[0].evaluation.results
@@ -349,10 +349,6 @@ def _probe(
         results=rows,
         notes=_notes(request, own, groups),
     )
-
-
-def _same(one: ProbeSource, other: ProbeSource) -> bool:
-    return one is other or (isinstance(one, str) and one == other)
 
 
 def _row_of(run: Finished) -> _Kept:

@@ -21,7 +21,7 @@ STUDIES = Registry[Study](
         "evaluation.studies.items:ITEMS",
         "evaluation.studies.power:POWER",
         "evaluation.studies.crossval:CROSSVAL",
-        "evaluation.studies.baselines.study:BASELINES",
+        "evaluation.studies.baselines:BASELINES",
         "evaluation.studies.transfer:TRANSFER",
         "evaluation.studies.orders:ORDERS",
         "evaluation.studies.prompts:PROMPTS",

@@ -13,8 +13,7 @@ import evaluation
 from evaluation.cli import main
 from evaluation.items.types import Item
 from evaluation.results.words import last_name
-from evaluation.studies.baselines.page import render
-from evaluation.studies.baselines.types import BaselinesSummary
+from evaluation.studies.baselines import BASELINES, BaselinesSummary
 from kb_cache.fetching import fetch
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import ACCEPTABILITY
@@ -99,7 +98,7 @@ def test_the_files_say_the_same(done):
     assert max(reader.ids.values()) == 1
     for name in NAMES:
         assert name in page
-    assert render(held) == page
+    assert BASELINES.files(held)["baselines.html"] == page
 
 
 def test_finished_runs_are_found_again(done, probe, monkeypatch):
@@ -119,7 +118,8 @@ def test_names_cannot_leave_their_place(done):
     [one] = summary.probes
     held = one.baselines[0].model_copy(update={"name": HOSTILE, "reads": HOSTILE})
     hostile = one.model_copy(update={"probe": HOSTILE, "beside": [held], "notes": [HOSTILE]})
-    reader = read(render(BaselinesSummary(probes=[hostile, hostile])))
+    files = BASELINES.files(BaselinesSummary(probes=[hostile, hostile]))
+    reader = read(files["baselines.html"])
     assert reader.tags["script"] == 0
     assert reader.tags["svg"] == 2
 

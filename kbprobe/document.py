@@ -7,9 +7,9 @@ for a terminal and Markdown of it. Texts are plain; in those of `Text` and of `D
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 
 class Interval(Protocol):
@@ -32,6 +32,9 @@ class Interval(Protocol):
 
 
 Number: TypeAlias = Interval | float
+
+
+_Record = TypeVar("_Record")
 
 
 class Cell(NamedTuple):
@@ -107,6 +110,24 @@ class Table:
     caption: str = ""
     names: int = 1
     fold: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[_Record],
+        columns: Mapping[str, Callable[[_Record], Cell | str]],
+        caption: str = "",
+        *,
+        names: int = 1,
+        fold: str = "",
+    ) -> Table:
+        """Make a row of each record, of the cells that columns say, by their names.
+
+        >>> Table.of(["a", "bc"], {"text": str, "length": lambda text: f"{len(text)}"}).rows
+        [['a', '1'], ['bc', '2']]
+        """
+        rows = [[cell(record) for cell in columns.values()] for record in records]
+        return cls(tuple(columns), rows, caption, names, fold)
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -37,6 +37,11 @@ def count(value: int | None) -> Cell:
     return NONE if value is None else Cell(f"{value:,}")
 
 
+def plain(value: float | None, form: str) -> Cell:
+    """Spell a number in a form, such as ``.1f``."""
+    return NONE if value is None else Cell(format(value, form))
+
+
 def _spelt(value: Estimate | float | None, spell: Callable[[float], str]) -> Cell:
     if value is None:
         return NONE

@@ -253,9 +253,12 @@ def _section(one: ProbeItems, rows: int) -> Section:
                 names=2,
             ),
             _scatter(one),
-            Table(
-                ("model", "accuracy"),
-                [(run.label, cells.share(run.accuracy)) for run in one.runs],
+            Table.of(
+                one.runs,
+                {
+                    "model": lambda run: run.label,
+                    "accuracy": lambda run: cells.share(run.accuracy),
+                },
                 f"Accuracy of each model; chance is {percent(one.chance)}",
             ),
         ],

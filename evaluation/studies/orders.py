@@ -52,7 +52,6 @@ from kbprobe.document import (
     Line,
     Panel,
     Part,
-    Row,
     Section,
     Table,
     Text,
@@ -315,29 +314,28 @@ def _parts(models: Sequence[ModelOrders]) -> list[Part]:
         for one in models
     ]
     label = f"Mean accuracy of each model on {first.probe} over orders of the choices."
-    spread = [(last_name(one.model), one.variation) for one in models]
+    spread = {last_name(one.model): one.variation for one in models}
     parts: list[Part] = [
         Text(f"{asked}, each asked in {_orders_text(first)}. Chance is {percent(first.chance)}."),
         Dots(label, dots, [Level("chance", first.chance)], parts="an order"),
         spread_table(spread, "Accuracy and answers over the orders, with 95% intervals"),
     ]
     for one in models:
-        letters: list[Row] = [
-            (
-                row.letter,
-                cells.share(row.accuracy),
-                cells.share(row.chosen),
-                cells.share(row.expected),
-            )
-            for row in one.letters
-        ]
-        head = ("letter", "accuracy where it is right", "answers", "equally often")
         parts += [
             Heading(last_name(one.model)),
             Findings(_sentences(one)),
             Caveats(one.notes),
             _chart(one),
-            Table(head, letters, "By letter, over all questions and orders"),
+            Table.of(
+                one.letters,
+                {
+                    "letter": lambda row: row.letter,
+                    "accuracy where it is right": lambda row: cells.share(row.accuracy),
+                    "answers": lambda row: cells.share(row.chosen),
+                    "equally often": lambda row: cells.share(row.expected),
+                },
+                "By letter, over all questions and orders",
+            ),
             variants_table(
                 "order",
                 one.orders,

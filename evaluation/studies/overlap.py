@@ -335,9 +335,12 @@ def _document(summary: OverlapSummary) -> Document:
                 Findings(_sentences(one)),
                 Caveats(_caveats(one)),
                 *_maps([run.label for run in one.runs], one.pairs),
-                Table(
-                    ("model", "accuracy"),
-                    [(run.label, cells.share(run.accuracy)) for run in one.runs],
+                Table.of(
+                    one.runs,
+                    {
+                        "model": lambda run: run.label,
+                        "accuracy": lambda run: cells.share(run.accuracy),
+                    },
                     f"Accuracy of each model; chance is {percent(one.chance)}",
                 ),
                 _table(one.pairs),
@@ -410,26 +413,18 @@ def _kappa_of(pair: PairOverlap | MeanOverlap) -> Estimate | float | None:
 
 
 def _table(pairs: Sequence[PairOverlap]) -> Table:
-    head = (
-        *("models", "same answer", "expected", "same wrong choice", "expected"),
-        *("kappa", "rows", "both wrong"),
-    )
-    rows = [
-        (
-            f"{pair.first} and {pair.second}",
-            cells.share(pair.overlap),
-            cells.share(pair.expected_overlap),
-            cells.share(pair.error_overlap),
-            cells.share(pair.expected_error_overlap),
-            cells.coefficient(_kappa_of(pair)),
-            cells.count(pair.compared),
-            cells.count(pair.both_wrong),
-        )
-        for pair in pairs
-    ]
-    return Table(
-        head,
-        rows,
+    return Table.of(
+        pairs,
+        {
+            "models": lambda pair: f"{pair.first} and {pair.second}",
+            "same answer": lambda pair: cells.share(pair.overlap),
+            "expected": lambda pair: cells.share(pair.expected_overlap),
+            "same wrong choice": lambda pair: cells.share(pair.error_overlap),
+            "expected of errors": lambda pair: cells.share(pair.expected_error_overlap),
+            "kappa": lambda pair: cells.coefficient(_kappa_of(pair)),
+            "rows": lambda pair: cells.count(pair.compared),
+            "both wrong": lambda pair: cells.count(pair.both_wrong),
+        },
         "Each pair of models on the questions that both answered. Expected: for independent models "
         "with the same accuracies, if each wrong choice is equally likely.",
     )

@@ -35,7 +35,6 @@ from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import (
     Across,
     Caveats,
-    Cell,
     Chart,
     Dash,
     Document,
@@ -319,26 +318,18 @@ def _caveats(one: ProbePower) -> list[str]:
 
 
 def _table(one: ProbePower, summary: PowerSummary) -> Table:
-    head = (
-        *("models", "first accuracy", "agreement", "correlation", "clusters needed"),
-        *("rows needed", "power now", "least difference now"),
-    )
-    rows = [
-        (
-            pair.name,
-            cells.share(pair.accuracy),
-            cells.share(pair.agreement),
-            cells.coefficient(pair.correlation),
-            cells.count(pair.clusters_needed),
-            cells.count(pair.rows_needed),
-            cells.share(pair.power),
-            cells.NONE if pair.least_difference is None else Cell(f"{pair.least_difference:.1f}"),
-        )
-        for pair in one.pairs
-    ]
-    return Table(
-        head,
-        rows,
+    return Table.of(
+        one.pairs,
+        {
+            "models": lambda pair: pair.name,
+            "first accuracy": lambda pair: cells.share(pair.accuracy),
+            "agreement": lambda pair: cells.share(pair.agreement),
+            "correlation": lambda pair: cells.coefficient(pair.correlation),
+            "clusters needed": lambda pair: cells.count(pair.clusters_needed),
+            "rows needed": lambda pair: cells.count(pair.rows_needed),
+            "power now": lambda pair: cells.share(pair.power),
+            "least difference now": lambda pair: cells.plain(pair.least_difference, ".1f"),
+        },
         f"Clusters needed for a difference of {summary.difference:g} points at a power of "
         f"{percent(summary.power)} and a level of {percent(summary.level)}; power and least "
         "difference with the clusters that there are.",

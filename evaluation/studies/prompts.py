@@ -419,7 +419,7 @@ def _section(one: ModelPrompts) -> Section:
                 "Accuracy with each prompt, with its 95% interval; chance is "
                 f"{percent(one.chance)}",
             ),
-            spread_table([(model, one.variation)], "Accuracy and answers over the prompts"),
+            spread_table({model: one.variation}, "Accuracy and answers over the prompts"),
             HeatMap.of_pairs(
                 "Share of questions with the same answer",
                 "prompt / prompt",

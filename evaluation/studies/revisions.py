@@ -42,7 +42,6 @@ from kbprobe.document import (
     Level,
     Line,
     Panel,
-    Row,
     Section,
     Table,
     Tiles,
@@ -424,14 +423,26 @@ def _section(one: ModelRevisions) -> Section:
             _chart(one),
             Findings(_sentences(one)),
             Caveats(_caveats(one)),
-            Table(
-                ("revision", "accuracy", "since previous", "since first", "until last"),
-                [_accuracies(point) for point in one.points],
+            Table.of(
+                one.points,
+                {
+                    "revision": _name_of,
+                    "accuracy": lambda point: cells.share(point.accuracy),
+                    "since previous": lambda point: _gain(point.since_previous),
+                    "since first": lambda point: _gain(point.since_first),
+                    "until last": lambda point: _gain(point.until_last),
+                },
                 "Accuracy, and its differences in percentage points, with 95% intervals",
             ),
-            Table(
-                ("revision", *_CHANGES),
-                [_changes(point) for point in one.points],
+            Table.of(
+                one.points,
+                {
+                    "revision": _name_of,
+                    "became right": lambda point: _changed(point, "became_right"),
+                    "became wrong": lambda point: _changed(point, "became_wrong"),
+                    "learnt for good": lambda point: cells.count(point.learnt_for_good),
+                    "forgotten for good": lambda point: cells.count(point.forgotten_for_good),
+                },
                 "Questions that changed since the revision before, and questions that changed for "
                 "the last time",
             ),
@@ -440,27 +451,13 @@ def _section(one: ModelRevisions) -> Section:
     )
 
 
-def _accuracies(point: RevisionPoint) -> Row:
-    changes = (point.since_previous, point.since_first, point.until_last)
-    return (
-        _name_of(point),
-        cells.share(point.accuracy),
-        *(cells.points(None if change is None else change.difference) for change in changes),
-    )
+def _gain(change: Change | None) -> Cell:
+    return cells.points(None if change is None else change.difference)
 
 
-_CHANGES = ("became right", "became wrong", "learnt for good", "forgotten for good")
-
-
-def _changes(point: RevisionPoint) -> Row:
+def _changed(point: RevisionPoint, name: str) -> Cell:
     change = point.since_previous
-    return (
-        _name_of(point),
-        cells.share(None if change is None else change.became_right),
-        cells.share(None if change is None else change.became_wrong),
-        cells.count(point.learnt_for_good),
-        cells.count(point.forgotten_for_good),
-    )
+    return cells.share(None if change is None else getattr(change, name))
 
 
 def _chart(one: ModelRevisions) -> Chart:

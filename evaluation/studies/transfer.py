@@ -26,7 +26,7 @@ from evaluation.studies.counting import average_groups
 from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
 from evaluation.studies.models import open_model
 from kbprobe.columns import single_chunk
-from kbprobe.document import Caveats, Document, Findings, HeatMap, Row, Section, Table
+from kbprobe.document import Caveats, Document, Findings, HeatMap, Section, Table
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -410,25 +410,25 @@ def _document(summary: TransferSummary) -> Document:
 def _section(one: ModelTransfer) -> Section:
     names = [tested.probe for tested in one.probes]
     seeds = f"{one.seeds} seed{'' if one.seeds == 1 else 's'}"
-    rows: list[Row] = [
-        (
-            tested.probe,
-            tested.split,
-            cells.count(tested.rows),
-            cells.count(tested.clusters),
-            cells.share(tested.chance),
-            cells.count(tested.train_rows),
-        )
-        for tested in one.probes
-    ]
-    head = ("probe", "split", "questions", "clusters", "chance", "rows in train split")
     return Section(
         f"{_name(one)}: {one.train:,} rows, {seeds}",
         [
             Findings([_sentence(one, name) for name in names]),
             Caveats(one.notes),
             *_maps(one, names),
-            Table(head, rows, "The probes", names=2),
+            Table.of(
+                one.probes,
+                {
+                    "probe": lambda tested: tested.probe,
+                    "split": lambda tested: tested.split,
+                    "questions": lambda tested: cells.count(tested.rows),
+                    "clusters": lambda tested: cells.count(tested.clusters),
+                    "chance": lambda tested: cells.share(tested.chance),
+                    "rows in train split": lambda tested: cells.count(tested.train_rows),
+                },
+                "The probes",
+                names=2,
+            ),
         ],
         link=_name(one),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import stdev
 
@@ -18,7 +18,7 @@ from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
-from kbprobe.document import Cell, Row, Table
+from kbprobe.document import Table
 from kbprobe.errors import UsageError
 
 
@@ -146,29 +146,38 @@ def agreeing_pairs(said: Ints) -> Ints:
     return pairs
 
 
-def spread_table(rows: Sequence[tuple[str, Variation]], caption: str) -> Table:
+def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
     """Return the table of how accuracy and answers vary, a row for each model."""
-    head = (
-        *("model", "mean accuracy", "sd", "lowest", "highest", "right in all", "right in any"),
-        *("flipped", "consistency"),
+    return Table.of(
+        models.items(),
+        {
+            "model": lambda held: held[0],
+            "mean accuracy": lambda held: cells.share(held[1].accuracy),
+            "sd": lambda held: cells.share(held[1].deviation),
+            "lowest": lambda held: cells.share(held[1].lowest),
+            "highest": lambda held: cells.share(held[1].highest),
+            "right in all": lambda held: cells.share(held[1].always),
+            "right in any": lambda held: cells.share(held[1].ever),
+            "flipped": lambda held: cells.share(held[1].flipped),
+            "consistency": lambda held: cells.share(held[1].consistency),
+        },
+        caption,
     )
-    found = []
-    for name, one in rows:
-        numbers: tuple[Estimate | float, ...] = (
-            *(one.accuracy, one.deviation, one.lowest, one.highest),
-            *(one.always, one.ever, one.flipped, one.consistency),
-        )
-        found.append((Cell(name), *map(cells.share, numbers)))
-    return Table(head, found, caption)
 
 
 def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: str = "") -> Table:
     """Return the table of all runs; ``what`` says what distinguishes them."""
-    rows: list[Row] = [
-        (one.label, cells.share(one.accuracy), cells.count(one.scored), cells.count(one.set_aside))
-        for one in variants
-    ]
-    return Table((what, "accuracy", "rows scored", "set aside"), rows, caption, fold=fold)
+    return Table.of(
+        variants,
+        {
+            what: lambda one: one.label,
+            "accuracy": lambda one: cells.share(one.accuracy),
+            "rows scored": lambda one: cells.count(one.scored),
+            "set aside": lambda one: cells.count(one.set_aside),
+        },
+        caption,
+        fold=fold,
+    )
 
 
 def spread_sentences(one: Variation, over: str, each: str) -> list[str]:

@@ -135,22 +135,21 @@ def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[Lear
 
 
 def _overview(models: Sequence[ModelCurves]) -> Table:
-    rows: list[Row] = [
-        (
-            one.probe,
-            model_name(one),
-            learner.learner,
-            cells.share(one.chance),
-            cells.share(one.baselines[0].accuracy if one.baselines else None),
-            cells.share(one.own_zero_shot),
-            cells.share(learner.own.ws),
-            cells.share(learner.own.maximum.accuracy),
-        )
-        for one in models
-        for learner in one.learners
-    ]
-    head = ("probe", "model", "learner", "chance", "baseline", "zero-shot", "WS", "MAX")
-    return Table(head, rows, "All models and probes", names=3)
+    return Table.of(
+        [(one, learner) for one in models for learner in one.learners],
+        {
+            "probe": lambda pair: pair[0].probe,
+            "model": lambda pair: model_name(pair[0]),
+            "learner": lambda pair: pair[1].learner,
+            "chance": lambda pair: cells.share(pair[0].chance),
+            "floor": lambda pair: cells.share(pair[0].floor[1]),
+            "zero-shot": lambda pair: cells.share(pair[0].own_zero_shot),
+            "WS": lambda pair: cells.share(pair[1].own.ws),
+            "MAX": lambda pair: cells.share(pair[1].own.maximum.accuracy),
+        },
+        "All models and probes. Floor: the strongest baseline of the audit, or chance",
+        names=3,
+    )
 
 
 def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Section:
@@ -179,9 +178,12 @@ def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Sectio
             _by_size(one),
             _codes(one),
             _selectivity(one),
-            Table(
-                ("baseline", "accuracy"),
-                [(held.name, cells.share(held.accuracy)) for held in one.baselines],
+            Table.of(
+                one.baselines,
+                {
+                    "baseline": lambda held: held.name,
+                    "accuracy": lambda held: cells.share(held.accuracy),
+                },
                 "Accuracy of each baseline of the probe’s audit",
                 fold=f"All {len(one.baselines)} baselines of the audit",
             )
@@ -269,18 +271,13 @@ def _by_size(one: ModelCurves) -> Table:
 
 
 def _selectivity(one: ModelCurves) -> Table:
-    rows: list[Row] = [
-        (
-            f"{learner.learner}, {found.size:,} rows",
-            cells.points(found.value),
-            cells.share(found.seen),
-        )
-        for learner in one.learners
-        for found in learner.selectivity
-    ]
-    return Table(
-        ("learner and rows", "selectivity (points)", "first argument seen in training"),
-        rows,
+    return Table.of(
+        [(learner, found) for learner in one.learners for found in learner.selectivity],
+        {
+            "learner and rows": lambda pair: f"{pair[0].learner}, {pair[1].size:,} rows",
+            "selectivity (points)": lambda pair: cells.points(pair[1].value),
+            "first argument seen in training": lambda pair: cells.share(pair[1].seen),
+        },
         "Selectivity: accuracy minus that on random labels, in points, and the share of test rows "
         "whose first argument occurs in the training rows",
     )
@@ -318,17 +315,6 @@ def _series(one: Series) -> list[Part]:
     zero = [point.zero_shot for point in one.points if point.zero_shot is not None]
     if len(zero) == len(steps):
         lines.append(Line("zero-shot", steps, zero, 2))
-    rows: list[Row] = [
-        (
-            point.label,
-            cells.count(point.step),
-            cells.share(point.zero_shot and point.zero_shot.value),
-            cells.share(point.first.value),
-            cells.share(point.ws),
-            cells.share(point.maximum.value),
-        )
-        for point in one.points
-    ]
     return [
         Heading(f"{last_name(one.model)} on {one.probe}, {one.learner}"),
         Chart(
@@ -336,9 +322,16 @@ def _series(one: Series) -> list[Part]:
             [Panel(lines, [Level("chance", one.chance)])],
             Across("training step", "steps", steps),
         ),
-        Table(
-            ("checkpoint", "step", "zero-shot", "smallest size", "WS", "MAX"),
-            rows,
+        Table.of(
+            one.points,
+            {
+                "checkpoint": lambda point: point.label,
+                "step": lambda point: cells.count(point.step),
+                "zero-shot": lambda point: cells.share(point.zero_shot),
+                "smallest size": lambda point: cells.share(point.first),
+                "WS": lambda point: cells.share(point.ws),
+                "MAX": lambda point: cells.share(point.maximum),
+            },
             "Accuracy of each checkpoint",
         ),
     ]

@@ -156,19 +156,16 @@ def _strict(probe: Inoculated) -> Table:
 
 
 def _tried(probe: Inoculated) -> Table:
-    rows: list[Row] = [
-        (
-            f"{point.size:,} rows, rate {one.learning_rate:g}, {one.epochs} epochs",
-            cells.share(one.probe),
-            cells.share(one.original),
-            cells.share((one.probe + one.original) / 2),
-        )
-        for point in probe.points
-        for one in point.tried
-    ]
-    return Table(
-        ("setting", "probe", "original task", "mean"),
-        rows,
+    return Table.of(
+        [(point.size, tried) for point in probe.points for tried in point.tried],
+        {
+            "rows": lambda held: f"{held[0]:,}",
+            "rate": lambda held: f"{held[1].learning_rate:g}",
+            "epochs": lambda held: f"{held[1].epochs}",
+            "probe": lambda held: cells.share(held[1].probe),
+            "original task": lambda held: cells.share(held[1].original),
+            "mean": lambda held: cells.share((held[1].probe + held[1].original) / 2),
+        },
         "Mean accuracy over the seeds on validation, by setting",
         fold="All settings",
     )

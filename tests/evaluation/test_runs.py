@@ -213,7 +213,7 @@ def test_the_page_on_studies_adds_one(sizes, tmp_path, capsys):
     shown = capsys.readouterr()
     points = json.loads(shown.out)["points"]
     assert [point["size"] for point in points] == [6, 12]
-    assert shown.err.count("Wrote") == 4
+    assert "(sizes.html, sizes.json, sizes.md)" in shown.err
     one = evaluation.load(tmp_path / "questions" / "encoder" / "train-12" / "seed-1").results
     assert one.model.finetuning["train"] == 12
     assert one.seed == 1

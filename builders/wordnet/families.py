@@ -18,7 +18,8 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
-"""Families of golds at one level, by how many edges above them the common ancestor is."""
+"""Families of golds at one level, and of one lexicographer file, by how many edges above them the
+common ancestor is."""
 
 BRANCH = "_branch"
 """Ends the names of families whose golds hang on siblings, or cousins, of the concept."""
@@ -49,7 +50,8 @@ def wordnet_families(
             yield Family(FIELD, 0, _fields(wordnet, asking.concept if down else asking.gold))
         elif name in LEVELS:
             reach = LEVELS[name]
-            yield Family(name, reach, ancestors(main, asking.gold, reach))
+            top = ancestors(main, asking.gold, reach)
+            yield Family(name, reach, _within_field(wordnet, asking.gold, top))
         elif level in LEVELS:
             # Choices are as far below as the gold, each on a branch of its own.
             reach = LEVELS[level]
@@ -59,6 +61,12 @@ def wordnet_families(
             yield Family(name, reach, key, unit=asking.concept)
         else:
             yield from _published(wordnet, options, asking, name)
+
+
+def _within_field(wordnet: WordNet, nodes: Ints, key: Ints) -> Ints:
+    """Return keys that nodes of several lexicographer files do not share: no field tells them."""
+    file = lexicographer_files(wordnet)
+    return np.where(key < 0, -1, key * (file.max() + 1) + file[nodes])
 
 
 def _fields(wordnet: WordNet, nodes: Ints) -> Ints:

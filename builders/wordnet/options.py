@@ -89,8 +89,13 @@ class WordNetOptions(DrawOptions):
         "with the question.",
     )
 
+    train_rows: int = Field(
+        10_000,
+        ge=0,
+        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
+    )
     split_shares: tuple[float, float, float] = Field(
-        (0.16, 0.22, 0.62),
+        (0.26, 0.12, 0.62),
         description="Shares of WordNet, by its examples and parts, in train, validation and test, "
         "before --train-rows.",
     )

@@ -23,7 +23,7 @@ from kb_cache.wordnet.types import WordNet
 from kbprobe.columns import to_numpy
 
 Built = Callable[[str, str], Path]
-SHARES = (0.16, 0.22, 0.62)
+SHARES = (0.26, 0.12, 0.62)
 SPLITS = ("train", "validation", "test")
 PROBES = ("wordnet_hypernymy", "wordnet_hyponymy", "wordnet_definitions", "wordnet_synonymy")
 

@@ -14,6 +14,7 @@ from builders.engine.rows import Asking
 from builders.wordnet.families import at_distance, sisters, wordnet_families
 from builders.wordnet.neighbourhoods import ancestors, main_parents
 from builders.wordnet.options import DefinitionsOptions, HyponymyOptions
+from builders.wordnet.synsets import lexicographer_files
 from kb_cache.graph import Graph
 from kb_cache.wordnet.load import load_wordnet
 from kb_cache.wordnet.types import WordNet
@@ -140,18 +141,19 @@ def asked(wordnet: WordNet) -> Asking:
     return Asking(line, line, concept, gold, np.where(gold % 2, 2, 3))
 
 
-def test_level_families_key_golds_by_an_ancestor_so_many_edges_up(
+def test_golds_of_a_level_share_an_ancestor_and_a_lexicographer_file(
     wordnet: WordNet, asked: Asking
 ) -> None:
     options = DefinitionsOptions.parse({"families": tuple(LEVELS)}, "")
-    main = main_parents(wordnet)
     found = {family.name: family for family in wordnet_families(wordnet, options, asked)}
     assert {name: family.distance for name, family in found.items()} == LEVELS
+    file = lexicographer_files(wordnet)[asked.gold]
     for name, reach in LEVELS.items():
-        for gold, key in zip(asked.gold.tolist(), found[name].key.tolist(), strict=True):
-            for _ in range(reach):
-                gold = int(main[gold]) if gold >= 0 else -1
-            assert key == gold
+        top, key = ancestors(main_parents(wordnet), asked.gold, reach), found[name].key
+        assert ((key < 0) == (top < 0)).all()
+        known = (top >= 0)[:, None] & (top >= 0)
+        same = (top[:, None] == top) & (file[:, None] == file)
+        assert ((key[:, None] == key)[known] == same[known]).all()
         assert found[name].unit is None
 
 

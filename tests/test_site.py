@@ -149,14 +149,16 @@ def _script(name: str) -> dict[str, Any]:
 def test_reference_tables_name_what_exists() -> None:
     """Of probes, commands and models that pages refer to; each probe has its options on a page."""
     expanded = _script("reference.py")["expanded"]
-    named: set[str] = set()
+    named: set[tuple[str, str]] = set()
     for page in DOCS.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
-        for kind, names in re.findall(r"^<!-- (options|help|fields): (.+) -->$", text, re.M):
+        for kind, names in re.findall(r"^<!-- (options|flags|help|fields): (.+) -->$", text, re.M):
             shown = expanded(f"<!-- {kind}: {names} -->")
-            assert len(shown.splitlines()) > 3, (page.name, kind, names)
-            named |= set(names.split()) if kind == "options" else set()
-    assert named == set(PROBES)
+            assert len(shown.splitlines()) > 2, (page.name, kind, names)
+            named |= {(kind, name) for name in names.split()}
+    for name in PROBES:
+        assert ("options", name) in named, name
+        assert not find_probe(name).flags or ("flags", name) in named, name
     table = expanded("<!-- options: age_comparison object_comparison -->")
     assert "| `--limit` | Maximum rows in total" in table
     assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
@@ -229,9 +231,9 @@ def test_the_gallery_shows_every_probe_and_config(figures: ModuleType) -> None:
     for name, section in sections.items():
         probe = find_probe(name)
         assert f"| [`{name}`](#{name}) |" in text
-        configs = re.findall(r"^\| `(\w+)` \|", section, re.M)
+        configs = re.findall(r"^- `(\w+)`[:( ]", section, re.M)
         assert configs == [*probe.controls, *probe.variants, *probe.sub_questions], name
-        parts = re.findall(r"^- \*\*(\w+)\*\*: \S", section, re.M)
+        parts = re.findall(r"^\*\*(\w+)\*\*: \S", section, re.M)
         assert parts == ["Rows", "Source"], name
         shown = "A sample, not all of" in section
         assert shown == ("--conceptnet" in section or "--dump" in section), name

@@ -110,19 +110,20 @@ def _lines(
     yield from _shown(row)
     yield ""
     if others := [config for config in configs if config != DEFAULT_CONFIG]:
-        yield "| config | rows | a row |\n|---|---:|---|"
         for config in others:
             rows = _rows(folder, config)
             same = rows.get(row["id"]) or next(iter(rows.values()))
             total = sum(file["rows"] for file in manifest["files"] if file["config"] == config)
+            number = f" ({total:,} rows)" if total != counts["rows"] else ""
             asked = in_markdown(_question(same))
             if (choices := _choices(same)) != _choices(row):
                 asked += f" ({choices})"
-            yield f"| `{config}` | {total:,} | {asked} |"
+            yield f"- `{config}`{number}: {asked}"
         yield ""
     splits = ", ".join(f"{split} {rows:,}" for split, rows in _in_order(counts["splits"]))
-    yield f"- **Rows**: {counts['rows']:,} ({splits}), in {counts['clusters']:,} clusters"
-    yield f"- **Source**: {_sources(manifest, options)}"
+    yield f"**Rows**: {counts['rows']:,} ({splits}), in {counts['clusters']:,} clusters"
+    yield ""
+    yield f"**Source**: {_sources(manifest, options)}"
 
 
 def _rows(folder: Path, config: str) -> dict[str, dict[str, Any]]:

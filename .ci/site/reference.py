@@ -1,6 +1,8 @@
 """Reference tables, which the site puts in the place of comments in pages.
 
 - ``<!-- options: wordnet_hypernymy wordnet_hyponymy -->``: the options of these probes.
+- ``<!-- flags: wordnet_hypernymy wordnet_hyponymy -->``: what keeps questions out of the clean
+  tier.
 - ``<!-- help: evaluate-probe curve -->``: what ``--help`` prints for a command.
 - ``<!-- fields: evaluation.results.types.Results -->``: the fields of a model.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
@@ -20,7 +22,7 @@ from kbprobe.__main__ import COMMANDS
 from kbprobe.options import command_option
 from kbprobe.tables import in_markdown
 
-COMMENT = re.compile(r"^<!-- (options|help|fields): (.+) -->$", re.M)
+COMMENT = re.compile(r"^<!-- (options|flags|help|fields): (.+) -->$", re.M)
 
 
 def expanded(text: str) -> str:
@@ -33,20 +35,33 @@ def expanded(text: str) -> str:
 
 
 def options(*probes: str) -> str:
-    """Return a table of the options of probes; the last column names those that have an option."""
+    """Return a table of the options of probes."""
     having: dict[tuple[str, str], list[str]] = {}
     for name in probes:
         for field, info in find_probe(name).options.model_fields.items():
             option = command_option(field, info)
-            flags = " / ".join(f"`{flag}`" for flag in [*option.opts, *option.secondary_opts])
-            having.setdefault((flags, in_markdown(option.help or "")), []).append(name)
-    shared = all(len(names) == len(probes) for names in having.values())
-    head = ["option", "what"] if shared else ["option", "what", "probes"]
+            names = " / ".join(f"`{flag}`" for flag in [*option.opts, *option.secondary_opts])
+            having.setdefault((names, in_markdown(option.help or "")), []).append(name)
+    return _table_of("option", having, len(probes))
+
+
+def flags(*probes: str) -> str:
+    """Return a table of the flags of probes."""
+    having: dict[tuple[str, str], list[str]] = {}
+    for name in probes:
+        for flag, reason in (find_probe(name).flags or {}).items():
+            having.setdefault((f"`{flag}`", in_markdown(reason)), []).append(name)
+    return _table_of("flag", having, len(probes))
+
+
+def _table_of(what: str, having: Mapping[tuple[str, str], list[str]], probes: int) -> str:
+    """Return a table; its last column names the probes, where some lack what others have."""
+    shared = all(len(names) == probes for names in having.values())
     rows = []
-    for (flags, text), names in having.items():
-        of = "all" if len(names) == len(probes) else ", ".join(f"`{name}`" for name in names)
-        rows.append([flags, text] if shared else [flags, text, of])
-    return _table(head, rows)
+    for cells, names in having.items():
+        of = "all" if len(names) == probes else ", ".join(f"`{name}`" for name in names)
+        rows.append([*cells] if shared else [*cells, of])
+    return _table([what, "meaning"] if shared else [what, "meaning", "probes"], rows)
 
 
 def help_text(program: str, *words: str) -> str:
@@ -67,7 +82,7 @@ def fields(path: str) -> str:
     module, _, name = path.rpartition(".")
     model: Any = getattr(import_module(module), name)
     rows = [[f"`{key}`", str(info.description)] for key, info in model.model_fields.items()]
-    return f"### {name}\n\n{model.__doc__.splitlines()[0]}\n\n" + _table(["field", "what"], rows)
+    return f"### {name}\n\n{model.__doc__.splitlines()[0]}\n\n" + _table(["field", "meaning"], rows)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -75,4 +90,9 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-WRITERS: dict[str, Callable[..., str]] = {"options": options, "help": help_text, "fields": fields}
+WRITERS: dict[str, Callable[..., str]] = {
+    "options": options,
+    "flags": flags,
+    "help": help_text,
+    "fields": fields,
+}

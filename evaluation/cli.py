@@ -86,20 +86,24 @@ class _Program(Dispatch):
                 import_named({option.removeprefix("--"): value})
             elif option == "--learners":
                 import_named({"learners": value.split(",")})
-        self.commands = _commands()
+        self.commands = _commands(args[0] if args else "")
         return super().make_context(info_name, args, *rest, **extra)
 
     def _study_of(self, given: list[str]) -> click.Command:
-        _refuse_misspelt_command(given[0], self.commands)
-        return self.commands[DEFAULT_STUDY]
+        _refuse_misspelt_command(given[0], [*STUDIES.names(), *self.commands])
+        default = study_command(STUDIES.get(DEFAULT_STUDY))
+        studies = [name for name in STUDIES.names() if name != DEFAULT_STUDY]
+        default.epilog = f"{PROGRAM} {' | '.join(studies)}"
+        default.epilog += " | suite FILE | report DIR | table DIR | export DIR"
+        default.epilog += " | silver DIR | surprisal PROBE | cache"
+        return default
 
 
-def _commands() -> dict[str, click.Command]:
-    commands: dict[str, click.Command] = {study.name: study_command(study) for study in STUDIES}
-    default = commands[DEFAULT_STUDY]
-    default.epilog = f"{PROGRAM} {' | '.join(name for name in commands if name != DEFAULT_STUDY)}"
-    default.epilog += " | suite FILE | report DIR | table DIR | export DIR"
-    default.epilog += " | silver DIR | surprisal PROBE | cache"
+def _commands(asked: str) -> dict[str, click.Command]:
+    """Return the commands; of the studies the one that is asked for, if any."""
+    commands: dict[str, click.Command] = {}
+    if asked in STUDIES.names():
+        commands[asked] = study_command(STUDIES.get(asked))
     commands["suite"] = suite_command
     commands["report"] = report_command
     commands["table"] = table_command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -34,25 +34,28 @@ class Registry(Generic[_Entry]):
         pmi = "my_package.pmi:PMI"
     """
 
-    def __init__(self, what: str, group: str, kind: type[_Entry], built_in: Sequence[str]) -> None:
-        """Describe the registry; nothing is imported until it is first used.
+    def __init__(
+        self, what: str, group: str, kind: type[_Entry], built_in: Mapping[str, str]
+    ) -> None:
+        """Describe the registry; each entry is imported when it is first used.
 
         Args:
             what: what an entry is, for messages: ``scorer``.
             group: the entry point group of other packages' entries.
             kind: the class that all entries have.
-            built_in: kbprobe's own entries, each as ``module:attribute``.
+            built_in: kbprobe's own entries by name, each as ``module:attribute``.
         """
         self._what, self._group, self._kind, self._built_in = what, group, kind, built_in
-        self._entries: dict[str, _Entry] | None = None
+        self._loaded: dict[str, _Entry] = {}
+        self._others: dict[str, _Entry] | None = None
         self._imported: dict[tuple[Path, str], str] = {}
 
     def __iter__(self) -> Iterator[_Entry]:
-        return iter(self._all().values())
+        return map(self.get, self.names())
 
     def names(self) -> list[str]:
         """Return the names of all entries."""
-        return list(self._all())
+        return [*self._built_in, *self._further()]
 
     def get(self, name: str) -> _Entry:
         """Return an entry by its name.
@@ -60,13 +63,18 @@ class Registry(Generic[_Entry]):
         Raises:
             UsageError: there is none; the message names those that there are.
         """
-        entries = self._all()
-        if name not in entries:
-            hint = did_you_mean(name, entries)
+        if name in self._built_in:
+            if name not in self._loaded:
+                module, _, attribute = self._built_in[name].partition(":")
+                self._loaded[name] = getattr(import_module(module), attribute)
+            return self._loaded[name]
+        if name not in self._further():
+            names = self.names()
+            hint = did_you_mean(name, names)
             raise UsageError(
-                f"no {self._what} {name!r}.{hint} There are: {', '.join(sorted(entries))}."
+                f"no {self._what} {name!r}.{hint} There are: {', '.join(sorted(names))}."
             )
-        return entries[name]
+        return self._further()[name]
 
     def import_named(self, text: str, recorded: Callable[[_Entry, str], _Entry]) -> str:
         """Return the name of an entry that is given by it, or as ``FILE.py:NAME``.
@@ -90,17 +98,17 @@ class Registry(Generic[_Entry]):
         key, entry = self._defined(path, name)
         place = path.absolute(), key
         if place not in self._imported:
-            if entry.name in self._all():
+            if entry.name in self.names():
                 raise UsageError(
                     f"{path}: there is a {self._what} named {entry.name!r} already. Rename this one"
                 )
-            self._all()[entry.name] = recorded(entry, file_sha256(path))
+            self._further()[entry.name] = recorded(entry, file_sha256(path))
             self._imported[place] = entry.name
         return self._imported[place]
 
     def _defined(self, path: Path, name: str | None) -> tuple[str, _Entry]:
         """Return an entry that a file defines, and what it is called there."""
-        known = [*map(id, self._all().values())]
+        known = [*map(id, self)]
         module = import_file(path, f"a {self._what}, or FILE.py:NAME")
         there = {
             key: value
@@ -121,32 +129,30 @@ class Registry(Generic[_Entry]):
         Raises:
             KbprobeError: another entry has this name.
         """
-        return self._add(self._all(), entry, "this process")
+        return self._add(entry, "this process")
 
     def remove(self, name: str) -> None:
-        """Take an entry out again."""
-        self._all().pop(name, None)
+        """Take an entry of another package, a file or this process out again."""
+        self._further().pop(name, None)
         self._imported = {key: one for key, one in self._imported.items() if one != name}
 
-    def _all(self) -> dict[str, _Entry]:
-        if self._entries is None:
-            self._entries = {}
-            for place in self._built_in:
-                module, _, attribute = place.partition(":")
-                self._add(self._entries, getattr(import_module(module), attribute), "kbprobe")
+    def _further(self) -> dict[str, _Entry]:
+        """Return the entries that are not built in."""
+        if self._others is None:
+            self._others = {}
             for point in entry_points(group=self._group):
                 of_others(point.module)
                 try:
-                    self._add(self._entries, point.load(), f"the entry point {point.value}")
+                    self._add(point.load(), f"the entry point {point.value}")
                 except (Exception, SystemExit) as error:
                     # A package that is broken must not take kbprobe's own entries with it.
                     left_out(self._what, point.name, error)
-        return self._entries
+        return self._others
 
-    def _add(self, entries: dict[str, _Entry], entry: _Entry, source: str) -> _Entry:
+    def _add(self, entry: _Entry, source: str) -> _Entry:
         if not isinstance(entry, self._kind):
             raise KbprobeError(f"{source} is a {type(entry).__name__}, and no {self._what}")
-        if entry.name in entries:
+        if entry.name in self.names():
             raise KbprobeError(f"{source} brings a second {self._what} named {entry.name!r}")
-        entries[entry.name] = entry
+        self._further()[entry.name] = entry
         return entry

@@ -172,17 +172,14 @@ HEADS = Registry[Head](
     "head",
     "kbprobe.heads",
     Head,
-    [
-        f"{_HERE}:{name}"
-        for name in (
-            "MASKED_LM",
-            "MULTIPLE_CHOICE",
-            "CAUSAL_LM",
-            "SEQ2SEQ_LM",
-            "CLASSIFIER",
-            "ENCODER",
-        )
-    ],
+    {
+        "masked_lm": f"{_HERE}:MASKED_LM",
+        "multiple_choice": f"{_HERE}:MULTIPLE_CHOICE",
+        "causal_lm": f"{_HERE}:CAUSAL_LM",
+        "seq2seq_lm": f"{_HERE}:SEQ2SEQ_LM",
+        "classifier": f"{_HERE}:CLASSIFIER",
+        "encoder": f"{_HERE}:ENCODER",
+    },
 )
 """All heads; of an architecture that several fit, the first is taken."""
 

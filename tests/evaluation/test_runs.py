@@ -410,7 +410,7 @@ class Entry:
 
 
 def test_a_registry_takes_entries_of_its_kind_once():
-    registry = Registry[Entry]("entry", "kbprobe.nothing", Entry, [])
+    registry = Registry[Entry]("entry", "kbprobe.nothing", Entry, {})
     assert registry.add(Entry("one")).name == "one"
     with pytest.raises(KbprobeError, match="second entry named 'one'"):
         registry.add(Entry("one"))
@@ -434,7 +434,7 @@ def test_entry_points_are_found_and_a_broken_one_breaks_nothing(monkeypatch, cap
 
     points = [Point("good", Entry("good")), Point("bad", ImportError("no module 'x'"))]
     monkeypatch.setattr("evaluation.registry.entry_points", lambda group: points)
-    registry = Registry[Entry]("scorer", "kbprobe.scorers", Entry, [])
+    registry = Registry[Entry]("scorer", "kbprobe.scorers", Entry, {})
     assert registry.names() == ["good"]
     assert (
         "the scorer 'bad' of another package was left out: ImportError" in capsys.readouterr().err

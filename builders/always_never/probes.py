@@ -2,7 +2,8 @@
 
 After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.2): statements of six
 template families, which people label. The builder makes the candidates; with their labels,
-``--labels``, it makes the probe. Where ours differs, and why: docs/probes/always_never.md.
+``--labels``, it makes the probe.
+See docs/probes/always_never.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Antonym negation: is a word denied, or affirmed, by one that means the opposite, or the same?
 
-After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.3). Where ours differs,
-and why: docs/probes/antonym_negation.md.
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.3).
+See docs/probes/antonym_negation.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comparisons of ages, of several ages, and of things: no graph, only an order.
 
-After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, sections 3 and 4). Where ours
-differ, and why: docs/probes/comparisons.md.
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, sections 3 and 4).
+See docs/probes/comparisons.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Encyclopedic composition: what lies at the end of a path of two or three facts of Wikidata?
 
-After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020). Where ours differs,
-and why: docs/probes/encyclopedic_composition.md.
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020).
+See docs/probes/encyclopedic_composition.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """DictionaryQA: which definition of a dictionary fits a word in its usage or quotation?
 
 A probe over GCIDE after Richardson & Sabharwal, "What Does My QA Model Know?" (TACL 2020,
-section 3). Where ours differs, and why: docs/probes/dictionary_wordsense.md.
+section 3).
+See docs/probes/dictionary_wordsense.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

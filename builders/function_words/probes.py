@@ -1,7 +1,8 @@
 """The probes of acceptability: a real sentence, and the same with a function word changed.
 
 After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
-Comprehension" (*SEM 2019). Where ours differ, and why: docs/probes/function_words.md.
+Comprehension" (*SEM 2019).
+See docs/probes/function_words.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

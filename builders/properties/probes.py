@@ -1,7 +1,8 @@
 """Property conjunction: what has both of two properties, and what has one but not the other?
 
 Two probes over ConceptNet after Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section
-4.4). Where ours differ, and why: docs/probes/property_conjunction.md.
+4.4).
+See docs/probes/property_conjunction.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Taxonomy conjunction: what are two things both a type of?
 
-After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.4). Where ours differs, and
-why: docs/probes/taxonomy_conjunction.md.
+After Talmor, Elazar, Goldberg & Berant, "oLMpics" (TACL 2020, section 4.4).
+See docs/probes/taxonomy_conjunction.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The WordNet probes: what a word means in its sentence, and what it is related to.
 
 Four probes over synsets after Richardson & Sabharwal, "What Does My QA Model Know?" (TACL 2020,
-section 3), and two over WordNet's other relations. Where ours differ, and why:
-docs/probes/wordnet.md.
+section 3), and two over WordNet's other relations.
+See docs/probes/wordnet.md, and docs/methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The NLI probes: does a hypothesis follow in which a function word was changed?
 
 After Kim et al., "Probing What Different NLP Tasks Teach Machines about Function Word
-Comprehension" (*SEM 2019). The builders make candidates; people label them. Where ours differ, and
-why: docs/probes/function_words_nli.md.
+Comprehension" (*SEM 2019). The builders make candidates; people label them.
+See docs/probes/function_words_nli.md.
 """
 
 from __future__ import annotations

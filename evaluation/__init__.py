@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evaluation.items.sources import ProbeSource
     from evaluation.report.suite import SuitePage
     from evaluation.result import Result
-    from evaluation.studies.compare.types import Comparison
+    from evaluation.studies.compare import Comparison
 
 __all__ = ["ProbeCallback", "compare", "evaluate", "load", "report_suite", "study"]
 

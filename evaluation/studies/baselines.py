@@ -29,7 +29,7 @@ from evaluation.studies.entries import refuse_idle_options, with_options_of
 from evaluation.studies.models import open_model
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.cli import kbprobe_version
-from kbprobe.document import Caveats, Cell, Document, Dot, Dots, Level, Row, Section, Table, Tiles
+from kbprobe.document import Caveats, Cell, Document, Dot, Dots, Level, Section, Table, Tiles
 from kbprobe.errors import KbprobeError, UsageError, did_you_mean
 from kbprobe.format.baselines import (
     BaselineFigure,
@@ -503,21 +503,17 @@ def _dots(one: Measurement) -> Dots:
 
 
 def _table(one: Measurement) -> Table:
-    rows: list[Row] = [
-        (
-            measured.name,
-            measured.reads,
-            cells.share(measured.accuracy),
-            cells.points(measured.over_chance),
-            cells.count(measured.train_rows),
-            cells.count(len(measured.draws)),
-            f"{measured.seconds:,.1f}",
-        )
-        for measured in (*one.baselines, *one.beside)
-    ]
-    return Table(
-        ("baseline", "reads", "accuracy", "less chance", "trained on", "draws", "seconds"),
-        rows,
+    return Table.of(
+        [*one.baselines, *one.beside],
+        {
+            "baseline": lambda measured: measured.name,
+            "reads": lambda measured: measured.reads,
+            "accuracy": lambda measured: cells.share(measured.accuracy),
+            "less chance": lambda measured: cells.points(measured.over_chance),
+            "trained on": lambda measured: cells.count(measured.train_rows),
+            "draws": lambda measured: cells.count(len(measured.draws)),
+            "seconds": lambda measured: f"{measured.seconds:,.1f}",
+        },
         f"Accuracy of each baseline on {one.rows:,} rows in {one.clusters:,} clusters, with 95% "
         "intervals: mean over draws of training rows, and of guesses. Chance is "
         f"{percent(one.chance)}; differences from it are in percentage points",

@@ -1,8 +1,8 @@
 """Controls: a probe and its control wordings, scored by one model and compared row by row.
 
 A control asks the rows of a probe in another wording, under the same ids: with the words of the
-language left out, or some of them replaced ([O], section 3.2). A model that does as well on it
-answers by something else than the language of the question.
+language left out, or some of them replaced (Talmor et al. 2020, section 3.2). A model that does as
+well on it answers by something else than the language of the question.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from pydantic import Field
 
 from evaluation.items.types import ids_of
 from evaluation.names import folder_name
+from evaluation.report import cells
 from evaluation.results import intervals
 from evaluation.results.types import Estimate, Model
+from evaluation.results.words import name_or_count, p_value
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.pairing import pair_configs
+from kbprobe.document import Document, Section, Table
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -46,7 +49,7 @@ class Control(Model):
     )
     sensitivity: float = Field(
         description="The difference, or 0 where the control is answered as well: what LangSense "
-        "averages over a learning curve [O]."
+        "averages over a learning curve (Talmor et al. 2020)."
     )
 
 
@@ -138,29 +141,36 @@ def _control(own: Finished, control: Finished, config: str) -> Control:
     )
 
 
-def show(summary: Controls) -> None:
-    """Print a row for each probe, model and control."""
-    from evaluation.results.console import print_rows
-    from evaluation.results.summary import points
-    from evaluation.results.words import p_value
-
-    numbers = ("rows", "probe %", "control %", "chance %", "difference", "p")
-    rows = [
-        (
-            f"{one.probe} ({one.split})",
-            folder_name(one.model),
-            control.config,
-            f"{control.rows:,}",
-            f"{100 * control.probe.value:.1f}",
-            f"{100 * control.control.value:.1f}",
-            f"{100 * one.chance:.1f}",
-            points(control.difference),
-            p_value(control.p_value),
-        )
-        for one in summary.models
-        for control in one.controls
-    ]
-    print_rows(("probe", "model", "control", *numbers), rows, names=3)
+def _document(summary: Controls) -> Document:
+    table = Table.of(
+        [(one, control) for one in summary.models for control in one.controls],
+        {
+            "probe": lambda pair: f"{pair[0].probe} ({pair[0].split})",
+            "model": lambda pair: folder_name(pair[0].model),
+            "control": lambda pair: pair[1].config,
+            "rows": lambda pair: cells.count(pair[1].rows),
+            "accuracy": lambda pair: cells.share(pair[1].probe),
+            "in the control": lambda pair: cells.share(pair[1].control),
+            "chance": lambda pair: cells.share(pair[0].chance),
+            "probe less control, points": lambda pair: cells.points(pair[1].difference),
+            "p": lambda pair: p_value(pair[1].p_value),
+        },
+        "Accuracy on the probe and on its controls, on the rows that both scored",
+        names=3,
+    )
+    return Document(
+        "Controls",
+        name_or_count(dict.fromkeys(one.probe for one in summary.models), "probes"),
+        [Section("", [table])],
+        reading=[
+            "**A control** asks the rows of the probe in another wording: without the words of the "
+            "language, or with some of them replaced. A model that does as well on it does not "
+            "answer by the language of the question.",
+            "**p** is that of an exact randomisation test: if the wording made no difference, "
+            "swapping the answers in any cluster would be as likely as not. **Intervals**, at 95%, "
+            "resample whole clusters of rows.",
+        ],
+    )
 
 
 CONTROLS = Study(
@@ -168,7 +178,9 @@ CONTROLS = Study(
     help="Compare a probe with its control wordings, scored by the same model, row by row.",
     expand=_expand,
     summarise=_summarise,
-    show=show,
+    document=_document,
+    reports=True,
     options=ControlsOptions,
     fixed=("config", "facts"),
 )
+"""The study."""

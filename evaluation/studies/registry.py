@@ -11,7 +11,7 @@ STUDIES = Registry[Study](
     Study,
     {
         "zero_shot": "evaluation.studies.zero_shot:ZERO_SHOT",
-        "compare": "evaluation.studies.compare.study:COMPARE",
+        "compare": "evaluation.studies.compare:COMPARE",
         "controls": "evaluation.studies.controls:CONTROLS",
         "facts": "evaluation.studies.facts:FACTS",
         "curve": "evaluation.studies.curve:CURVE",

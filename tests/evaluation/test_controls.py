@@ -5,8 +5,8 @@ import json
 import pytest
 
 import evaluation
+from evaluation import compare
 from evaluation.cli import main
-from evaluation.studies.compare.study import compare
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation import tiny_masked
 

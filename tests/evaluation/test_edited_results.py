@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evaluation import compare
 from evaluation.report.page import make_report
 from evaluation.results.types import PREDICTIONS, RESULTS
 from evaluation.runs.folders import earlier_results, load
-from evaluation.studies.compare.study import compare
 from kbprobe.errors import KbprobeError, UsageError
 from tests.evaluation.saved_runs import save_run, unseal
 

@@ -63,7 +63,7 @@ def _json(path: Path) -> Any:
 
 
 def _compare(path: Path) -> Any:
-    from evaluation.studies.compare.study import compare
+    from evaluation import compare
 
     return compare([path.parent, path.parent.parent / "sound"]).pairs[0].compared
 

@@ -1,1 +1,0 @@
-"""Paired comparison: whether models differ in accuracy on the same rows, each with each."""

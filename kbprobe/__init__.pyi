@@ -477,7 +477,7 @@ def build(
     sampling: Literal["grouped", "uniform"] = "grouped",
     once: bool = False,
     perturbations: int = 2,
-    random_share: float = 0.33,
+    random_share: float = 1.0,
     max_fill: int | None = None,
     cap_per_gold: int = 40,
     wordnet: str = "3.0",

@@ -10,7 +10,12 @@ from builders.engine.draw.balanced import ranks_within
 from builders.engine.draw.families import Family, Pool
 from builders.engine.options import RANDOM
 from builders.engine.rows import Asking
-from builders.wordnet.neighbourhoods import ancestors, main_parents, taxonomy_order
+from builders.wordnet.neighbourhoods import (
+    ancestors,
+    main_parents,
+    nouns_of,
+    taxonomy_order,
+)
 from builders.wordnet.options import WordNetOptions
 from builders.wordnet.synsets import lexicographer_files, parents_for_levels
 from kb_cache.graph import Graph
@@ -33,6 +38,13 @@ FIELD_SIZE = 150
 """Distinct golds, or concepts, of a field."""
 
 
+QUALITY = "quality"
+"""Adjectives or adverbs whose nouns, such as height for high, are close in the taxonomy."""
+
+QUALITY_SIZE = 50
+"""Distinct golds whose nouns are called close."""
+
+
 def wordnet_families(
     wordnet: WordNet, options: WordNetOptions, asking: Asking, word: Ints | None = None
 ) -> Iterator[Family]:
@@ -48,6 +60,8 @@ def wordnet_families(
             # Where golds hang on the concepts, these are what is close.
             down = any(other.endswith(BRANCH) for other in options.family_list)
             yield Family(FIELD, 0, _fields(wordnet, asking.concept if down else asking.gold))
+        elif name == QUALITY:
+            yield Family(QUALITY, 0, _qualities(wordnet, asking.gold))
         elif name in LEVELS:
             reach = LEVELS[name]
             top = ancestors(main, asking.gold, reach)
@@ -82,6 +96,16 @@ def _fields(wordnet: WordNet, nodes: Ints) -> Ints:
     field[distinct] = file[distinct] * distinct.size + run
     field[wordnet.pos_codes > POS.index("v")] = -1
     return field[nodes]
+
+
+def _qualities(wordnet: WordNet, nodes: Ints) -> Ints:
+    """Return the quality of each node: runs of those whose nouns are close; nouns, verbs: -1."""
+    noun = nouns_of(wordnet)
+    distinct = sorted_unique(nodes[noun[nodes] >= 0])
+    distinct = distinct[np.lexsort((distinct, taxonomy_order(wordnet)[noun[distinct]]))]
+    quality = np.full(len(wordnet), -1)
+    quality[distinct] = np.arange(distinct.size) // QUALITY_SIZE
+    return quality[nodes]
 
 
 def _published(

@@ -64,6 +64,29 @@ def taxonomy_order(wordnet: WordNet) -> Ints:
     return place
 
 
+@lru_cache(maxsize=2)
+def nouns_of(wordnet: WordNet) -> Ints:
+    """Return the noun of each adjective and adverb, such as height for high; -1: none is known.
+
+    It is the attribute that an adjective is a value of, or a noun derived from it; adverbs have
+    that of their adjective, satellites without one that of their head.
+    """
+    noun = np.full(len(wordnet), -1, dtype=np.int64)
+    is_noun = wordnet.pos_codes == POS.index("n")
+    of_quality = wordnet.pos_codes > POS.index("v")
+    for kind in ("attribute", "derivation"):
+        source, target = wordnet.edges(kind)
+        known = of_quality[source] & is_noun[target] & (noun[source] < 0)
+        source, first = np.unique(source[known], return_index=True)
+        noun[source] = target[known][first]
+    source, target = wordnet.edges("pertainym")
+    satellites = np.flatnonzero((main_parents(wordnet) >= 0) & of_quality)
+    for one, other in ((satellites, main_parents(wordnet)[satellites]), (source, target)):
+        known = (noun[one] < 0) & of_quality[one]
+        noun[one[known]] = np.where(is_noun[other[known]], other[known], noun[other[known]])
+    return noun
+
+
 def ancestors(main: Ints, nodes: Ints, reach: int) -> Ints:
     """Return each node's ancestor ``reach`` edges up the main parents, -1 where there is none."""
     for _ in range(reach):

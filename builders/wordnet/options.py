@@ -282,10 +282,15 @@ class MeronymyOptions(RelationOptions):
 class AntonymyOptions(RelationOptions):
     """Options of wordnet_antonymy."""
 
-    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
-    families: tuple[str, ...] = Field(
-        (RANDOM,), min_length=1, description="Distractor families (see wordnet_hypernymy)."
+    NEAR: ClassVar[tuple[str, ...]] = ("cousin", "second_cousin", "field", "quality")
+
+    random_share: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Maximum share of rows with random distractors, the easy reference.",
     )
+    pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_zipf: float = Field(
         2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."
     )

@@ -91,6 +91,7 @@ from builders.wordnet.synsets import (
 )
 from builders.wordnet.truths import (
     arguable_distractors,
+    near_opposites,
     parts_without_edge,
     possible_opposites,
     possible_parts,
@@ -223,8 +224,9 @@ def wordnet_meronymy(wordnet: WordNet, options: MeronymyOptions, rng: RandomGene
 def wordnet_antonymy(wordnet: WordNet, options: AntonymyOptions, rng: RandomGenerator) -> Plan:
     """Which of five words means the opposite of another, in a given sense?"""
     edges: dict[str, Edges] = {"antonym": named_first(wordnet, options, "antonym")}
-    flags = partial(opposite_flags, wordnet)
-    return _edges_plan(wordnet, options, rng, edges, possible_opposites, flags=flags)
+    more: dict[str, Any] = {"flags": partial(opposite_flags, wordnet)}
+    more |= {"maybe": partial(near_opposites, wordnet)}
+    return _edges_plan(wordnet, options, rng, edges, possible_opposites, **more)
 
 
 def _edges_plan(

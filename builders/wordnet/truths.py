@@ -10,7 +10,7 @@ from builders.engine.rows import Arguable, Asking
 from builders.judged.model import CROSSES, JUDGED, STRATA, judged_model
 from builders.relations import closure, then, union
 from builders.wordnet.features import features_of
-from builders.wordnet.neighbourhoods import main_parents
+from builders.wordnet.neighbourhoods import main_parents, nouns_of
 from builders.wordnet.parts import unlisted_parts
 from builders.wordnet.synsets import MERONYMS, alike, alike_in_any, near
 from kb_cache.graph import Graph
@@ -66,6 +66,23 @@ def possible_opposites(wordnet: WordNet) -> Graph:
     """
     opposite, related = wordnet.graph("antonym"), union(alike_in_any(wordnet), near(wordnet))
     return union(opposite, related, then(related, opposite), then(then(related, related), opposite))
+
+
+def near_opposites(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
+    """Lead from concepts to other golds that may mean nearly the same as their opposite.
+
+    They share a parent with it or, as adjectives, their nouns do: superior is near senior.
+    """
+    wordnet, golds = wordnet.structure, sorted_unique(gold)
+    noun, main = nouns_of(wordnet), main_parents(wordnet)
+    found = []
+    for top in (main, noun, np.where(noun < 0, -1, main[noun])):
+        known = golds[top[golds] >= 0]
+        below = Graph.from_edges(len(wordnet), top[known], known)
+        asked = top[gold] >= 0
+        at, other = below.expand(top[gold[asked]])
+        found.append(Graph.from_edges(len(wordnet), concept[asked][at], other))
+    return union(*found)
 
 
 def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:

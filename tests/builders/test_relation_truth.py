@@ -108,6 +108,20 @@ def test_golds_are_antonyms_and_distractors_are_not(built: Any, synset: Any) -> 
             assert not lemmas(other) & (lemmas(concept) | lemmas(gold)), row
 
 
+def test_no_distractor_shares_a_parent_or_a_noun_with_the_opposite(built: Any, synset: Any) -> None:
+    """What stands beside the opposite may mean nearly the same."""
+    families = Counter(row["distractor_family"] for row in built("wordnet_antonymy"))
+    assert set(families) == {"cousin", "second_cousin", "field", "quality", "random"}
+    assert families["random"] < 0.7 * families.total()
+    for row in built("wordnet_antonymy"):
+        _, gold, others = choices(row, synset)
+        parents = gold.hypernyms() + gold.attributes()
+        # One that has several parents stands beside its main one.
+        for other in others if len(parents) == 1 else ():
+            if len(own := other.hypernyms() + other.attributes()) == 1:
+                assert own != parents, row
+
+
 @pytest.mark.parametrize("name", ["wordnet_meronymy", "wordnet_antonymy"])
 def test_whoever_sees_the_choices_alone_is_right_by_chance(name: str, built: Any) -> None:
     """Each choice is the gold as often as each other one, and no question is repeated."""

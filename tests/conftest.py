@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests import real_data
-from tests.real_data import extents
+from tests.real_data import MINIATURE, extents
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Each worker has a core; threads that wait for one another's cost more than they bring.
@@ -26,6 +26,11 @@ settings.load_profile("kbprobe")
 
 # Its workers are forked, and limited as POSIX systems can.
 collect_ignore = [] if os.name == "posix" else ["reliability"]
+
+SOME_LETTERS = "KNQV"
+"""The letters of GCIDE that tests use: the whole takes 40 seconds to compile."""
+
+Make = Callable[[Path], object]
 
 WIKIDATA_LICENCE = "CC-BY-4.0 AND MIT AND BSD-3-Clause"
 
@@ -56,29 +61,70 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def open_gcide(session_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
-    """Return a function that compiles the installed GCIDE and returns its name.
-
-    It takes 20 seconds, so that all processes of a test run share what the first of them makes.
-    """
-    from kb_cache import store
-    from kb_cache.fetching import fetch
-    from kb_cache.gcide.source import installed_package, package_entry
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Make], Path]:
+    """Return a function that makes a folder once for all processes of a test run."""
     from kbprobe.locks import locked
 
     own = tmp_path_factory.getbasetemp()
-    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled-gcide"
+    parent = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    parent.mkdir(exist_ok=True)
 
-    @cache
+    def folder_of(name: str, make: Make) -> Path:
+        """Return the folder of a name, which ``make`` is given to write: all of it, or nothing."""
+        folder = parent / name
+        if not folder.is_dir():
+            with locked(parent / f"{name}.lock", f"making {name}", timeout=600):
+                if not folder.is_dir():
+                    make(folder)
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def install(
+    session_cache: None, shared: Callable[[str, Make], Path]
+) -> Callable[[str, Make, Path | None], None]:
+    """Return a function that puts an entry that all processes share into a cache."""
+    from kb_cache import store
+
+    def into(name: str, make: Make, cache: Path | None = None) -> None:
+        folder = cache / "snapshots" / name if cache else store.entry_path(name)
+        if not folder.is_dir():
+            shutil.copytree(shared(name, make), folder)
+
+    return into
+
+
+@pytest.fixture(scope="session")
+def open_wordnet(install: Callable[..., None]) -> Callable[[Path | None], str]:
+    """Return a function that puts the miniature WordNet into a cache and returns its name."""
+    from tests import miniature_wordnet as miniature
+
+    def compiled(cache: Path | None = None) -> str:
+        install(f"wordnet-{miniature.NAME}", miniature.write_miniature, cache)
+        return miniature.NAME
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def open_gcide(
+    install: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], str]:
+    """Return a function that compiles a part of the installed GCIDE and returns its name."""
+    from kb_cache.fetching import fetch
+    from kb_cache.gcide.source import installed_package
+
+    def make(folder: Path) -> None:
+        part = tmp_path_factory.mktemp("gcide")
+        for letter in SOME_LETTERS:
+            shutil.copy(installed_package() / f"words_{letter}.json", part)
+        fetch("gcide", source=part, name=MINIATURE, output=folder)
+
     def compiled() -> str:
-        source, name = installed_package(), package_entry()
-        with locked(shared.with_suffix(".lock"), "compiling GCIDE", timeout=300):
-            if not shared.is_dir():
-                fetch("gcide", source=source, name=name, output=shared)
-        # A build that another test ran may have compiled it into this process's cache already.
-        if not store.entry_path(name).is_dir():
-            shutil.copytree(shared, store.entry_path(name))
-        return name
+        install(f"gcide-{MINIATURE}", make)
+        return MINIATURE
 
     return compiled
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.real_data import MINIATURE
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 UNLIMITED: Mapping[str, Any] = {
@@ -25,43 +27,53 @@ UNLIMITED: Mapping[str, Any] = {
     "tier": "full",
 }
 
+SMALL = {"wordnet": MINIATURE}
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "full": {"tier": "full"},
     "published": UNLIMITED,
     "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
-    "limited": {"limit": 200},
-    "small": {"pos": ("noun",), "limit": 200},
     "verbs": {"pos": ("verb",), "train_rows": 0},
     "published verbs": {**UNLIMITED, "pos": ("verb",)},
+    "miniature": SMALL,
+    "small": {**SMALL, "pos": ("noun",), "limit": 200},
 }
-"""The builds that tests share, and the options that make them, of those that a probe has."""
+"""The builds that tests share, and the options that make them, of those that a probe has.
+
+Those of the whole WordNet take long; only slow tests use them, and those on real data.
+"""
 
 AUDITED = ("default", "small")  # and the published hypernymy, whose flaw is known
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+def built(
+    open_wordnet: Callable[[], str], shared: Callable[[str, Callable[[Path], object]], Path]
+) -> Callable[[str, str], Path]:
     """Return the folder of a build, given a probe's name and one of ``KINDS``."""
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
 
-    parent = tmp_path_factory.mktemp("built")
-    folders: dict[tuple[str, str], Path] = {}
-
     def folder_of(name: str, kind: str) -> Path:
-        if (name, kind) not in folders:
-            probe = find_probe(name)
-            values = {k: v for k, v in KINDS[kind].items() if k not in probe.options.left_out()}
-            options = probe.options.parse(values, name)
-            audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
-            folder = parent / kind.replace(", ", "-").replace(" ", "-") / name
-            write(build(Request(probe, options, audit=audited)), folder)
-            folders[name, kind] = folder
-        return folders[name, kind]
+        probe = find_probe(name)
+        values = {k: v for k, v in KINDS[kind].items() if k not in probe.options.left_out()}
+        if "wordnet" in values:
+            open_wordnet()
+        options = probe.options.parse(values, name)
+        audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
+        return shared(
+            f"{name}, {kind}",
+            lambda folder: write(build(Request(probe, options, audit=audited)), folder),
+        )
 
     return folder_of
+
+
+@pytest.fixture(scope="session")
+def miniature(open_wordnet: Callable[[], str]) -> str:
+    """Return the name of the miniature WordNet, which is in the cache of this process."""
+    return open_wordnet()
 
 
 @pytest.fixture(scope="session")
@@ -82,21 +94,29 @@ def command_line() -> list[str]:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def cache(tmp_path_factory: pytest.TempPathFactory, open_wordnet: Callable[[Path], str]) -> Path:
+    """A cache of this test's own, in which is the miniature WordNet."""
+    folder = tmp_path_factory.mktemp("cache")
+    open_wordnet(folder)
+    return folder
+
+
+@pytest.fixture
+def environment(cache: Path) -> dict[str, str]:
     """The environment of such a process: this repository importable, a private cache."""
     path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "KBPROBE_CACHE": str(tmp_path / "cache")}
+    return os.environ | {"PYTHONPATH": path, "KBPROBE_CACHE": str(cache)}
 
 
 @pytest.fixture
 def build_probe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run ``build-probe`` in this test's own folder, without starting another Python for it."""
     from builders.cli import main
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("KBPROBE_CACHE", str(cache))
 
     def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
         words = [str(arg) for arg in args]

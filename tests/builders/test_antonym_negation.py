@@ -310,9 +310,11 @@ def test_pruned_pairs_have_more_alike_letters(wordnet: WordNet) -> None:
     assert all(cells[part, shown, True] == cells[part, shown, False] for part, shown, _ in cells)
 
 
-def test_the_published_wording_is_a_named_one() -> None:
+def test_the_published_wording_is_a_named_one(miniature: str) -> None:
     for intensifier in ("really", "very"):
-        built = builders.build(NAME, wording="paper", intensifier=intensifier, limit=100)
+        built = builders.build(
+            NAME, wordnet=miniature, wording="paper", intensifier=intensifier, limit=100
+        )
         stems = [row["question"] for split in built.values() for row in split]
         assert all("[MASK]" in stem and f" was {intensifier} " in stem for stem in stems)
         assert all(stem.startswith(("It was [MASK]", "He was [MASK] ready")) for stem in stems)
@@ -323,8 +325,8 @@ def test_the_published_wording_is_a_named_one() -> None:
 # Options
 
 
-def test_very_is_for_adjectives_and_verbs(wordnet: WordNet) -> None:
-    built = builders.build(NAME, intensifier="very", limit=800)
+def test_very_is_for_adjectives_and_verbs(miniature: str) -> None:
+    built = builders.build(NAME, wordnet=miniature, intensifier="very", limit=800)
     rows = [row for split in built.values() for row in split]
     assert {row["pos"] for row in rows} == {"adjective", "verb"}
     assert {text for row in rows for text in row["choices"]["text"]} == {"not", "very"}
@@ -400,9 +402,9 @@ def test_frequency_floor(wordnet: WordNet) -> None:
     assert zipf_frequencies(words).min() >= 4
 
 
-def test_nothing_left_to_ask(wordnet: WordNet) -> None:
+def test_nothing_left_to_ask(miniature: str) -> None:
     with pytest.raises(UsageError, match="no question is left to ask"):
-        builders.build(NAME, min_zipf=8.0, pos=("verb",))
+        builders.build(NAME, wordnet=miniature, min_zipf=8.0, pos=("verb",))
 
 
 def test_a_tokenizer_must_keep_words_whole(wordnet: WordNet, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow  # default builds
+
 ManifestOf = Callable[[str, str], dict[str, Any]]
 PROBES = ["wordnet_definitions", "wordnet_hypernymy", "wordnet_hyponymy", "wordnet_synonymy"]
 SMALLER = {"wordnet_meronymy": 800, "wordnet_antonymy": 500}
@@ -94,9 +96,9 @@ def test_no_gold_of_a_default_build_exceeds_its_cap(
 
 PUBLISHED = [
     ("wordnet_hypernymy", "published", 19_705),
-    pytest.param("wordnet_hyponymy", "published", 6_697, marks=pytest.mark.slow),
+    ("wordnet_hyponymy", "published", 6_697),
     # Where a word of the gold stands in the definition shown, ours does not ask by default.
-    pytest.param("wordnet_synonymy", "published, overlap kept", 28_254, marks=pytest.mark.slow),
+    ("wordnet_synonymy", "published, overlap kept", 28_254),
     ("wordnet_definitions", "published, overlap kept", 31_380),
 ]
 

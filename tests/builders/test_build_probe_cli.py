@@ -20,7 +20,7 @@ Built = Callable[[str, str], Path]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NAME = "wordnet_hyponymy"
-SMALL = ("--pos", "noun", "--limit", "200", "--no-audit")
+SMALL = ("--wordnet", "miniature", "--pos", "noun", "--limit", "200", "--no-audit")
 
 
 def manifest_in(folder: Path) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def test_help_of_a_probe_describes_each_of_its_options(build_probe: Run, name: s
         ([NAME, "--format", "csv"], ["--format", "'csv'", "parquet"]),
         ([NAME, "--template", "none.yaml"], ["none.yaml", "No such file"]),
         ([NAME, "--stop-golds", "dog.n.99"], ["'dog.n.99'", "Did you mean"]),
-        ([NAME, "--min-zipf", "8", "--pos", "noun"], ["no question is left", "too rare"]),
+        ([NAME, *SMALL, "--min-zipf", "8"], ["no question is left", "too rare"]),
         (["--recipe", "none.yaml"], ["none.yaml", "No such file"]),
         (["--from-manifest", "none.json"], ["none.json"]),
         (["--json"], ["name the probes", "--recipe", "--from-manifest"]),
@@ -132,7 +132,7 @@ def test_a_refusal_is_the_same_in_a_process_of_its_own(
     ids=" ".join,
 )
 def test_options_that_leave_no_question_are_refused(build_probe: Run, args: list[str]) -> None:
-    assert "no question is left" in refused(build_probe(NAME, "--pos", "noun", *args))
+    assert "no question is left" in refused(build_probe(NAME, *SMALL, *args))
 
 
 def test_a_traceback_is_shown_with_debug_alone(build_probe_process: Run) -> None:
@@ -231,11 +231,11 @@ output: set
 seed: 3
 probes:
   - probe: {NAME}
-    options: {{pos: [noun], limit: 60}}
+    options: {{wordnet: miniature, pos: [noun], limit: 60}}
   - probe: {NAME}
     output: easy
     seed: 4
-    options: {{pos: [noun], limit: 60, families: [random]}}
+    options: {{wordnet: miniature, pos: [noun], limit: 60, families: [random]}}
 """,
         encoding="utf-8",
     )

@@ -350,8 +350,8 @@ def test_json_lines_and_rebuilding_cover_controls(
 
 
 @pytest.mark.parametrize("name", ["wordnet_definitions", "wordnet_hypernymy"])
-def test_open_choices_stay_and_wordnetqa_has_controls_on_demand(name: str) -> None:
-    words = {"pos": ("verb",), "limit": 60}
+def test_open_choices_stay_and_wordnetqa_has_controls_on_demand(name: str, miniature: str) -> None:
+    words = {"wordnet": miniature, "pos": ("verb",), "limit": 60}
     assert list(builders.build(name, **words)["test"].features)
     with pytest.raises(UsageError, match=r"no config 'perturbed'\. Build it with controls=True"):
         builders.build(name, config="perturbed", **words)

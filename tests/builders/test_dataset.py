@@ -32,7 +32,7 @@ ManifestOf = Callable[[str, str], dict[str, Any]]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 NAME = "wordnet_hypernymy"
-SMALL = ("--pos", "noun", "--limit", "200", "--no-audit")
+SMALL = ("--wordnet", "miniature", "--pos", "noun", "--limit", "200", "--no-audit")
 # Soon drawn, and long in being written.
 LARGE = ("wordnet_definitions", "--sampling", "uniform", "--max-contexts", "0", "--no-audit")
 
@@ -118,7 +118,7 @@ def test_loading_from_python_checks_and_types(folder: Path) -> None:
 )
 def test_ids_answers_and_labels_of_a_full_build_agree(built: Built, name: str) -> None:
     columns = ["id", "choices", "answer", "answerKey", "cluster", "concept", "schema_version"]
-    table = pq.read_table(built(name, "default") / "data", columns=columns)
+    table = pq.read_table(built(name, "miniature") / "data", columns=columns)
     ids = table["id"].to_pylist()
     assert len(set(ids)) == len(ids)
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in ids)
@@ -133,7 +133,7 @@ def test_ids_answers_and_labels_of_a_full_build_agree(built: Built, name: str) -
 
 
 def test_the_manifest_agrees_with_the_files(built: Built, manifest_of: ManifestOf) -> None:
-    folder, manifest = built(NAME, "default"), manifest_of(NAME, "default")
+    folder, manifest = built(NAME, "miniature"), manifest_of(NAME, "miniature")
     written = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
     assert written == sorted(
         ["README.md", "manifest.json", *(file["path"] for file in manifest["files"])]
@@ -147,7 +147,7 @@ def test_the_manifest_agrees_with_the_files(built: Built, manifest_of: ManifestO
 
 
 def test_the_manifests_counts_are_those_of_the_data(built: Built, manifest_of: ManifestOf) -> None:
-    rows, counts = rows_of(built(NAME, "default")), manifest_of(NAME, "default")["counts"]
+    rows, counts = rows_of(built(NAME, "miniature")), manifest_of(NAME, "miniature")["counts"]
     gold = [row["choice_nodes"][row["answer"]] for row in rows]
     assert counts["rows"] == len(rows)
     assert counts["concepts"] == len({row["concept"] for row in rows})
@@ -172,7 +172,7 @@ def test_the_manifest_says_what_was_built_and_from_what(manifest_of: ManifestOf)
     assert manifest["request"]["options"]["limit"] == 200
     assert manifest["request"]["seed"] == 0
     knowledge = manifest["knowledge_base"]
-    assert (knowledge["name"], knowledge["version"]) == ("wordnet-3.0", "3.0")
+    assert (knowledge["name"], knowledge["version"]) == ("wordnet-miniature", "3.0-miniature")
     assert len(knowledge["digest"]) == len(manifest["template"]["digest"]) == 64
     assert manifest["audit"]["baselines"].keys() >= {"choice-only model", "longest choice"}
 
@@ -196,7 +196,7 @@ def test_the_card_names_a_default_config_and_a_true_sample(
         assert f"`--{option.replace('_', '-')}`" in text
     for baseline in manifest["audit"]["baselines"]:
         assert f"| {baseline} |" in text
-    assert "build-probe wordnet_hypernymy --limit 200 --pos noun" in text
+    assert "build-probe wordnet_hypernymy --limit 200 --wordnet miniature --pos noun" in text
     assert "{{" not in text
     assert "{%" not in text
 
@@ -235,11 +235,11 @@ def test_json_lines_load_with_the_declared_types(
 def test_building_from_python_gives_the_written_rows(built: Built, tmp_path: Path) -> None:
     expected = rows_of(built(NAME, "small"))
     for output in (None, tmp_path / "probe", tmp_path / "probe"):  # the third finds the second
-        probe = builders.build(NAME, pos=["noun"], limit=200, output=output)
+        probe = builders.build(NAME, wordnet="miniature", pos=["noun"], limit=200, output=output)
         assert all(split.features == features() for split in probe.values())
         assert [row for split in probe.values() for row in split.to_list()] == expected
     with pytest.raises(UsageError, match="built from another request"):
-        builders.build(NAME, limit=150, output=tmp_path / "probe")
+        builders.build(NAME, wordnet="miniature", limit=150, output=tmp_path / "probe")
     with pytest.raises(UsageError, match=r"no option --limits\. Did you mean 'limit'"):
         builders.build(NAME, limits=150)
 
@@ -417,6 +417,7 @@ def broken_off(
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_killed_while_writing_there_is_no_half_written_probe(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]],
@@ -431,6 +432,7 @@ def test_killed_while_writing_there_is_no_half_written_probe(
     assert sum(kbprobe.load(tmp_path / "probe").num_rows.values()) > 150
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_killed_while_replacing_the_old_probe_is_still_there(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]], folder: Path
@@ -441,6 +443,7 @@ def test_killed_while_replacing_the_old_probe_is_still_there(
     assert sum(kbprobe.load(folder).num_rows.values()) == len(before)
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_interrupted_while_writing_nothing_is_left_and_said_so(
     broken_off: Callable[[signal.Signals], subprocess.CompletedProcess[str]], tmp_path: Path

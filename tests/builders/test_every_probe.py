@@ -56,30 +56,23 @@ EVERY = pytest.mark.parametrize(
 )
 """Every probe; those that use real data, on every extent that is at hand."""
 
-DRAWN_ALIKE = {
-    "fw_comparatives": "fw_negation",
-    "fw_coordination": "fw_wh_words",
-    "fw_definiteness": "fw_wh_words",
-    "fw_eos": "fw_wh_words",
-    "fw_prepositions": "fw_negation",
-    "fw_quantification": "fw_negation",
-    "fw_spatial": "fw_negation",
-    "wordnet_hyponymy": "wordnet_hypernymy",
-    "wordnet_meronymy": "wordnet_antonymy",
-}
-"""Probes that are slow to build, and those whose plans the same functions make."""
+QUICK = (
+    *("age_comparison", "always_never", "dictionary_wordsense", "multihop_comparison"),
+    *("object_comparison", "wordnet_antonymy", "wordnet_hypernymy", "wordnet_synonymy"),
+)
+"""Probes that are soon built, among them one of each kind of plan."""
 
 BUILT_TWICE = pytest.mark.parametrize(
     ("name", "extent"),
     [
-        pytest.param(*one.values, id=one.id, marks=(*one.marks, pytest.mark.slow))
-        if one.values[0] in DRAWN_ALIKE
-        else one
+        one
+        if one.values[0] in QUICK
+        else pytest.param(*one.values, id=one.id, marks=(*one.marks, pytest.mark.slow))
         for one in EVERY.args[1]
     ],
     indirect=["extent"],
 )
-"""Every probe, one of each kind of plan by default."""
+"""Every probe, the quick ones by default."""
 
 READ: dict[tuple[str, str], set[str]] = {}
 """The options that were read in the limited build of a probe."""
@@ -105,6 +98,7 @@ def write_limited(
     open_conceptnet: Callable[[str], str],
     open_wikidata: Callable[[str], str],
     open_gcide: Callable[[], str],
+    miniature: str,
 ) -> Write:
     """Build a probe from real data of some extent, cut to some rows, and write it to a folder."""
     opened = {"conceptnet": open_conceptnet, "dump": open_wikidata}
@@ -116,10 +110,12 @@ def write_limited(
             options["controls"] = True
         if option := knowledge_option(name):
             options[option] = opened[option](extent)
-        parsed = probe.options.parse(options, name)
+        if extent == MINIATURE and "wordnet" in probe.options.model_fields:
+            options["wordnet"] = miniature
         try:
             if "gcide" in probe.options.model_fields:
-                open_gcide()
+                options["gcide"] = open_gcide()
+            parsed = probe.options.parse(options, name)
             probe.open(parsed)
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")

@@ -346,7 +346,7 @@ def builds() -> dict[str, Built]:
 
 def built(name: str, seed: int = 0, **options: Any) -> Built:
     probe = find_probe(name)
-    return build(Request(probe, probe.options.parse(options, name), seed))
+    return build(Request(probe, probe.options.parse(options, name), seed, audit=False))
 
 
 def rows_of(done: Built, config: str = "default") -> list[dict[str, Any]]:

@@ -101,13 +101,14 @@ def test_the_seed_alone_decides(wordnet: WordNet) -> None:
 
 @pytest.mark.parametrize("name", PROBES)
 def test_all_probes_of_a_seed_ask_a_synset_in_the_same_split(
-    built: Built, wordnet: WordNet, name: str
+    built: Built, miniature: str, name: str
 ) -> None:
     """So that no gold or distractor of test is one of train, in any of them."""
+    wordnet = load_wordnet(miniature)
     split = territory(wordnet, SHARES, 0).split
     rows = 0
     for number, of in enumerate(SPLITS):
-        [path] = (built(name, "verbs") / "data").glob(f"{of}-*.parquet")
+        [path] = (built(name, "miniature") / "data").glob(f"{of}-*.parquet")
         table = pq.read_table(path, columns=["concept", "choice_nodes"])
         rows += len(table)
         for row in table.to_pylist():
@@ -116,6 +117,7 @@ def test_all_probes_of_a_seed_ask_a_synset_in_the_same_split(
     assert rows > 500
 
 
+@pytest.mark.slow
 def test_choices_of_a_row_are_of_one_part(
     wordnet: WordNet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,12 +170,12 @@ def rows(knowledge: Callable[[str], Values], open_gcide: Callable[[], str]) -> R
 
     def tables(name: str, options: Values) -> Made:
         probe = find_probe(name)
+        values = {"limit": 200, **knowledge(name), **probe.quick, **options}
         if "gcide" in probe.options.model_fields:
             try:
-                open_gcide()
+                values = {"gcide": open_gcide(), **values}
             except MissingDependencyError as error:
                 pytest.skip(str(error))
-        values = {"limit": 200, **knowledge(name), **probe.quick, **options}
         key = f"{name} {sorted(values.items())}"
         if key not in made:
             built = build(Request(probe, probe.options.parse(values, name), audit=False))

@@ -40,15 +40,17 @@ Rows = list[dict[str, Any]]
 EACH = pytest.mark.parametrize("name", [BOTH, EXCEPT])
 
 
-def built(conceptnet: str, name: str, seed: int = 0, **options: Any) -> Built:
+def built(
+    conceptnet: str, name: str, seed: int = 0, *, audit: bool = False, **options: Any
+) -> Built:
     probe = find_probe(name)
     parsed = probe.options.parse({"conceptnet": conceptnet, **options}, name)
-    return build(Request(probe, parsed, seed, audit=True))
+    return build(Request(probe, parsed, seed, audit=audit))
 
 
 @pytest.fixture(scope="module")
 def default(conceptnet: str) -> dict[str, Built]:
-    return {name: built(conceptnet, name) for name in (BOTH, EXCEPT)}
+    return {name: built(conceptnet, name, audit=True) for name in (BOTH, EXCEPT)}
 
 
 def rows_of(done: Built) -> dict[str, Rows]:

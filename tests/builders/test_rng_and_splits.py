@@ -103,7 +103,7 @@ def test_first_clusters_are_whole_and_as_many_as_fit(
 def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: str) -> None:
     clusters: dict[str, set[str]] = {}
     choices: dict[str, set[str]] = {}
-    for path in (built(name, "verbs") / "data").glob("*.parquet"):
+    for path in (built(name, "miniature") / "data").glob("*.parquet"):
         split = path.name.split("-")[0]
         table = pq.read_table(path, columns=["cluster", "choice_nodes"])
         clusters[split] = set(table["cluster"].to_pylist())
@@ -114,11 +114,11 @@ def test_splits_of_a_build_share_no_cluster_and_no_choice(built: Built, name: st
         assert not choices[one] & choices[other]
 
 
-def test_a_split_without_share_is_not_written(tmp_path: Path) -> None:
+def test_a_split_without_share_is_not_written(miniature: str, tmp_path: Path) -> None:
     from builders.engine.pipeline import write
 
     probe = find_probe("wordnet_hyponymy")
-    values = {"split_shares": (0, 0.4, 0.6), "limit": 300, "pos": ("verb",)}
+    values = {"wordnet": miniature, "split_shares": (0, 0.4, 0.6), "limit": 300}
     options = probe.options.parse(values, probe.name)
     manifest = write(build(Request(probe, options, audit=False)), tmp_path / "probe")
     assert [file.split for file in manifest["files"]] == ["validation", "test"]
@@ -126,16 +126,18 @@ def test_a_split_without_share_is_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", ["limit", "train_rows"])
-def test_a_cut_build_holds_whole_groups_of_the_full_one(built: Built, most: str) -> None:
+def test_a_cut_build_holds_whole_groups_of_the_full_one(
+    built: Built, miniature: str, most: str
+) -> None:
     """So that the choices tell nothing, however few rows are wanted."""
     probe = find_probe("wordnet_hypernymy")
-    options = probe.options.parse({"pos": ("verb",), "train_rows": 0, most: 202}, probe.name)
+    options = probe.options.parse({"wordnet": miniature, most: 202}, probe.name)
     done = build(Request(probe, options, audit=False))
     splits = done.splits if most == "limit" else {"train": done.splits["train"]}
     some = Counter[tuple[str, ...]]()
     for items in splits.values():
         some.update(map(choice_set, plain(items.table())["choice_nodes"].to_pylist()))
-    full = pq.read_table(built("wordnet_hypernymy", "verbs") / "data", columns=["choice_nodes"])
+    full = pq.read_table(built("wordnet_hypernymy", "miniature") / "data", columns=["choice_nodes"])
     every = Counter(map(choice_set, full["choice_nodes"].to_pylist()))
     assert some.total() == 200
     assert some <= every

@@ -255,6 +255,7 @@ def test_choices_of_a_word_recur_as_often_as_its_gold(level_rows: Rows) -> None:
     assert all(len(choices) == 1 for choices in shown.values())
 
 
+@pytest.mark.slow  # a build of its own
 def test_full_holds_more_and_says_why(tmp_path: Path, rows: Rows, wordnet: WordNet) -> None:
     assert not any(row["flags"] for row in rows)
     builders.build(NAME, output=tmp_path / "full", tier="full", controls=False)
@@ -281,6 +282,7 @@ def test_choices_alone_do_not_answer_it(manifest: dict[str, Any]) -> None:
     assert set(leaked.values()) == {0}
 
 
+@pytest.mark.slow  # a build of its own
 def test_the_papers_family_needs_no_reading(tmp_path: Path, wordnet: WordNet) -> None:
     """Its distractors lie below the gold, so that the most general choice is nearly always right.
 

@@ -26,18 +26,20 @@ Row = dict[str, Any]
 Rows = list[Row]
 Built = Callable[..., tuple[Rows, dict[str, Any]]]
 
-HYPONYMY = pytest.param("wordnet_hyponymy", marks=pytest.mark.slow)
-PROBES = ("wordnet_hypernymy", HYPONYMY, "wordnet_definitions", "wordnet_synonymy")
+HYPERNYMY = pytest.param("wordnet_hypernymy", marks=pytest.mark.slow)  # of the whole WordNet
+PROBES = (HYPERNYMY, "wordnet_hyponymy", "wordnet_definitions", "wordnet_synonymy")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(tmp_path_factory: pytest.TempPathFactory, open_wordnet: Callable[[], str]) -> Built:
     @cache
     def rows(name: str, **options: Any) -> tuple[Rows, dict[str, Any]]:
         probe = find_probe(name)
         folder = tmp_path_factory.mktemp(name) / "probe"
         pos = "noun" if name == "wordnet_hyponymy" else "verb"
         options = {"pos": (pos,), "train_rows": 0, **options}
+        if name != "wordnet_hypernymy":
+            options["wordnet"] = open_wordnet()
         if name == "wordnet_definitions":
             options["max_contexts"] = 1
         manifest = write(
@@ -79,7 +81,7 @@ def test_once_asks_a_question_and_its_gold_once(built: Built, name: str) -> None
     assert len(set(asked)) == len(asked) > 200
 
 
-@pytest.mark.parametrize("name", ["wordnet_hypernymy", "wordnet_definitions"])
+@pytest.mark.parametrize("name", [HYPERNYMY, "wordnet_definitions"])
 def test_by_default_every_family_asks_a_question_so_many_times_at_most(
     built: Built, name: str
 ) -> None:
@@ -100,18 +102,18 @@ def test_by_default_every_family_asks_a_question_so_many_times_at_most(
 
 def test_random_rows_are_no_more_than_their_share(built: Built) -> None:
     for share, options in {0.1: {"random_share": 0.1}, 0.33: {}}.items():
-        rows, _ = built("wordnet_hypernymy", **options)
+        rows, _ = built("wordnet_definitions", **options)
         for split in ("train", "validation", "test"):
             some = [row["distractor_family"] for row in rows if row["split"] == split]
             assert 0 < some.count("random") <= share * len(some)
 
 
 def test_a_family_alone_asks_with_its_own_distractors(built: Built) -> None:
-    alone, _ = built("wordnet_hypernymy", families=("cousin",))
+    alone, _ = built("wordnet_definitions", families=("cousin",))
     assert {row["distractor_family"] for row in alone} == {"cousin"}
 
 
-@pytest.mark.parametrize("name", ["wordnet_hypernymy", HYPONYMY])
+@pytest.mark.parametrize("name", [HYPERNYMY, "wordnet_hyponymy"])
 def test_clean_asks_the_unflagged_questions_of_full(built: Built, name: str) -> None:
     clean, in_clean = built(name)
     full, in_full = built(name, tier="full")

@@ -232,6 +232,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.posix
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     words = ["sizes.jsonl", "--model", "tiny-bert", "--batch-tokens", "64", "-o"]
     environment = subprocess_environment(tmp_path)
@@ -247,6 +248,7 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert timings[0].scored_sequences < timings[1].scored_sequences
 
 
+@pytest.mark.slow
 def test_several_processes_share_the_work(tmp_path):
     words = ["sizes.jsonl", "--model", "tiny-bert", "--batch-tokens", "64", "--device", "cpu", "-o"]
     # What `accelerate launch` starts for several GPUs; on a CPU it would start one process.

@@ -74,7 +74,9 @@ def read_rows(*rows: Any) -> tuple[Item, ...]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+def built(
+    tmp_path_factory: pytest.TempPathFactory, open_wordnet: Callable[[], str]
+) -> Mapping[str, Path]:
     """One small build of a real probe, as Parquet and as JSON lines."""
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
@@ -82,7 +84,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
     parent = tmp_path_factory.mktemp("built")
     probe = find_probe("wordnet_hypernymy")
-    options = probe.options.parse({"limit": 150, "pos": ("verb",)}, probe.name)
+    options = probe.options.parse({"limit": 150, "wordnet": open_wordnet()}, probe.name)
     request = Request(probe, options, audit=False)
     done = build(request)
     write(done, parent / "parquet")

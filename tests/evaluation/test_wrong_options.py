@@ -1,7 +1,8 @@
-"""Every option of every study, given wrong values: refused in plain words, before anything runs."""
+"""Every option of a study, given wrong values: refused in plain words, before anything runs."""
 
 import re
 import shlex
+from functools import cache
 
 import click
 import pytest
@@ -17,16 +18,25 @@ RAW = re.compile(
 )
 
 
-def options_of(command: click.Command) -> list[str]:
-    """Return the options that take a value and say what is done, not where or with what."""
-    apart = {"models", "output", "tag", "folders", "probes"}
-    return [
-        parameter.opts[0]
-        for parameter in command.params
-        if isinstance(parameter, click.Option)
-        and not parameter.is_flag
-        and parameter.name not in apart
-    ]
+@cache
+def options() -> dict[str, list[str]]:
+    """Return options that take a value and say what is done, not where or with what, by study.
+
+    What several studies have is tried with the first of them.
+    """
+    met = {"models", "output", "tag", "folders", "probes"}
+    new = {}
+    for study in STUDIES:
+        new[study.name] = [
+            parameter
+            for parameter in study_command(study).params
+            if isinstance(parameter, click.Option)
+            and not parameter.is_flag
+            and (parameter.name, parameter.help) not in met
+            and parameter.name not in met
+        ]
+        met |= {(parameter.name, parameter.help) for parameter in new[study.name]}
+    return {name: [one.opts[0] for one in some] for name, some in new.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +48,7 @@ def in_empty_folder(tmp_path, monkeypatch):
 def test_wrong_values_are_refused_in_plain_words(study, capsys):
     takes_probes = STUDIES.get(study).expand is not None
     command = study_command(STUDIES.get(study))
-    for name in options_of(command):
+    for name in options()[study]:
         for value in VALUES:
             words = ["nowhere", f"{name}={value}", *(["--model", "none"] if takes_probes else [])]
             code = run(command, words, "evaluate-probe")

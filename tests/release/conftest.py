@@ -9,32 +9,32 @@ from typing import Any
 
 import pytest
 
+from tests.real_data import MINIATURE
 from tests.release.hub_server import TOKEN, HubServer, let_through
 
 BUILDS: dict[str, dict[str, Any]] = {
-    "wordnet_hypernymy": {"limit": 300},
-    "antonym_negation": {"limit": 200},
+    "wordnet_hypernymy": {"limit": 300, "wordnet": MINIATURE},
+    "antonym_negation": {"limit": 200, "wordnet": MINIATURE},
 }
 """Probes that tests share, and their options. The second has controls."""
 
 
 @pytest.fixture(scope="session")
-def built_probe(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def built_probe(
+    open_wordnet: Callable[[], str], shared: Callable[[str, Callable[[Path], object]], Path]
+) -> Callable[[str], Path]:
     """Return the folder of a build, given a name of ``BUILDS``; it must not be changed."""
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
 
-    parent = tmp_path_factory.mktemp("built")
-    done: dict[str, Path] = {}
-
     def folder_of(name: str) -> Path:
-        if name not in done:
-            probe = find_probe(name)
-            options = probe.options.parse(BUILDS[name], name)
-            write(build(Request(probe, options)), parent / name)
-            done[name] = parent / name
-        return done[name]
+        open_wordnet()
+        probe = find_probe(name)
+        options = probe.options.parse(BUILDS[name], name)
+        return shared(
+            f"{name}, released", lambda folder: write(build(Request(probe, options)), folder)
+        )
 
     return folder_of
 

@@ -412,6 +412,7 @@ def test_splits_without_answers_are_named(split: str, tmp_path: Path) -> None:
     assert split in finding.what
 
 
+@pytest.mark.slow
 def test_the_command_adds_adversaries_to_the_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -446,10 +447,10 @@ def test_damaged_files_are_not_audited(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_figures_are_written_into_card_and_manifest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], open_wordnet: Callable[[], str]
 ) -> None:
     folder = tmp_path / "once"
-    builders.build("wordnet_synonymy", output=folder, audit=True, pos=["verb"], limit=900)
+    builders.build("wordnet_synonymy", output=folder, audit=True, wordnet=open_wordnet(), limit=900)
     old, before = read_manifest(folder), (folder / CARD).read_text(encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["check", str(folder), "--deep", "--json", "--into-card"])

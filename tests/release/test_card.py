@@ -84,14 +84,17 @@ def assert_bytes(counted: int, table: pa.Table) -> None:
     assert counted <= table.nbytes <= counted + entries / 8 + 2 * table.num_columns
 
 
-def test_sizes_of_rows_are_counted_without_laying_them_out() -> None:
+def test_sizes_of_rows_are_counted_without_laying_them_out(
+    open_wordnet: Callable[[], str],
+) -> None:
     from builders.engine.pipeline import build
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
 
-    for name in (HYPERNYMY, ANTONYM):
+    for name, more in ((HYPERNYMY, {"wordnet": open_wordnet()}), ("age_comparison", {})):
         probe = find_probe(name)
-        built = build(Request(probe, probe.options.parse({"limit": 100}, name), audit=False))
+        options = probe.options.parse({"limit": 100, **more}, name)
+        built = build(Request(probe, options, audit=False))
         for splits in built.configs.values():
             for items in splits.values():
                 assert_bytes(arrow_bytes(items), plain(items.table()))

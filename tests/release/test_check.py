@@ -91,13 +91,13 @@ def test_rows_written_again_unchanged_pass(probe_copy: Probe) -> None:
     assert failures(check(folder)) == {}
 
 
-def test_json_lines_are_checked_too(tmp_path: Path) -> None:
+def test_json_lines_are_checked_too(tmp_path: Path, open_wordnet: Callable[[], str]) -> None:
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
 
     probe = find_probe(HYPERNYMY)
-    options = probe.options.parse({"limit": 150}, HYPERNYMY)
+    options = probe.options.parse({"limit": 150, "wordnet": open_wordnet()}, HYPERNYMY)
     write(build(Request(probe, options, format="jsonl")), tmp_path / "lines")
     report = check(tmp_path / "lines")
     assert report.passed, report.failed

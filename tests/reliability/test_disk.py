@@ -13,7 +13,7 @@ import pytest
 from tests.reliability.commands import COMMANDS, Command, Held, Stage, staged
 from tests.reliability.disk import NoMounts, on_small_disks, small_disk
 
-pytestmark = pytest.mark.posix
+pytestmark = [pytest.mark.slow, pytest.mark.posix]
 SHORT = [command for command in COMMANDS if command.short and not command.evaluation]
 OTHERS = [command for command in COMMANDS if command not in SHORT]
 
@@ -51,7 +51,6 @@ def test_a_full_or_read_only_output(mounts: None, stage: Stage, command: Command
     assert not done.succeeded, "each of the three must have failed"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", OTHERS, ids=lambda command: command.name)
 def test_every_folder_full_and_read_only(
     mounts: None, whole_stage: Stage, command: Command
@@ -59,7 +58,6 @@ def test_every_folder_full_and_read_only(
     assert on_small_disks(whole_stage, command).failures == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_no_home_a_plain_locale_and_spaces(whole_stage: Stage, command: Command) -> None:
     """A real process, with the result of one that has a home and UTF-8."""

@@ -14,7 +14,7 @@ from tests.reliability.commands import COMMANDS, Command, Held, Stage, staged
 from tests.reliability.concurrency import different_at_once, same_at_once
 from tests.reliability.kills import kill
 
-pytestmark = pytest.mark.posix
+pytestmark = [pytest.mark.slow, pytest.mark.posix]
 SHORT = [command for command in COMMANDS if command.short and not command.evaluation]
 BUILD = next(command for command in COMMANDS if command.name == "build")
 FETCH = next(command for command in COMMANDS if command.name == "fetch vectors")

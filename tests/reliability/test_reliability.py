@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_mutated_files_are_read_right_or_refused(tmp_path: Path) -> None:
     """Some mutations of every reader, always the same."""
     done = subprocess.run(

@@ -270,6 +270,7 @@ def test_wordnet_qa_tells_clusters_hops_and_families() -> None:
         "distractor_family": ["random", "sister", "sister"],
         "distractor_hops": [0, 1, 2],
         "pos": ["noun", "noun", "verb"],
+        "content": [None] * 3,
         "template": [None, None, None],
         "concept": ["dog.n.01", "dog.n.01", "whisper.v.01"],
         "fold": [None, None, None],

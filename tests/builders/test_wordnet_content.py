@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from builders.engine.pipeline import build, write
+from builders.engine.probe import find_probe
+from builders.engine.request import Request
 from builders.wordnet.content import contents
 from builders.wordnet.synsets import lemma_texts
 from kb_cache.wordnet.load import load_wordnet
@@ -57,10 +59,10 @@ def test_names_are_nouns_and_instances(wordnet: WordNet) -> None:
         assert any(word.isalpha() and word.islower() for word in own), own
 
 
-def test_rows_have_the_content_of_their_concept(
-    wordnet: WordNet, built: Callable[[str, str], Path]
-) -> None:
-    folder = built("wordnet_synonymy", "small")
+def test_rows_have_the_content_of_their_concept(wordnet: WordNet, tmp_path: Path) -> None:
+    probe, folder = find_probe("wordnet_synonymy"), tmp_path / "synonymy"
+    options = probe.options.parse({"pos": ("noun",), "limit": 400}, probe.name)
+    write(build(Request(probe, options, audit=False)), folder)
     table = pq.read_table(folder / "data")
     at = {name: row for row, name in enumerate(wordnet.synsets["name"].to_pylist())}
     found = contents(wordnet)

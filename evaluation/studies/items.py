@@ -13,12 +13,16 @@ from pydantic import Field
 
 from evaluation.report import cells
 from evaluation.results.items import Answers, point_biserial, rivals
-from evaluation.results.types import Estimate, Model
-from evaluation.results.words import coefficient, name_or_count, percent, points
+from evaluation.results.types import Model
+from evaluation.results.words import coefficient, name_or_count, points
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.labels import run_labels
-from evaluation.studies.pairing import runs_by_probe
+from evaluation.studies.labels import (
+    Labelled,
+    LabelledRun,
+    accuracy_table,
+    labelled_by_probe,
+)
 from kbprobe.document import (
     Across,
     Caveats,
@@ -41,14 +45,6 @@ SUSPECTED = math.log(100)
 likely wrong as right."""
 
 Remark = Literal["suspected key", "no model right", "every model right", "negative correlation"]
-
-
-class ItemsRun(Model):
-    """One of the runs on a probe."""
-
-    label: str = Field(description="The model, and what distinguishes it from the others.")
-    folder: str = Field(description="The folder of its results.")
-    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
 
 
 class ItemRow(Model):
@@ -88,7 +84,7 @@ class ProbeItems(Model):
     probe: str = Field(description="The probe's name.")
     split: str = Field(description="The split.")
     chance: float = Field(description="Mean of one over the number of choices.")
-    runs: list[ItemsRun] = Field(description="The runs, as they were given.")
+    runs: list[LabelledRun] = Field(description="The runs, as they were given.")
     alike: list[list[str]] = Field(
         description="Labels of runs that gave the same answer to every item: they count twice."
     )
@@ -133,20 +129,13 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ItemsSumm
             off.
     """
     options: ItemsOptions = request.options
-    labels = run_labels(finished)
-    probes = [
-        _probe(
-            [finished[number] for number in numbers],
-            [labels[number] for number in numbers],
-            options.partial,
-        )
-        for numbers in runs_by_probe(finished, "items", FEWEST_RUNS)
-    ]
+    held = labelled_by_probe(finished, "items", FEWEST_RUNS)
+    probes = [_probe(runs, options.partial) for runs in held]
     return ItemsSummary(rows=options.rows, probes=probes)
 
 
-def _probe(runs: Sequence[Finished], labels: Sequence[str], partial: bool) -> ProbeItems:
-    shown, answers = gather(runs, partial=partial)
+def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
+    shown, answers = gather([run for run, _ in runs], partial=partial)
     correlation, rival = point_biserial(answers), rivals(answers)
     right, models = answers.right.sum(axis=1), answers.scored.sum(axis=1)
     for_rival = (answers.said == rival.choice[:, None]).sum(axis=1) * (rival.choice >= 0)
@@ -159,22 +148,15 @@ def _probe(runs: Sequence[Finished], labels: Sequence[str], partial: bool) -> Pr
     ]
     # To be read first: by evidence; of the same evidence, what good models get wrong.
     order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
-    first = runs[0].evaluation.results
+    first = runs[0].run.evaluation.results
     known = correlation[~np.isnan(correlation)]
     sorted_items = shown.take(order).to_pylist()
     return ProbeItems(
         probe=first.probe.name,
         split=first.probe.split,
         chance=float((1 / answers.choices).mean()),
-        runs=[
-            ItemsRun(
-                label=label,
-                folder=str(run.folder),
-                accuracy=run.evaluation.results.metrics.accuracy,
-            )
-            for run, label in zip(runs, labels, strict=True)
-        ],
-        alike=_alike(answers, labels),
+        runs=[held.record() for held in runs],
+        alike=_alike(answers, [label for _, label in runs]),
         suspected=int(suspected.sum()),
         none_right=int((right == 0).sum()),
         all_right=int((right == models).sum()),
@@ -253,14 +235,7 @@ def _section(one: ProbeItems, rows: int) -> Section:
                 names=2,
             ),
             _scatter(one),
-            Table.of(
-                one.runs,
-                {
-                    "model": lambda run: run.label,
-                    "accuracy": lambda run: cells.share(run.accuracy),
-                },
-                f"Accuracy of each model; chance is {percent(one.chance)}",
-            ),
+            accuracy_table(one.runs, one.chance),
         ],
     )
 

@@ -1,13 +1,76 @@
-"""Short names of runs that tell them apart, where results of several are shown together."""
+"""Runs of several models on the same probes, with short names that tell them apart."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+from pydantic import Field
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.results.words import last_name
+from evaluation.report import cells
+from evaluation.results.types import Estimate, Model
+from evaluation.results.words import last_name, percent
 from evaluation.studies.base import Finished
+from kbprobe.document import Table
+from kbprobe.errors import UsageError
+
+
+class LabelledRun(Model):
+    """One of several runs on a probe."""
+
+    label: str = Field(description="The model, and what distinguishes it from the others.")
+    folder: str = Field(description="The folder of its results.")
+    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
+
+
+class Labelled(NamedTuple):
+    """A run, and its label among several."""
+
+    run: Finished
+    label: str
+
+    def record(self) -> LabelledRun:
+        """Return what a summary says of it."""
+        accuracy = self.run.evaluation.results.metrics.accuracy
+        return LabelledRun(label=self.label, folder=str(self.run.folder), accuracy=accuracy)
+
+
+def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:
+    """Return the table of the accuracies of several runs."""
+    return Table.of(
+        runs,
+        {"model": lambda run: run.label, "accuracy": lambda run: cells.share(run.accuracy)},
+        f"Accuracy of each model; chance is {percent(chance)}",
+    )
+
+
+def labelled_by_probe(
+    finished: Sequence[Finished], study: str, least: int = 2
+) -> list[list[Labelled]]:
+    """Return the runs on each probe, of one name or of the same rows, with their labels.
+
+    Raises:
+        UsageError: there are fewer than ``least`` runs on a probe, too few for the study.
+    """
+    names: dict[str, tuple[str, str]] = {}
+    groups: dict[tuple[str, str], list[Labelled]] = {}
+    for run, label in zip(finished, run_labels(finished), strict=True):
+        probe = run.evaluation.results.probe
+        name = names.setdefault(probe.fingerprint, (probe.name, probe.split))
+        groups.setdefault(name, []).append(Labelled(run, label))
+    for (source, split), runs in groups.items():
+        if len(runs) < least:
+            folders = " and ".join(str(run.folder) for run, _ in runs)
+            held = "holds" if len(runs) == 1 else "hold"
+            raise UsageError(
+                f"{folders} {held} the only results on {source} ({split}), and {study} takes "
+                f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
+                "folders of other models' results on it "
+                f"(evaluate-probe {source} --split {split} --model MODEL -o DIR), or leave it out"
+            )
+    return list(groups.values())
 
 
 def run_labels(finished: Sequence[Finished]) -> list[str]:

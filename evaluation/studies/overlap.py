@@ -14,8 +14,13 @@ from evaluation.results import intervals
 from evaluation.results.types import Estimate, Model
 from evaluation.results.words import coefficient, last_name, name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest
-from evaluation.studies.labels import run_labels
-from evaluation.studies.pairing import PairedRows, pair_rows, runs_by_probe
+from evaluation.studies.labels import (
+    Labelled,
+    LabelledRun,
+    accuracy_table,
+    labelled_by_probe,
+)
+from evaluation.studies.pairing import PairedRows, pair_rows
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.document import (
     Caveats,
@@ -38,16 +43,13 @@ class OverlapOptions(Options):
     seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
 
 
-class OverlapRun(Model):
+class OverlapRun(LabelledRun):
     """One of the runs on a probe."""
 
-    label: str = Field(description="The model, and what distinguishes it from the others.")
-    folder: str = Field(description="The folder of its results.")
     model: str = Field(description="The model's id.")
     random_weights: int | None = Field(
         description="Seed that its weights were drawn with; null where they were not."
     )
-    accuracy: Estimate = Field(description="Accuracy on the rows that it scored.")
 
 
 class Kappa(Model):
@@ -159,22 +161,18 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> OverlapSu
     Raises:
         UsageError: a probe has a single run; runs on different rows while ``partial`` is off.
     """
-    options: OverlapOptions = request.options
-    labels = run_labels(finished)
-    probes = [
-        _probe([(finished[number], labels[number]) for number in numbers], options)
-        for numbers in runs_by_probe(finished, "overlap")
-    ]
+    held = labelled_by_probe(finished, "overlap")
+    probes = [_probe(runs, request.options) for runs in held]
     return OverlapSummary(probes=probes, mean=_means(probes))
 
 
-def _probe(runs: Sequence[tuple[Finished, str]], options: OverlapOptions) -> ProbeOverlap:
+def _probe(runs: Sequence[Labelled], options: OverlapOptions) -> ProbeOverlap:
     pairs = [
         _pair(pair_rows(one, two, partial=options.partial), (label, other), options.seed)
         for (one, label), (two, other) in combinations(runs, 2)
     ]
     first = runs[0][0].evaluation.results
-    described = [_describe(run, label) for run, label in runs]
+    described = [_describe(held) for held in runs]
     return ProbeOverlap(
         probe=first.probe.name,
         split=first.probe.split,
@@ -185,15 +183,10 @@ def _probe(runs: Sequence[tuple[Finished, str]], options: OverlapOptions) -> Pro
     )
 
 
-def _describe(run: Finished, label: str) -> OverlapRun:
-    results = run.evaluation.results
-    return OverlapRun(
-        label=label,
-        folder=str(run.folder),
-        model=results.model.id,
-        random_weights=results.model.random_weights,
-        accuracy=results.metrics.accuracy,
-    )
+def _describe(held: Labelled) -> OverlapRun:
+    model = held.run.evaluation.results.model
+    own = dict(held.record())
+    return OverlapRun(**own, model=model.id, random_weights=model.random_weights)
 
 
 def _restarts(runs: Sequence[OverlapRun], pairs: Sequence[PairOverlap]) -> list[Restarts]:
@@ -335,14 +328,7 @@ def _document(summary: OverlapSummary) -> Document:
                 Findings(_sentences(one)),
                 Caveats(_caveats(one)),
                 *_maps([run.label for run in one.runs], one.pairs),
-                Table.of(
-                    one.runs,
-                    {
-                        "model": lambda run: run.label,
-                        "accuracy": lambda run: cells.share(run.accuracy),
-                    },
-                    f"Accuracy of each model; chance is {percent(one.chance)}",
-                ),
+                accuracy_table(one.runs, one.chance),
                 _table(one.pairs),
             ],
         )

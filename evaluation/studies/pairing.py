@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -108,31 +107,6 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
             "Evaluate both on one"
         )
     return _scored(one, two, first, second, names)._replace(translated=languages)
-
-
-def runs_by_probe(finished: Sequence[Finished], study: str, least: int = 2) -> list[list[int]]:
-    """Return the numbers of the runs on each probe: of one name, or of the same rows.
-
-    Raises:
-        UsageError: there are fewer than ``least`` runs on a probe, too few for the study.
-    """
-    names: dict[str, tuple[str, str]] = {}
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, run in enumerate(finished):
-        probe = run.evaluation.results.probe
-        name = names.setdefault(probe.fingerprint, (probe.name, probe.split))
-        groups.setdefault(name, []).append(number)
-    for (source, split), numbers in groups.items():
-        if len(numbers) < least:
-            folders = " and ".join(str(finished[number].folder) for number in numbers)
-            held = "holds" if len(numbers) == 1 else "hold"
-            raise UsageError(
-                f"{folders} {held} the only results on {source} ({split}), and {study} takes "
-                f"those of {'two' if least == 2 else least} models or more on one probe. Name the "
-                "folders of other models' results on it "
-                f"(evaluate-probe {source} --split {split} --model MODEL -o DIR), or leave it out"
-            )
-    return list(groups.values())
 
 
 def are_configs(one: Finished, two: Finished) -> bool:

@@ -29,8 +29,8 @@ from evaluation.results.power import (
 from evaluation.results.types import RESULTS, Model
 from evaluation.results.words import name_or_count, percent
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
-from evaluation.studies.labels import run_labels
-from evaluation.studies.pairing import pair_rows, runs_by_probe
+from evaluation.studies.labels import Labelled, labelled_by_probe
+from evaluation.studies.pairing import pair_rows
 from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.document import (
     Across,
@@ -148,11 +148,8 @@ def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
     """
     options: PowerOptions = request.options
     finished = [one for one in given if isinstance(one, Finished)]
-    labels = run_labels(finished)
-    probes = [
-        _observed([(finished[number], labels[number]) for number in numbers], options)
-        for numbers in (runs_by_probe(finished, "power") if finished else [])
-    ]
+    held = labelled_by_probe(finished, "power") if finished else []
+    probes = [_observed(runs, options) for runs in held]
     probes += [
         _assumed(open_probe(str(one), split=options.split, config=options.config), options)
         for one in given
@@ -163,7 +160,7 @@ def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
     )
 
 
-def _observed(runs: Sequence[tuple[Finished, str]], options: PowerOptions) -> ProbePower:
+def _observed(runs: Sequence[Labelled], options: PowerOptions) -> ProbePower:
     pairs, sizes = [], []
     for (one, label), (two, other) in combinations(runs, 2):
         paired = pair_rows(one, two, partial=options.partial)

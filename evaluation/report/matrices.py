@@ -1,17 +1,16 @@
-"""Heat maps of names by names, as the macro ``heat`` of ``study.html.j2`` shows them."""
+"""Heat maps of documents: how their numbers are shaded and spelt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from evaluation.report.figures import SHADES, shade
-from evaluation.results.types import Estimate
 from evaluation.results.words import coefficient, percent, points
 from kbprobe.document import Cell, HeatMap, Number, Row, Table
 
 
-class Scale(NamedTuple):
+class Shading(NamedTuple):
     """How numbers are shaded and spelt.
 
     Attributes:
@@ -41,24 +40,43 @@ class Scale(NamedTuple):
         return self.spell(self.low), self.spell(self.high)
 
 
-SHARES = Scale(0.0, 1.0, percent)
+SHARES = Shading(0.0, 1.0, percent)
 """Shares, such as accuracies, from 0 to 100%."""
 
-INDEX = Scale(-1.0, 1.0, coefficient, diverging=True)
+INDEX = Shading(-1.0, 1.0, coefficient, diverging=True)
 """Coefficients from -1 to 1."""
 
 
-def points_scale(values: Sequence[float], least: float = 10.0) -> Scale:
+def points_scale(values: Sequence[float], least: float = 10.0) -> Shading:
     """Return a scale of differences in percentage points, with 0 in its middle.
 
     It reaches as far as the largest of the values either way, and ``least`` points at least, so
     that noise about 0 stays pale.
     """
     reach = max([least, *map(abs, values)])
-    return Scale(-reach, reach, points, diverging=True)
+    return Shading(-reach, reach, points, diverging=True)
 
 
-def scale_of(heat: HeatMap) -> Scale:
+class MatrixCell(NamedTuple):
+    """A cell: its number and interval as texts, its shade, and whether it is outlined."""
+
+    value: str
+    interval: str
+    shade: str
+    marked: bool
+
+
+class Matrix(NamedTuple):
+    """A heat map; cells are None where there is no number."""
+
+    caption: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, list[MatrixCell | None]]]
+    scale: Shading
+
+
+def scale_of(heat: HeatMap) -> Shading:
     """Return the scale of a heat map's numbers."""
     if heat.scale == "points":
         held = [number for row in heat.cells for number in row if number is not None]
@@ -102,79 +120,7 @@ def _value(number: Number) -> float:
     return number if isinstance(number, float | int) else number.value
 
 
-def _interval(number: Number, scale: Scale) -> str:
+def _interval(number: Number, scale: Shading) -> str:
     if isinstance(number, float | int):
         return ""
     return f"{scale.spell(number.low)} to {scale.spell(number.high)}"
-
-
-class MatrixCell(NamedTuple):
-    """A cell: its number and interval as texts, its shade, and whether it is outlined."""
-
-    value: str
-    interval: str
-    shade: str
-    marked: bool
-
-
-class Matrix(NamedTuple):
-    """A heat map; cells are None where there is no number."""
-
-    caption: str
-    corner: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, list[MatrixCell | None]]]
-    scale: Scale
-
-
-def make_matrix(
-    caption: str,
-    corner: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    cells: Sequence[Sequence[Estimate | float | None]],
-    scale: Scale,
-    marked: Callable[[int, int], bool] = lambda _row, _column: False,
-) -> Matrix:
-    """Arrange numbers as a heat map.
-
-    Args:
-        caption: what the numbers are.
-        corner: what rows and columns are, such as ``trained on / tested on``.
-        rows: names.
-        columns: names.
-        cells: numbers, row by row: with an interval, without, or none.
-        scale: of all numbers.
-        marked: tells the cells to outline, by the numbers of row and column.
-    """
-
-    def cell(row: int, column: int) -> MatrixCell | None:
-        held = cells[row][column]
-        if held is None:
-            return None
-        if isinstance(held, Estimate):
-            value, interval = held.value, f"{scale.spell(held.low)} to {scale.spell(held.high)}"
-        else:
-            value, interval = held, ""
-        return MatrixCell(scale.spell(value), interval, scale.shade(value), marked(row, column))
-
-    arranged = [
-        (name, [cell(row, column) for column in range(len(columns))])
-        for row, name in enumerate(rows)
-    ]
-    return Matrix(caption, corner, tuple(columns), arranged, scale)
-
-
-def symmetric_cells(
-    labels: Sequence[str], numbers: Mapping[tuple[str, str], Estimate | float | None]
-) -> list[list[Estimate | float | None]]:
-    """Return the cells of names by the same names; a name beside itself has no number.
-
-    Args:
-        labels: of rows and columns.
-        numbers: by pairs of labels, each in one order or the other.
-    """
-    return [
-        [numbers.get((row, column), numbers.get((column, row))) for column in labels]
-        for row in labels
-    ]

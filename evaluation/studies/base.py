@@ -90,8 +90,7 @@ class Study:
             summary as a page and as Markdown.
         reports: whether runs get reports of their own although there is a document of all.
         sheets: makes further files of the summary: texts by file name.
-        show: prints the summary for people, in place of the document.
-        page: makes files of the summary for people, in place of the document.
+        show: prints the summary, where there is no document.
         read: what the study takes from a folder, where it is given folders: by default the
             finished run that is there. The folder's path is the argument; raises UsageError.
         options: the study's own options; their names must differ from those of runs.
@@ -121,7 +120,6 @@ class Study:
     fixed: tuple[str, ...] = ()
     least: int = 1
     independent: bool = False
-    page: Callable[[Any], Mapping[str, str]] | None = None
     follow: Callable[[StudyRequest, Sequence[Finished]], Sequence[RunSpec]] | None = None
     finish: Callable[[StudyRequest, Any], None] | None = None
     track: Callable[[Any], Sequence[Tracked]] | None = None
@@ -132,14 +130,9 @@ class Study:
     read: Callable[[Path], Any] = finished_in
 
     @property
-    def has_page(self) -> bool:
-        """Whether the summary is written as a page."""
-        return self.document is not None or self.page is not None
-
-    @property
     def reports_runs(self) -> bool:
         """Whether each run gets a report of its own."""
-        return self.reports or not self.has_page
+        return self.reports or self.document is None
 
     def print(self, summary: Any) -> None:
         """Print a summary for people."""
@@ -154,8 +147,6 @@ class Study:
     def files(self, summary: Any) -> dict[str, str]:
         """Return the files of a summary for people: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
-        if self.page is not None:
-            files |= self.page(summary)
         if self.document is not None:
             # Templates and figures are read when a page is made, not for --help.
             from evaluation.report.html import render_page

@@ -11,7 +11,6 @@ from evaluation.results.intervals import quick_accuracy
 from evaluation.results.types import Bin, Cell, ClusterSize, Group
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import single_chunk, to_numpy
-from kbprobe.format.items import COMMON, MOST_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +50,8 @@ def headline_rows(predictions: pa.Table) -> pa.Table:
     says what it asks about, and where none about a common word was scored.
     """
     import pyarrow.compute as pc
+
+    from kbprobe.format.items import COMMON, MOST_NAMES
 
     if "content" not in predictions.column_names:
         return predictions

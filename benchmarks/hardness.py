@@ -22,11 +22,9 @@ import numpy as np
 
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.elimination import elimination
-from release.adversaries.likeness import likeness
-from release.adversaries.meaning import meaning
+from release.adversaries.choices import likeness, meaning, surface
 from release.adversaries.reading import read
-from release.adversaries.surface import surface
+from release.adversaries.rows import elimination
 from release.adversaries.types import Guesses, Rows
 
 

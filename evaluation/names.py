@@ -69,12 +69,6 @@ def folder_names(sources: Sequence[str]) -> dict[str, str]:
             taken[one] += 1
 
 
-def former_name(source: str) -> str:
-    """Name a folder after the last part of a path alone, as results were named at first."""
-    path = Path(source)
-    return path.resolve().name if path.exists() else source.strip("/").replace("/", "--")
-
-
 def options_name(options: Mapping[str, Any], tag: str = "") -> str:
     """Name a folder after options that differ from their defaults, and after a tag.
 

@@ -493,15 +493,3 @@ def kind_of_entry(name: str) -> AnyKind | None:
     """Return the kind that an entry's name begins with; None if there is none that can be used."""
     kind = next((kind for kind in kind_names() if name.startswith(f"{kind}-")), None)
     return next(usable_kinds([kind]), None) if kind else None
-
-
-def with_credits(sources: Sequence[SourceRecord]) -> list[SourceRecord]:
-    """Complete records of manifests that were written before these held attributions."""
-    found = []
-    for source in sources:
-        kind = kind_of_entry(f"{source.name}-") if not source.attribution else None
-        if kind is not None and kind.licence == source.licence:
-            credit = {"attribution": kind.attribution, "citation": kind.citation}
-            source = source.model_copy(update=credit)
-        found.append(source)
-    return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,10 +198,6 @@ def _read(entry: Entry, kind: str) -> tuple[SnapshotInfo, dict[str, pa.Table]]:
     info = read_info(entry.folder)
     if info.kind != kind:
         raise UsageError(f"{entry.name} is a snapshot of kind {info.kind!r}, not {kind!r}")
-    if info.format == 1:  # made before snapshots recorded whom to credit
-        declared = find_kind(kind)
-        if info.licence == declared.licence:
-            info = replace(info, attribution=declared.attribution, citation=declared.citation)
     return info, read_tables(entry.folder, info)
 
 
@@ -234,19 +229,16 @@ def _recorded(entry: Entry) -> tuple[AnyKind, Source, FetchOptions]:
         guessed = kind_of_entry(entry.name)
         command = guessed.fetch_command(entry.name) if guessed else "kb-cache fetch KIND"
         raise SnapshotError(f"Its source is unknown; make it again with: {command}") from error
-    path, recorded = info.source.path or "", info.source.options
+    path = info.source.path or ""
     there = bool(path) and Path(path).exists()
     again = f"make it again with: {kind.fetch_command(entry.name, path if there else '')}"
     if not there:
         raise SnapshotError(f"Its source {path or '(not recorded)'} is no longer there; {again}")
     try:
-        options = kind.options.parse(
-            {**(recorded or {}), "source": path, "name": entry.name}, entry.name
-        )
+        recorded = {**info.source.options, "source": path, "name": entry.name}
+        options = kind.options.parse(recorded, entry.name)
     except UsageError as error:
         raise SnapshotError(f"{error}; {again}") from error
-    if recorded is None and options.recorded():
-        raise SnapshotError(f"It does not record the options it was made with; {again}")
     source: Source = kind.read(Path(path), options)
     if dict(source.sha256) != dict(info.source.files):
         raise SnapshotError(f"Its source {path} has changed since; if that is intended, {again}")

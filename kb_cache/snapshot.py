@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 2
-"""2: with attribution, citation, language and the options of fetching. Format 1 is still read."""
-_READ = (1, FORMAT)
 #: How hard zstd tries, below and above a table's size in bytes. Level 19 takes nearly twenty times
 #: as long as 9, to save a tenth of the bytes.
 _LEVEL, _LARGE_LEVEL, _LARGE = 9, 6, 1 << 26
@@ -49,14 +47,14 @@ class SourceInfo:
             None where there is none (the embedded snapshots).
         files: sha256 of every source file that was read, by name.
         notes: what was left out, what was missing and how it was replaced.
-        options: those it was fetched with; None where they are not recorded (format 1).
+        options: those it was fetched with.
     """
 
     description: str
     path: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    options: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @with_config(_KNOWN_FIELDS)
@@ -279,13 +277,11 @@ def read_info(folder: Path) -> SnapshotInfo:
         raise SnapshotError(str(error)) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("format"), int):
         raise SnapshotError(f"{path} is not a snapshot's description")
-    if raw["format"] not in _READ:
+    if raw["format"] != FORMAT:
         raise SnapshotError(
-            f"{path} has format {raw['format']}; this kbprobe reads formats "
-            f"{' and '.join(map(str, _READ))}"
+            f"{path} has format {raw['format']}; this kbprobe reads format {FORMAT}"
         )
-    # Those written before there was one have none.
-    if (seal := raw.pop(_SEAL, None)) is not None and seal != _digest_of_record(raw):
+    if raw.pop(_SEAL, None) != _digest_of_record(raw):
         raise SnapshotError(f"{path} was changed after kbprobe wrote it: its checksum differs")
     try:
         info = validated(raw, SnapshotInfo, str(path))

@@ -143,8 +143,7 @@ def _entries(header: str) -> tuple[str, dict[str, str]]:
 
 
 def credited(base: KnowledgeBase) -> list[SourceRecord]:
-    """Return each source of a probe with its attribution and citation, which old manifests lack."""
-    from kb_cache.base import with_credits
+    """Return each source of a probe with its attribution and citation."""
     from kbprobe.format.attribution import sources_of
 
-    return with_credits(sources_of(base.model_dump(exclude_unset=True)))
+    return sources_of(base.model_dump(exclude_unset=True))

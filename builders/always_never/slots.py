@@ -7,16 +7,18 @@ bare where they are not counted ("fur").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import resources
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
+from pydantic import BaseModel, ConfigDict, field_validator
 
-from builders.always_never.kinds import KINDS, Kind
 from builders.english.inflection import is_plural, noun_plural
 from builders.english.nouns import Nouns
 from builders.english.word_lists import word_list, word_pairs
@@ -28,6 +30,51 @@ from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.columns import mask, single_chunk, to_numpy
+
+
+class Kind(BaseModel):
+    """Words of one kind.
+
+    Attributes:
+        isa: what ConceptNet's IsA leads to.
+        synsets: what is above the word's sense in WordNet; empty for words that are no nouns.
+        ends: relation and kind: what ConceptNet gives to words of that kind fits, too.
+        any_sense: whether any sense of the word will do, or the first alone.
+        not_below: synsets whose words do not fit after all.
+        words: how many words a term may have.
+        counted: whether only what is counted fits.
+        pos: the part of speech.
+        left_out: words that fit in principle, and read oddly.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    isa: tuple[str, ...] = ()
+    synsets: tuple[str, ...] = ()
+    ends: tuple[str, str] | None = None
+    any_sense: bool = False
+    not_below: tuple[str, ...] = ()
+    words: int = 1
+    counted: bool = False
+    pos: Literal["noun", "verb", "adjective"] = "noun"
+    left_out: frozenset[str]
+
+    @field_validator("left_out", mode="before")
+    @classmethod
+    def _terms(cls, text: Any) -> Any:
+        return [word.replace("_", " ") for word in str(text).split()]
+
+
+def _read() -> dict[str, Kind]:
+    text = (
+        resources.files("builders.always_never").joinpath("data", "kinds.yaml").read_text("utf-8")
+    )
+    return {name: Kind(**values) for name, values in yaml.safe_load(text).items()}
+
+
+KINDS: Mapping[str, Kind] = _read()
+"""Every kind, by name."""
+
 
 MAX_HOPS = 2
 """IsA edges from a word to its kind, at most: each one adds errors."""

@@ -6,7 +6,7 @@ See docs/probes/antonym_negation.md, and docs/methods.md for the differences.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
@@ -18,10 +18,11 @@ import pyarrow as pa
 from builders.antonyms.doubts import FLAGS
 from builders.antonyms.matching import match, prune
 from builders.antonyms.options import AntonymOptions, Wording
-from builders.antonyms.oracles import antonym_oracles
 from builders.antonyms.order import choose_order
+from builders.antonyms.pairs import Pair
 from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
+from builders.engine.oracles import Oracle, Oracles, credit
 from builders.engine.plan import Column, Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
@@ -35,6 +36,33 @@ from kbprobe.rng import RandomGenerator
 if TYPE_CHECKING:
     from builders.antonyms.pairs import Pair
     from builders.engine.render.template_file import Template
+
+TARGET = 0.75
+"""The most that one word should do: half way between chance and certainty."""
+
+
+def antonym_oracles(asked: Sequence[Pair], pairs: Iterable[Pair]) -> Oracles:
+    """Return what oracles reach that know which antonyms and synonyms one of the words has.
+
+    Args:
+        asked: the questions, each with its words in the order in which they are shown.
+        pairs: all pairs that could be asked about.
+    """
+    words: dict[bool, set[str]] = {True: set(), False: set()}
+    for pair in pairs:
+        words[pair.antonym].update(pair.words)
+    oracles = {}
+    for place, name in enumerate("xy"):
+        possible = np.array(
+            [
+                [pair.words[place] in words[answer] for answer in (pair.antonym, not pair.antonym)]
+                for pair in asked
+            ],
+            dtype=np.bool_,
+        ).reshape(-1, 2)
+        knows = f"{name}, and whether it has antonyms, and synonyms"
+        oracles[f"{name} alone"] = Oracle(knows, credit(possible), TARGET)
+    return oracles
 
 
 ANSWERS = ("not", "really", "very")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from builders.engine.audit.report import Totals, audit_sample, choose_rows
+from builders.engine.audit.report import Totals, audit_sample
 from builders.engine.card import card_text
 from builders.engine.draw.families import family_label
 from builders.engine.options import RANDOM, ProbeOptions
@@ -26,11 +26,11 @@ from builders.engine.probe import find_probe
 from builders.engine.render.assemble import Assembled, assemble, row_identity, variant_of
 from builders.engine.render.blocks import Blocks
 from builders.engine.request import Request
-from builders.engine.splits import first_clusters
 from builders.engine.strategies import FromAnnotators
 from builders.engine.workers import workers
 from kb_cache.base import manifest_entry, source_records
 from kbprobe.arrays import ragged_ranges, sorted_unique
+from kbprobe.audit import choose_rows, first_units
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import replacing_folder
@@ -332,7 +332,7 @@ def _audited(blocks: Blocks, request: Request) -> dict[str, Any]:
         plan.question[known],
         plan.nodes[:, 0][known],
     )
-    sample = choose_rows(split, cluster, request.seed)
+    sample = choose_rows(split, cluster, plan.nodes[known], request.seed)
     rows = sample.rows
     seen = blocks.audit_rows(known[rows], request.probe.arguments_decide)
     return audit_sample(seen, sample.within(rows), totals)
@@ -358,11 +358,11 @@ def _cut(plan: Plan, options: ProbeOptions, rng: RandomGenerator) -> Plan:
     if options.train_rows:
         keep = plan.split != 0
         together = plan.order.kept_together(plan.cluster.codes)[~keep]
-        keep[~keep] = first_clusters(together, options.train_rows, rng.child("train rows"))
+        keep[~keep] = first_units(together, options.train_rows, rng.child("train rows"))
         plan = plan.keep("beyond --train-rows", keep)
     if options.limit is not None and len(plan) > options.limit:
         together = plan.order.kept_together(plan.cluster.codes)
-        keep = first_clusters(together, options.limit, rng.child("limit"))
+        keep = first_units(together, options.limit, rng.child("limit"))
         plan = plan.keep("beyond --limit", keep)
         if len(plan) == 0:
             raise UsageError(

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from kbprobe.arrays import Bools, Ints
+from kbprobe.arrays import Ints
 from kbprobe.rng import RandomGenerator
 
 Member = TypeVar("Member", int, str)
@@ -31,23 +31,6 @@ def assign_folds(cluster: Ints, rng: RandomGenerator) -> Ints:
     True
     """
     return rng.below(FOLDS, cluster)
-
-
-def first_clusters(concept: Ints, rows: int, rng: RandomGenerator) -> Bools:
-    """Mark whole clusters, in seeded order, until no further one fits within ``rows``.
-
-    A cluster that does not fit is passed over, and the next tried.
-    """
-    clusters, local, sizes = np.unique(concept, return_inverse=True, return_counts=True)
-    keep = np.zeros(clusters.size, dtype=np.bool_)
-    room = rows
-    for at in np.argsort(rng.uniform(clusters), kind="stable"):
-        if sizes[at] <= room:
-            keep[at] = True
-            room -= int(sizes[at])
-            if room == 0:
-                break
-    return np.asarray(keep[local])
 
 
 def connected_components(groups: Iterable[Sequence[Member]]) -> dict[Member, Member]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from builders.engine.audit.report import FEW_ROWS, missing_baselines, unflagged
+from builders.engine.audit.report import missing_baselines, unflagged
 from builders.engine.card import first_row
 from builders.engine.drops import told_drops
+from kbprobe.audit import FEW_ROWS
 from kbprobe.console import Console
 from kbprobe.format.items import plain
 from kbprobe.format.setups import DEFAULT_CONFIG

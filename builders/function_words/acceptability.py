@@ -11,13 +11,14 @@ import pyarrow as pa
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.probe import Variant
 from builders.engine.rows import named_clusters, plan_rows
-from builders.engine.splits import assign_folds, first_clusters
+from builders.engine.splits import assign_folds
 from builders.engine.strategies import FromAnnotators, Scattered
 from builders.function_words.labelled import decide_rows
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.pairs import Chosen
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Bools, Ints
+from kbprobe.audit import first_units
 from kbprobe.format.setups import ACCEPTABILITY, CLOZE, MASK, QUESTION, SETUPS
 from kbprobe.rng import RandomGenerator
 
@@ -148,7 +149,7 @@ def _cut(
     if not options.max_pairs or len(pairs) <= options.max_pairs:
         return chosen
     key = text_keys(pairs.original)
-    kept = first_clusters(key, options.max_pairs, rng.child("max pairs"))
+    kept = first_units(key, options.max_pairs, rng.child("max pairs"))
     chosen.dropped.keep("pairs: beyond --max-pairs", kept)
     return replace(
         chosen,

@@ -24,7 +24,7 @@ from builders.english.screen import OFFENSIVE, offensive_words
 from builders.properties.contrast import EVENTS, Edges, Support, first_nouns, mostly_verbs
 from builders.properties.judged import decide, judged_ids, verdicts
 from builders.properties.kinds import PLACE, members, review, reviewed_kinds
-from builders.properties.options import PropertyOptions
+from builders.properties.options import FIRM_WEIGHT, LOOSE_WEIGHT, PropertyOptions
 from kb_cache.conceptnet.filter import VERB, NoiseFilter, filter_noise, parts_of_speech
 from kb_cache.conceptnet.types import SYMMETRIC, ConceptNet
 from kb_cache.frequency import zipf_frequencies
@@ -129,7 +129,7 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     kinds, no edge of any weight says so, of it or of what it is a kind of, and none joins it to the
     object.
 
-    Of other properties statistics must do. An edge of less weight than ``rules.min_weight_loose``
+    Of other properties statistics must do. An edge of less weight than ``LOOSE_WEIGHT``
     counts only if some edge says the same of something that resembles the concept. A concept lacks
     the property if nothing speaks for it (see `builders.properties.contrast`): no edge gives it to
     the concept or to what the concept is a kind of; at most ``rules.max_holders`` concepts have it;
@@ -178,11 +178,9 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
     impossible = ~(spoken_for | mentioned | known.possible | anywhere | known.doubtful)
     impossible[known.unknown] = False
     spoken_for |= (support.holders > rules.max_holders) | (code % 2 == 1)
-    alike = np.zeros_like(spoken_for)
-    if rules.contrast == "kind":
-        alike = support.of_one_kind() | support.of_alike()
-        spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
-        spoken_for |= support.usual_in_field()
+    alike = support.of_one_kind() | support.of_alike()
+    spoken_for |= alike | support.by_alike() | mentioned | ~support.described()
+    spoken_for |= support.usual_in_field()
     # Of a reviewed property, what some deny and others say is left open: grass is not green, dry.
     # Of a place, so is what some deny and is of a kind that is found there: bees in a tree.
     likely = (known.possible | anywhere) & (relation == PLACE)
@@ -195,16 +193,15 @@ def gather(conceptnet: ConceptNet, wordnet: WordNet, rules: PropertyOptions) -> 
         "of no kind that may have a reviewed property": known.reviewed[column]
         & np.where(
             kinds[column],
-            ~agreed & (weight < rules.min_weight_firm),
+            ~agreed & (weight < FIRM_WEIGHT),
             ~known.possible.ravel()[cell],
         ),
         "doubtful of a reviewed property": known.doubtful.ravel()[cell],
         "little weight, and the same is said of nothing alike": ~known.reviewed[column]
-        & (rules.contrast == "kind")
         & np.where(
             kinds[column],
-            ~agreed & (weight < rules.min_weight_firm),
-            ~alike.ravel()[cell] & (weight < rules.min_weight_loose),
+            ~agreed & (weight < FIRM_WEIGHT),
+            ~alike.ravel()[cell] & (weight < LOOSE_WEIGHT),
         ),
     }
     left = np.ones(cell.size, dtype=np.bool_)
@@ -360,9 +357,9 @@ def _sure_edges(
     offensive = rude(texts) & rules.screen
     reviewed = np.isin(edges.key, listed_keys)
     tests = {
-        f"weight below {rules.min_weight_loose:g} ({' and '.join(LOOSE)})": np.isin(names, LOOSE)
+        f"weight below {LOOSE_WEIGHT:g} ({' and '.join(LOOSE)})": np.isin(names, LOOSE)
         & (code % 2 == 0)
-        & (edges.weight < rules.min_weight_loose)
+        & (edges.weight < LOOSE_WEIGHT)
         & ~reviewed,
         "UsedFor without a verb": (names == "UsedFor") & (pos[target] & VERB == 0) & ~reviewed,
         "IsA of what is also a verb (to fish is a sport)": (names == "IsA")

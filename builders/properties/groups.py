@@ -14,7 +14,7 @@ import numpy as np
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
 from builders.properties.kinds import PLACE
-from builders.properties.options import PropertyOptions
+from builders.properties.options import CAP_PER_QUESTION, PropertyOptions
 from builders.properties.rows import FEW, PropertyPairs, graph_of, one_of, pairs_of
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints
@@ -268,7 +268,7 @@ def _chosen(
         size = 2 * 3 * (len(kept) + 1)
         if (
             any(options.cap_per_gold and golds[row[0]] >= options.cap_per_gold for row in group)
-            or any(asked[question] >= options.cap_per_question for question in questions)
+            or any(asked[question] >= CAP_PER_QUESTION for question in questions)
             or any(answered[answer] >= repeats for answer in answers)
             or members in together
             or any(

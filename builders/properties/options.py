@@ -38,6 +38,17 @@ ASKED = (
 WORDED = (*ASKED, "DefinedAs", "DistinctFrom", "RelatedTo")
 """All relations that the templates have phrases for."""
 
+LOOSE_WEIGHT = 3.0
+"""Edges of less weight do not count for IsA and HasProperty, the noisiest; for others, only if a
+similar concept has the same property, and not for two places at once."""
+
+FIRM_WEIGHT = 4.0
+"""Least weight of edges without further support: that of a gold of property_conjunction_but_not,
+and of IsA where WordNet does not agree."""
+
+CAP_PER_QUESTION = 10
+"""Most rows of a split with the same question, and different golds."""
+
 
 class PropertyOptions(ProbeOptions):
     """Options of property_conjunction."""
@@ -62,23 +73,6 @@ class PropertyOptions(ProbeOptions):
     min_weight: float = Field(
         2.0, ge=0, description="Minimum weight of an edge that makes a gold true (CN-100K: 1)."
     )
-    min_weight_loose: float = Field(
-        3.0,
-        ge=0,
-        description="Edges of less weight do not count for IsA and HasProperty, the noisiest; for "
-        "others, only if something alike has the same property, and not for two places at once.",
-    )
-    min_weight_firm: float = Field(
-        4.0,
-        ge=0,
-        description="Minimum weight of edges without further support: that of a gold of "
-        "property_conjunction_but_not, and of IsA where WordNet does not agree.",
-    )
-    contrast: Literal["kind", "none"] = Field(
-        "kind",
-        description="What may be denied. kind: nothing that resembles what is known; none: "
-        "whatever ConceptNet does not say.",
-    )
     max_holders: int = Field(
         400,
         ge=1,
@@ -95,9 +89,6 @@ class PropertyOptions(ProbeOptions):
         gt=0,
         le=1,
         description="Maximum share of one relation among the properties asked about.",
-    )
-    cap_per_question: int = Field(
-        10, ge=1, description="Maximum rows of a split with the same question, and different golds."
     )
     perturbations: int = Field(
         1,

@@ -23,7 +23,7 @@ from builders.engine.probe import probe
 from builders.engine.rows import named_clusters, plan_rows
 from builders.engine.strategies import ByChoiceGroup, Shuffled
 from builders.lexicons import ConceptNetFirst, conceptnet_first
-from builders.properties.options import WORDED, PropertyOptions
+from builders.properties.options import CAP_PER_QUESTION, WORDED, PropertyOptions
 from kb_cache.conceptnet.types import ConceptNet
 from kbprobe.arrays import Ints, lines_of
 from kbprobe.columns import single_chunk
@@ -112,9 +112,7 @@ def _planned(
     return _plan(sources, options, evidence, rows, dropped, both=both, rng=rng)
 
 
-_RULES = {"relations", "contrast", "max_holders", "screen"} | {
-    f"min_weight{name}" for name in ("", "_loose", "_firm")
-}
+_RULES = {"relations", "min_weight", "max_holders", "screen"}
 
 
 def _evidence(sources: ConceptNetFirst, options: PropertyOptions) -> Evidence:
@@ -170,7 +168,7 @@ def _plan(
         choices=layout.choices,
         nodes=nodes,
         split=rows.split,
-        families=(options.contrast,),
+        families=("kind",),
         relation=layout.relation,
         concept=nodes[:, 0],
         cluster=_clusters(layout, layout.question[fact], rows.split),
@@ -240,7 +238,7 @@ def _drawn(
         )
         rows = np.arange(line.size, dtype=np.int64)
         question = asking.first[line] * evidence.relation.size + asking.second[line]
-        rows = rows[first_of_each(question, options.cap_per_question, here.child("rows"), rows)]
+        rows = rows[first_of_each(question, CAP_PER_QUESTION, here.child("rows"), rows)]
         most = options.cap_per_gold or line.size
         rows = rows[first_of_each(asking.gold[line[rows]], most, here.child("cap"), rows)]
         dropped["questions beyond the caps"] += line.size - rows.size

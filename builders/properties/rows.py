@@ -9,6 +9,7 @@ import numpy as np
 
 from builders.properties.contrast import EVENTS
 from builders.properties.facts import Evidence
+from builders.properties.options import FIRM_WEIGHT
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Floats, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.rng import RandomGenerator
@@ -103,7 +104,7 @@ def exceptions(evidence: Evidence, rng: RandomGenerator) -> Askable:
     asked = sorted_unique(key)
     both = graph_of(np.searchsorted(asked, key), holder, asked.size)
 
-    firm = evidence.reviewed[sure.property] | (sure.weight >= evidence.rules.min_weight_firm)
+    firm = evidence.reviewed[sure.property] | (sure.weight >= FIRM_WEIGHT)
     holders = graph_of(sure.property[firm], sure.concept[firm], size)
     line, gold = holders.expand(asked // size)
     fits = evidence.lacks[gold, asked[line] % size]

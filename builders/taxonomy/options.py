@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from builders.engine.options import ProbeOptions
 from builders.engine.sources import ConceptNetName, WordNetName
 from builders.english.word_lists import word_list
-from kbprobe.errors import did_you_mean
 from kbprobe.options import Metavar
 
 CONJUNCTION: Literal["conjunction"] = "conjunction"
@@ -53,14 +52,19 @@ act: activity.n.01 action.n.01 group_action.n.01
 }
 """Disjoint parts of WordNet's nouns, each by its roots; a synset is in the tree of the nearest."""
 
-TRAIN_TREES = ("art", "crime", "illness", "person", "place", "recreation", "science", "text")
-VALIDATION_TREES = ("artifact", "clothing", "feeling", "job", "substance", "vehicle")
-TEST_TREES = ("animal", "body", "color", "food", "plant", "weather")
+TREES_OF_SPLITS: Mapping[str, tuple[str, ...]] = {
+    "train": ("art", "crime", "illness", "person", "place", "recreation", "science", "text"),
+    "validation": ("artifact", "clothing", "feeling", "job", "substance", "vehicle"),
+    "test": ("animal", "body", "color", "food", "plant", "weather"),
+}
 """Trees are divided so as to leave many rows: what a word is in another split's tree is lost.
 
-The others (acts, groups, ideas, ...) are asked about on request: what two of their words have
-in common has seldom a name of its own, and their kinds overlap.
+The others (acts, groups, ideas, ...) are not asked about: what two of their words have in common
+has seldom a name of its own, and their kinds overlap.
 """
+
+LEAST_ANSWER_ZIPF = 3.2
+"""Least frequency of a choice (Zipf scale)."""
 
 RARE_WORD, RARE_ANSWER = 2.5, 3.5
 CLEAN_SHARE, CLEAN_HOPS, CLEAN_GAP, CLEAN_LETTERS = 0.7, 3, 1.15, 4
@@ -107,22 +111,11 @@ class TaxonomyOptions(ProbeOptions):
         description="Maximum shares of the family level, of which one word is enough, in train, "
         "validation and test, where there are conjunctions (tier clean).",
     )
-    train_trees: tuple[str, ...] = Field(
-        TRAIN_TREES,
-        description="Trees whose words are asked about in train (see the probe's page).",
-    )
-    validation_trees: tuple[str, ...] = Field(
-        VALIDATION_TREES, description="The same for validation."
-    )
-    test_trees: tuple[str, ...] = Field(TEST_TREES, description="The same for test.")
     stop_golds: tuple[str, ...] = Field(
         tuple(sorted(word_list("vague_kinds"))), description="Words that are no answers."
     )
     min_zipf: float = Field(
         1.8, ge=0, le=8, description="Minimum frequency of a word asked about (Zipf scale)."
-    )
-    min_answer_zipf: float = Field(
-        3.2, ge=0, le=8, description="Minimum frequency of a choice (Zipf scale)."
     )
     tokenizer: Annotated[str, Metavar("MODEL")] = Field(
         "",
@@ -156,27 +149,9 @@ class TaxonomyOptions(ProbeOptions):
         "cap).",
     )
 
-    @property
-    def trees(self) -> tuple[tuple[str, ...], ...]:
-        """The trees of each split."""
-        return self.train_trees, self.validation_trees, self.test_trees
-
     @field_validator("level_shares")
     @classmethod
     def _below_one(cls, shares: tuple[float, float, float]) -> tuple[float, float, float]:
         if not all(0 <= share < 1 for share in shares):
             raise ValueError("three numbers from 0 to below 1, such as 0.5,0.5,0.2")
         return shares
-
-    @model_validator(mode="after")
-    def _known_and_disjoint_trees(self) -> TaxonomyOptions:
-        named = [name for names in self.trees for name in names]
-        for name in named:
-            if name not in TREES:
-                raise ValueError(
-                    f"there is no tree {name!r}.{did_you_mean(name, TREES)} "
-                    f"There are: {', '.join(TREES)}"
-                )
-            if named.count(name) > 1:
-                raise ValueError(f"the tree {name!r} is named twice; splits share no tree")
-        return self

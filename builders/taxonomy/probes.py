@@ -26,7 +26,15 @@ from builders.english.nouns import Nouns
 from builders.english.screen import OFFENSIVE
 from builders.lexicons import wordnet_first
 from builders.taxonomy.crossing import crossed
-from builders.taxonomy.options import CONJUNCTION, FLAGS, LEVEL, PAPER, TREES, TaxonomyOptions
+from builders.taxonomy.options import (
+    CONJUNCTION,
+    FLAGS,
+    LEVEL,
+    PAPER,
+    TREES,
+    TREES_OF_SPLITS,
+    TaxonomyOptions,
+)
 from kbprobe.arrays import Bools, Ints, joined, lines_of, ragged_ranges, sorted_unique
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, SPLITS
 from kbprobe.rng import RandomGenerator
@@ -132,7 +140,7 @@ def _crossed(
     rows = crossed(
         askable.listed,
         askable.general,
-        np.isin(list(TREES), options.test_trees),
+        np.isin(list(TREES), TREES_OF_SPLITS["test"]),
         also_shown,
         options.cap_per_word,
         options.cap_per_gold,

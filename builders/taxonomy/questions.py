@@ -23,10 +23,12 @@ from builders.taxonomy.options import (
     CLEAN_HOPS,
     CLEAN_LETTERS,
     CLEAN_SHARE,
+    LEAST_ANSWER_ZIPF,
     PAPER,
     RARE_ANSWER,
     RARE_WORD,
     TREES,
+    TREES_OF_SPLITS,
     TaxonomyOptions,
 )
 from builders.taxonomy.words import UNSURE, Taxonomy
@@ -224,7 +226,7 @@ class AskableTaxonomy:
         wordnet, size = taxonomy.wordnet, len(taxonomy)
         tree = trees_of(wordnet, list(TREES.values()))
         split_of_tree = np.full(len(TREES) + 1, -1, dtype=np.int64)
-        for code, names in enumerate(options.trees):
+        for code, names in enumerate(TREES_OF_SPLITS.values()):
             split_of_tree[[list(TREES).index(name) for name in names]] = code
         reach = generality(wordnet)
         asked = np.where(
@@ -237,7 +239,7 @@ class AskableTaxonomy:
         shown &= taxonomy.plain
         if options.screen:
             shown &= ~taxonomy.offensive
-        answers = shown & (taxonomy.zipf >= options.min_answer_zipf)
+        answers = shown & (taxonomy.zipf >= LEAST_ANSWER_ZIPF)
         answers[taxonomy.ids(options.stop_golds, "--stop-golds")] = False
         named = answers_of(taxonomy, answers, asked)
         min_weight = options.min_weight if taxonomy.conceptnet else 0.0

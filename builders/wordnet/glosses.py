@@ -107,12 +107,6 @@ class Glosses:
         position, node = self._called(nodes).expand(self.in_gloss.indices[telling])
         return self._between(self.in_gloss.sources[telling][position], node)
 
-    def defined_by(self, nodes: Ints) -> Graph:
-        """Lead from each verb to those of ``nodes`` that its definition begins with."""
-        verbs = self.nodes[self.head[self.nodes] >= 0]
-        position, node = self._called(nodes).expand(self.head[verbs])
-        return self._between(verbs[position], node)
-
     def beside(self, nodes: Ints) -> Graph:
         """Lead from each of ``nodes`` to those that may be taken for it.
 

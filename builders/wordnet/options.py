@@ -188,9 +188,6 @@ class SynonymyOptions(WordNetOptions):
     min_lemmas: int = Field(
         2, ge=1, description="Minimum number of lemmas of a concept asked about."
     )
-    require_example: bool = Field(
-        False, description="Ask only about concepts with an example sentence, as published."
-    )
     name_share: float = Field(
         0.2,
         ge=0,

@@ -194,8 +194,6 @@ def wordnet_synonymy(wordnet: WordNet, options: SynonymyOptions, rng: RandomGene
         return _other_words_plan(wordnet, options, rng)
     asked = of_parts_of_speech(wordnet, options.pos)
     asked &= np.diff(wordnet.sense_start) >= options.min_lemmas
-    if options.require_example:
-        asked &= np.diff(wordnet.example_start) > 0
     nodes, dropped = np.flatnonzero(asked), DropLog()
     named = has_name(wordnet)[nodes]
     room = options.name_share * np.count_nonzero(~named) / max(1 - options.name_share, 1e-9)
@@ -259,8 +257,6 @@ def _other_words_plan(wordnet: WordNet, options: SynonymyOptions, rng: RandomGen
     least = max(2, options.min_lemmas)
     for one in wordnet.languages:
         asked &= np.diff(one.sense_start) >= least
-    if options.require_example:
-        asked &= np.diff(wordnet.example_start) > 0
     nodes = np.flatnonzero(asked)
     require_enough(wordnet, nodes.size, every, f"synsets with {least} words or more")
     alike, short = np.zeros((2, nodes.size), dtype=np.bool_)

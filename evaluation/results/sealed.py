@@ -41,16 +41,13 @@ def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
     write_file(path, f'{body},\n  "{CHECKSUMS}": {last}\n}}\n'.encode(errors="backslashreplace"))
 
 
-def read_sealed(
-    path: Path, remedy: str, versions: Sequence[str], unsealed: Sequence[str] = ()
-) -> Any:
+def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
     """Return what a JSON file holds but for its checksums, after verifying them.
 
     Args:
         path: the file.
         remedy: a sentence for messages that says what to do.
-        versions: of the schema, whose files have checksums.
-        unsealed: earlier versions that can be read, whose files have no checksums.
+        versions: of the schema that can be read.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -61,14 +58,12 @@ def read_sealed(
     if not isinstance(held, dict):
         return held
     said = held.get("schema_version")
-    if isinstance(said, str) and said not in (*unsealed, *versions):
+    if isinstance(said, str) and said not in versions:
         raise UsageError(
-            f"{path} has schema version {said}, but this kbprobe reads "
-            f"{', '.join([*unsealed, *versions])}. {remedy}"
+            f"{path} has schema version {said}, but this kbprobe reads {', '.join(versions)}. "
+            f"{remedy}"
         )
     sums = held.pop(CHECKSUMS, None)
-    if said in unsealed and sums is None:
-        return held
     if not isinstance(sums, dict) or not isinstance(sums.get(path.name), str):
         raise UsageError(f"{path} lacks its {CHECKSUMS}: kbprobe did not write it. {remedy}")
     for name, recorded in sums.items():

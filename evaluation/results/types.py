@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.items.types import arguments_type
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
@@ -28,8 +28,7 @@ REPORT = "report.html"
 FACTS = "facts"
 """The folder, within that of the results, with results of the facts that rows rest on."""
 SCHEMA_VERSION = "1.6"
-_UNSEALED, _SEALED = ("1.0", "1.1", "1.2"), ("1.3", "1.4", "1.5")
-"""Earlier versions, whose files have no checksums."""
+_READ = ("1.4", "1.5", SCHEMA_VERSION)
 AGAIN = "Evaluate again with --overwrite."
 
 Normalization = Literal["sum", "char", "byte", "token"]
@@ -324,16 +323,6 @@ class Results(Model, Sealed):
         description="Numbers that apply to some probes only, by the analysis's name (see below).",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_earlier(cls, held: Any) -> Any:
-        """Read schema 1.0, where the one analysis that there was had a field of its own."""
-        if not isinstance(held, dict) or "facts" not in held:
-            return held
-        facts = held["facts"]
-        rest = {name: value for name, value in held.items() if name != "facts"}
-        return rest if facts is None else {**rest, "analyses": {"facts": facts}}
-
     def with_analysis(self, name: str, block: Model) -> Results:
         """Return the results with an analysis's block added."""
         held = {**self.analyses, name: block.model_dump(mode="json")}
@@ -421,7 +410,7 @@ def read_results(folder: Path) -> Results:
     """
     path = folder / RESULTS
     try:
-        held = read_sealed(path, AGAIN, [*_SEALED, SCHEMA_VERSION], _UNSEALED)
+        held = read_sealed(path, AGAIN, _READ)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no results (no {RESULTS}). Make them with: "
@@ -449,9 +438,6 @@ def read_predictions(folder: Path) -> pa.Table:
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
         first = (str(error).splitlines() or ["damaged"])[0]
         raise UsageError(f"{path} cannot be read: {first}. {AGAIN}") from error
-    if "arguments" not in table.schema.names:
-        # kbprobe did not write them at first; what it wrote then stays readable.
-        table = table.append_column("arguments", pa.nulls(len(table), arguments_type()))
     known = [pa.field(name, arrow_type(kind)) for name, kind in FURTHER_COLUMNS.items()]
     for field in (*schema, *(field for field in known if field.name in table.schema.names)):
         if table.schema.names.count(field.name) != 1:

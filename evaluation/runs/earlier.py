@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.content import installed_version
@@ -40,21 +39,6 @@ def is_of(results: Results, run: Run) -> bool:
         and results.seed == run.spec.run.seed
         and results.metrics.normalization == run.normalization
     )
-
-
-def found_formerly(spec: RunSpec, run: Run) -> Path | None:
-    """Return the folder that a run's results went to when folders were named by fewer options.
-
-    None unless it holds exactly these results, and none are at the run's place.
-    """
-    if spec.former is None or spec.folder is None or spec.folder.exists():
-        return None
-    if not (spec.former / RESULTS).is_file():
-        return None
-    try:
-        return spec.former if is_of(read_results(spec.former), run) else None
-    except UsageError:
-        return None
 
 
 def refuse_other_results(results: Results, run: Run) -> None:

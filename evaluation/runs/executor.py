@@ -9,23 +9,140 @@ from itertools import groupby
 from pathlib import Path
 
 from evaluation.endpoints.handle import open_handle
+from evaluation.items.sources import open_probe
+from evaluation.items.types import ProbeSplit, choice_starts, ids_of, joined
+from evaluation.learners.base import HeadLearner, HeadTraining
+from evaluation.learners.registry import LEARNERS
 from evaluation.models.handle import ModelHandle
 from evaluation.options import ModelOptions
-from evaluation.runs.earlier import found_formerly, is_of, refuse_other_results
+from evaluation.results.analyses import facts as facts_analysis
+from evaluation.results.analyses.composition import relate, with_facts
+from evaluation.runs.earlier import is_of, refuse_other_results
 from evaluation.runs.evaluation import Evaluation, evaluate_run
 from evaluation.runs.folders import earlier_results, holding, save
-from evaluation.runs.heads import fit_heads, learns_heads
 from evaluation.runs.reading import SplitReader
 from evaluation.runs.ready import ReadyScorers
 from evaluation.runs.run import Run, open_run
-from evaluation.runs.score_cache import SCORES
+from evaluation.runs.score_cache import SCORES, ScoreCache
 from evaluation.runs.spec import RunSpec
-from evaluation.runs.sub_questions import open_sub_questions, relate_sub_questions
 from evaluation.workers import ALONE, Workers
 from kb_cache.store import cache_dir
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import scratch_folder
 from kbprobe.progress import Progress, silent
+
+
+def learns_heads(spec: RunSpec) -> bool:
+    """Tell whether a run asks for a learner that trains heads."""
+    name = spec.run.learner
+    return name in LEARNERS.names() and isinstance(LEARNERS.get(name or ""), HeadLearner)
+
+
+def fit_heads(runs: Sequence[Run], folder: Path, workers: Workers, progress: Progress) -> None:
+    """Fit the heads of all runs whose scores are not known, and store the scores.
+
+    Each run's scores are stored as soon as they are there, so that nothing is fitted twice.
+
+    Args:
+        runs: of one model; their learners train heads.
+        folder: where scores and vectors are kept.
+        workers: the processes that share the runs; vectors are computed by all, and heads are
+            trained by the first.
+        progress: told what is being done.
+    """
+    unknown: dict[str, tuple[Run, ScoreCache]] = {}
+    for run in runs:
+        cache = ScoreCache(run.content, folder / SCORES)
+        if cache.read(choice_starts(run.rows.items)) is None:
+            unknown[cache.key] = run, cache
+    # Every process must have looked before one of them writes.
+    workers.wait()
+    for learner in LEARNERS:
+        if not isinstance(learner, HeadLearner):
+            continue
+        together = [one for one in unknown.values() if one[0].learner is learner]
+        if not together:
+            continue
+        fittings = [run.head_fitting for run, _ in together]
+        training = HeadTraining(together[0][0].model, fittings, folder, workers, progress)
+        with workers.together():
+            for number, scores in learner.fit(training):
+                run, cache = together[number]
+                cache.write(scores, choice_starts(run.rows.items))
+
+
+def sub_question_configs(rows: ProbeSplit) -> list[str]:
+    """Return the configs that ask for the facts which rows rest on, from the manifest."""
+    return [*rows.manifest.sub_questions] if rows.manifest else []
+
+
+def open_sub_questions(run: Run) -> Run | None:
+    """Return the run of the facts that a run's rows rest on; None where none are there or wanted.
+
+    The model is the one that answers the rows: what is fine-tuned learns from their train split.
+    Shots are examples of facts, and never one of those asked. A head on frozen vectors is of the
+    rows alone: its facts are not asked.
+
+    Raises:
+        UsageError: shots are wanted, and the sub-questions have no train split.
+        KbprobeError: a sub-question cannot be read.
+    """
+    rows, configs = run.rows, sub_question_configs(run.rows)
+    if not run.spec.run.facts or rows.links is None or not configs:
+        return None
+    if isinstance(run.learner, HeadLearner):
+        return None
+    named = {name for ids in rows.links.fact_ids for name in ids}
+    facts = _joined(rows, configs, list(_rows_in(run, configs, named)))
+    if facts is None:
+        return None
+    if run.train is None or run.learner is not None:
+        return replace(run, rows=facts)
+    parts = [open_probe(run.spec.probe, split="train", config=config) for config in configs]
+    examples = [
+        part.take([row for row, name in enumerate(ids_of(part.items)) if name not in named])
+        for part in parts
+    ]
+    train = _joined(rows, configs, [part for part in examples if len(part.items)])
+    return replace(run, rows=facts, train=train)
+
+
+def relate_sub_questions(run: Run, done: Evaluation, facts: Evaluation) -> Evaluation:
+    """Return a run's evaluation with what its rows owe to the facts that they rest on."""
+    links = run.rows.links
+    if links is None:
+        return done
+    predictions = with_facts(done.predictions, links, facts.predictions)
+    block = relate(
+        predictions,
+        links,
+        facts.predictions,
+        facts.results.metrics,
+        sub_question_configs(run.rows),
+        run.spec.run.seed,
+    )
+    return Evaluation(done.results.with_analysis(facts_analysis.NAME, block), predictions, facts)
+
+
+def _rows_in(run: Run, configs: Sequence[str], named: set[str]) -> Iterator[ProbeSplit]:
+    """Read the named rows of every split of some configs."""
+    for entry in run.rows.manifest.files if run.rows.manifest else ():
+        if entry.config in configs:
+            part = open_probe(run.spec.probe, split=entry.split, config=entry.config)
+            rows = [row for row, name in enumerate(ids_of(part.items)) if name in named]
+            if rows:
+                yield part.take(rows)
+
+
+def _joined(
+    rows: ProbeSplit, configs: Sequence[str], parts: Sequence[ProbeSplit]
+) -> ProbeSplit | None:
+    """Put rows of several splits and configs together; None where there are none."""
+    if not parts:
+        return None
+    manifest = rows.manifest and rows.manifest.model_copy(update={"audit": None})
+    found = joined(parts, f"{rows.name}-{'+'.join(configs)}", rows.split)
+    return replace(found, manifest=manifest, links=None)
 
 
 @dataclass(frozen=True)
@@ -165,8 +282,6 @@ class _Executor:
         self.progress(f"reading {spec.probe_name}", 0, 0)
         run = open_run(spec, self.model, self.reader)
         facts = open_sub_questions(run)
-        if not self.overwrite and (former := found_formerly(spec, run)) is not None:
-            spec = replace(spec, folder=former)
         if spec.folder is None:
             return self._run(spec, run, facts, self.overwrite)
         request = [run.key, spec.run.seed, run.normalization, facts and facts.key, self.reports]

@@ -44,8 +44,6 @@ class RunSpec:
         run: the options of every run.
         options: options of scorers and learners that were given, by name, validated.
         folder: where its results go; None: nowhere.
-        former: where they went when folders were named by fewer options; looked at where
-            ``folder`` is not there.
         loaded: the model, where the caller has loaded it; ``model`` then only names it.
     """
 
@@ -54,7 +52,6 @@ class RunSpec:
     run: RunOptions = field(default_factory=RunOptions)
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
-    former: Path | None = None
     loaded: ModelHandle | None = None
 
     @classmethod

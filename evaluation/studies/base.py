@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel
 
 from evaluation.models.checkpoint import NO_MODEL
-from evaluation.names import folder_names, former_name, options_name
+from evaluation.names import folder_names, options_name
 from evaluation.options import parse_options
 from evaluation.results.breakdown import headline_rows
 from evaluation.results.sealed import Sealed, read_sealed, write_sealed
@@ -237,11 +237,9 @@ class StudyRequest:
         if self.output is None:
             return spec
         name = self.probe_folder(probe)
-        former = former_name(probe) if isinstance(probe, str) else name
         options = {key: value for key, value in spec.named_options().items() if key not in changes}
-        if config := changes.get("config"):
-            name, former = f"{name}-{config}", f"{former}-{config}"
-        elif (config := options.pop("config", None)) and self.study.independent:
+        own = options.pop("config", None) if self.study.independent else None
+        if config := changes.get("config", own):
             name = f"{name}-{config}"
         varied = {key: value for key, value in changes.items() if key != "config"}
         rest = [
@@ -252,11 +250,7 @@ class StudyRequest:
         ]
         added = options_name(options, self.tag) if self.study.independent else ""
         own = "+".join(filter(None, (self.model_folder(model), added)))
-        return replace(
-            spec,
-            folder=self.output.joinpath(name, own, *rest),
-            former=None if self.tag else self.output.joinpath(former, former_name(model), *rest),
-        )
+        return replace(spec, folder=self.output.joinpath(name, own, *rest))
 
     def within(self, parent: Path) -> StudyRequest:
         """Return the request with its results in a folder that the user did not name.
@@ -316,7 +310,6 @@ def read_summary(
     kind: type[_Summary],
     versions: Sequence[str],
     makes: str,
-    unsealed: Sequence[str] = (),
 ) -> _Summary:
     """Read the summary of a study from its folder, or from the file itself.
 
@@ -326,7 +319,6 @@ def read_summary(
         kind: the schema of the summary.
         versions: of the schema that can be read.
         makes: the words of the command that makes one, after the name of the study.
-        unsealed: earlier versions that can be read, whose files have no checksums.
 
     Raises:
         UsageError: there is none, or it is damaged or of another schema.
@@ -334,7 +326,7 @@ def read_summary(
     path = folder if folder.is_file() else folder / f"{study}.json"
     again = f"Run evaluate-probe {study} again with the same -o: finished runs are reused."
     try:
-        held = read_sealed(path, again, versions, unsealed)
+        held = read_sealed(path, again, versions)
     except FileNotFoundError:
         raise UsageError(
             f"{folder} holds no summary of the study {study} (no {study}.json). Make it with: "

@@ -1,6 +1,6 @@
 """Facts: how models do on questions that rest on several facts, beside the facts alone.
 
-A run asks the facts that its rows rest on as well (:mod:`evaluation.runs.sub_questions`); this
+A run asks the facts that its rows rest on as well (:mod:`evaluation.runs.executor`); this
 study puts the runs of several probes and models beside each other.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
@@ -278,7 +277,7 @@ def _check_rows(
 def _run(spec: RunSpec, setting: PromptSetting) -> RunSpec:
     folder = None if spec.folder is None else spec.folder.joinpath(*setting.parts)
     try:
-        return replace(spec.vary(folder, **setting.options), former=None)
+        return spec.vary(folder, **setting.options)
     except UsageError as error:
         raise UsageError(f"{setting.label}: {error}") from error
 

@@ -221,7 +221,7 @@ def _spec(request: StudyRequest, probe: ProbeSource, model: str, one: Revision) 
     named = request.spec(probe, model, revision=one.name)
     if one.revision is not None:
         return named
-    return replace(request.spec(probe, one.model), folder=named.folder, former=None)
+    return replace(request.spec(probe, one.model), folder=named.folder)
 
 
 def _trace(runs: Sequence[Finished]) -> Histories:

@@ -136,7 +136,7 @@ class Plan:
             key = identities.key(spec)
             if key not in self.runs:
                 place = there.get(key, self.folder / RUNS / f"{_readable(spec)}-{key}")
-                run = PlannedRun(key, replace(spec, folder=place, former=None))
+                run = PlannedRun(key, replace(spec, folder=place))
                 run.look()
                 self.runs[key] = run
                 new.append(run)

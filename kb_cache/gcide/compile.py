@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version as package_version
 from operator import itemgetter
@@ -19,7 +19,6 @@ from kb_cache.base import Progress
 from kb_cache.frequency import zipf_frequencies
 from kb_cache.gcide import text as text
 from kb_cache.gcide.source import GcideSource, RawEntry, RawSense, read_json
-from kb_cache.gcide.tagged import read_tagged
 from kb_cache.mentions import Inflections, MentionFinder
 
 #: The part of speech under which a headword's forms are looked up.
@@ -78,13 +77,11 @@ class Report:
         read: definitions in the source.
         definitions: those dropped.
         contexts: usages and quotations dropped, though their sense was kept.
-        unknown_entities: entities without a known character.
     """
 
     read: int = 0
     definitions: Counter[str] = field(default_factory=Counter)
     contexts: Counter[str] = field(default_factory=Counter)
-    unknown_entities: Counter[str] = field(default_factory=Counter)
 
     def notes(self) -> tuple[str, ...]:
         """The report in sentences, for the snapshot's description."""
@@ -93,7 +90,6 @@ class Report:
         for what, counts in (
             ("Definitions dropped", self.definitions),
             ("Usages and quotations dropped", self.contexts),
-            ("Unknown entities", self.unknown_entities),
         ):
             if counts:
                 listed = ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
@@ -104,7 +100,7 @@ class Report:
 class _Context(NamedTuple):
     kind: str
     text: str
-    author: str
+    author: str = ""
 
 
 #: A row of `_SENSES`, and its ``contexts``.
@@ -123,7 +119,7 @@ def compile_gcide(
         SourceError: a file is not of its format; the message names it.
     """
     report = Report()
-    senses = list(_clean(_entries(source, report, progress), report))
+    senses = list(_clean(_entries(source, progress), report))
     # Sorted by word; within a word the order of the source stays.
     senses.sort(key=itemgetter("word"))
     return _tables(senses), report
@@ -134,13 +130,11 @@ def created_by() -> dict[str, str]:
     return {name: package_version(name) for name in ("lemminflect", "wordfreq")}
 
 
-def _entries(source: GcideSource, report: Report, progress: Progress | None) -> Iterator[RawEntry]:
+def _entries(source: GcideSource, progress: Progress | None) -> Iterator[RawEntry]:
     for done, (name, content) in enumerate(source.files.items()):
         if progress:
             progress(done, len(source.files))
-        one = {name: content}
-        json = source.format == "json"
-        yield from read_json(one) if json else read_tagged(one, report.unknown_entities)
+        yield from read_json({name: content})
     if progress:
         progress(len(source.files), len(source.files))
 
@@ -172,18 +166,15 @@ def _clean(entries: Iterable[RawEntry], report: Report) -> Iterator[_Sense]:
             }  # fmt: skip
 
 
-def _definition(raw: RawSense, word: str) -> tuple[str, str, tuple[str, str], str | None]:
+def _definition(raw: RawSense, word: str) -> tuple[str, str, Sequence[str], str | None]:
     """Clean a definition: it, its usage, (field, mark), and why it must be dropped, if so."""
     if not any(char.isalpha() for char in raw.definition):
         return "", "", ("", ""), "empty"
     if reason := text.damage(raw.definition):
         return "", "", ("", ""), reason
-    definition, field_, mark = text.split_labels(raw.definition)
-    usage, remark = text.split_remark("; ".join(raw.usage), word)
-    definition, another = text.split_usage(definition + remark, word)
+    definition, *labels = text.split_labels(raw.definition)
+    definition, usage = text.split_usage(definition, word)
     definition = text.finish(text.without_references(definition))
-    labels = (raw.field or field_, raw.mark or mark)
-    usage = "; ".join(filter(None, (usage, another)))
     if not any(char.isalpha() for char in definition):
         return "", "", labels, "cross-reference only" if not usage else "usage only"
     if text.is_reference(definition):
@@ -194,14 +185,14 @@ def _definition(raw: RawSense, word: str) -> tuple[str, str, tuple[str, str], st
 
 
 def _contexts(raw: RawSense, usage: str, word: str, report: Report) -> Iterator[_Context]:
-    found = [_Context("usage", usage, "")] if usage else []
-    for quotation, author in raw.quotations:
+    found = [_Context("usage", usage)] if usage else []
+    for quotation in raw.quotations:
         if reason := text.damage(quotation):
             report.contexts[reason] += 1
         elif _runs_into(word, quotation):
             report.contexts["words run together"] += 1
         else:
-            found.append(_Context("quotation", text.tidy(quotation), text.tidy(author)))
+            found.append(_Context("quotation", text.tidy(quotation)))
     seen = set()
     for context in found:
         if len(context.text.split()) < _LEAST_WORDS[context.kind]:

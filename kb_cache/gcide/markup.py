@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 
 #: Stands for a character that the typists could not read (``<?/``).
 ILLEGIBLE = "�"
@@ -78,17 +77,15 @@ def entity(name: str) -> str | None:
         return None
 
 
-def decode(text: str, unknown: Counter[str] | None = None) -> str:
+def decode(text: str) -> str:
     """Replace entities and escapes by what they stand for, and remove comments; tags stay.
 
-    An unknown entity becomes `ILLEGIBLE`, so that the gap is visible; ``unknown`` counts its name.
+    An unknown entity becomes `ILLEGIBLE`, so that the gap is visible.
     """
 
     def replace(match: re.Match[str]) -> str:
         found = entity(match[1])
         if found is None:
-            if unknown is not None:
-                unknown[match[1]] += 1
             return ILLEGIBLE
         # A decoded angle must not be taken for the beginning of a tag.
         return {"<": "‹", ">": "›"}.get(found, found)

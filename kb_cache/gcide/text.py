@@ -174,21 +174,13 @@ def split_usage(definition: str, word: str = "") -> tuple[str, str]:
     if match["open"] == "(":
         usage, closed, tail = rest.partition(")")
         return (f"{head}{tail}", tidy_usage(usage)) if closed else (definition, "")
-    usage, remark = split_remark(rest, word)
+    end = _USAGE_END.search(rest)
+    usage, tail = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
+    remarks, usages = _sort_pieces(usage, word)
+    remark = "".join(f"; {text}" for text in remarks) + tail
     if match["open"] == "." and not remark.startswith("."):
         remark = f".{remark}"
-    return head + remark, usage
-
-
-def split_remark(usage: str, word: str = "") -> tuple[str, str]:
-    """Split off what follows a usage ("; -- so called from its shape") as `split_usage` says.
-
-    It is to be put behind the definition. The usage is tidied.
-    """
-    end = _USAGE_END.search(usage)
-    usage, tail = (usage[: end.start()], usage[end.start() :]) if end else (usage, "")
-    remarks, usages = _sort_pieces(usage, word)
-    return tidy_usage("; ".join(usages)), "".join(f"; {remark}" for remark in remarks) + tail
+    return head + remark, tidy_usage("; ".join(usages))
 
 
 def _sort_pieces(usage: str, word: str) -> tuple[list[str], list[str]]:

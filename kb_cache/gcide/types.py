@@ -26,8 +26,7 @@ KIND = "gcide"
 #: Parts of speech in the order of their codes in `Gcide.pos_codes`.
 POS = ("noun", "verb", "adjective", "adverb", "other")
 
-#: The entry of the original files, and what entries made of the package's JSON begin with.
-ORIGINAL = "gcide-0.53"
+#: What the names of entries made of the installed package begin with.
 PACKAGED = "gcide-pip-"
 
 
@@ -45,7 +44,7 @@ class Gcide(Loaded):
             (one of `POS`), ``printed_pos`` ("v. t."), ``field`` ("Bot."; "" for none), ``mark``
             ("Obs."; "" for none), ``definition``.
         contexts: where a sense is used: ``sense``, ``kind`` ("usage" or "quotation"), ``text``,
-            ``author`` ("" where unknown), ``start`` and ``end`` (character offsets of the word,
+            ``author`` (""), ``start`` and ``end`` (character offsets of the word,
             inflected or not: the surface form is ``text[start:end]``; -1 where it was not
             found). Sorted by sense; a usage comes before the quotations.
     """
@@ -76,11 +75,6 @@ class Gcide(Loaded):
     def sense_start(self) -> Ints:
         """Row bounds: the senses of word ``i`` are ``sense_start[i]:sense_start[i + 1]``."""
         return np.searchsorted(self.word_ids, np.arange(self.words.num_rows + 1))
-
-    @cached_property
-    def context_start(self) -> Ints:
-        """Row bounds of the contexts of every sense, as `sense_start` gives those of senses."""
-        return np.searchsorted(to_numpy(self.contexts["sense"]), np.arange(len(self) + 1))
 
     @cached_property
     def located(self) -> npt.NDArray[np.bool_]:

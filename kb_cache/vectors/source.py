@@ -12,12 +12,13 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from pathlib import Path
 
+import numpy as np
+
 from kb_cache.archives import check_member
 from kb_cache.base import Progress, Source, readable, version_of
 from kb_cache.unpack import DAMAGE, UnpackedFile
-from kb_cache.vectors.binary import read_binary
 from kb_cache.vectors.text import Batch, is_numeric, read_text
-from kb_cache.vectors.types import DEFAULT_VERSION
+from kb_cache.vectors.types import DEFAULT_VERSION, Float32s
 from kbprobe.arrays import DAMAGED_ARRAY
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 from kbprobe.files import file_sha256
@@ -210,3 +211,68 @@ def _read_folder(path: Path, progress: Progress) -> Iterator[Batch]:
             raise SourceError(f"{matrix_file} holds numbers that are not finite")
         yield Batch(words[start : start + _ROWS_AT_ONCE], some)
         progress(min(start + _ROWS_AT_ONCE, len(words)), len(words))
+
+
+_BLOCK_BYTES = 1 << 22
+_LONGEST_WORD = 1 << 12
+
+
+def read_binary(
+    file: UnpackedFile, source: str, dimensions: int, count: int, skip: int
+) -> Iterator[Batch]:
+    """Yield the words of a binary file and their vectors.
+
+    Args:
+        file: to read from its beginning.
+        source: its name in messages.
+        dimensions: numbers of a vector.
+        count: how many words the first line states.
+        skip: bytes of the first line.
+
+    Raises:
+        SourceError: a word is malformed, or there are not as many as stated.
+    """
+    size, found = 4 * dimensions, 0
+    rest = file.read(_BLOCK_BYTES)[skip:]
+    while rest:
+        words, vectors, at = [], [], 0
+        while found < count:
+            if rest[at : at + 1] == b"\n":
+                at += 1
+            space = rest.find(b" ", at, at + _LONGEST_WORD)
+            if space < 0 and len(rest) - at >= _LONGEST_WORD:
+                raise SourceError(
+                    f"{source}, word {found + 1:,}: it has more than {_LONGEST_WORD:,} bytes; the "
+                    "file is damaged, or no binary file of word2vec"
+                )
+            end = space + 1 + size
+            if space < 0 or end > len(rest):
+                break
+            words.append(rest[at:space])
+            vectors.append(rest[space + 1 : end])
+            at, found = end, found + 1
+        if words:
+            yield Batch(words, _numbers(vectors, source, dimensions, found - len(words)))
+        rest = rest[at:]
+        block = file.read(_BLOCK_BYTES)
+        if found == count and (rest + block).strip():
+            raise SourceError(f"{source}: it goes on after the {count:,} words that it states")
+        if not block:
+            break
+        rest += block
+    if found < count:
+        raise SourceError(
+            f"{source}: its first line states {count:,} words, and it ends after {found:,}; it is "
+            "cut short. Get it again"
+        )
+
+
+def _numbers(vectors: list[bytes], source: str, dimensions: int, before: int) -> Float32s:
+    table = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(-1, dimensions)
+    sound = np.isfinite(table).all(axis=1)
+    if not sound.all():
+        raise SourceError(
+            f"{source}, word {before + int(np.argmin(sound)) + 1:,}: its vector holds a number "
+            "that is not finite"
+        )
+    return table.astype(np.float32, copy=False)

@@ -65,22 +65,9 @@ class SourceRecord(BaseModel):
 
 
 def sources_of(knowledge_base: Mapping[str, Any]) -> list[SourceRecord]:
-    """Read the knowledge bases of a manifest's ``knowledge_base``.
-
-    Manifests written before ``sources`` was recorded joined names, versions and digests by "+";
-    for them attribution, citation and language are empty.
-    """
-    if "sources" in knowledge_base:
-        return [SourceRecord.model_validate(source) for source in knowledge_base["sources"]]
-    joined = (str(knowledge_base[name]).split("+") for name in ("name", "version", "digest"))
-    licences = parts_of(knowledge_base["licence"])
-    found = list(zip(*joined, strict=False))
-    if len(licences) != len(found):  # sources that share a licence named it once
-        licences = (knowledge_base["licence"],) * len(found)
-    return [
-        SourceRecord(name=name, version=version, digest=digest, licence=licence)
-        for (name, version, digest), licence in zip(found, licences, strict=True)
-    ]
+    """Read the knowledge bases of a manifest's entry; one without ``sources`` is its own."""
+    sources = knowledge_base.get("sources") or [knowledge_base]
+    return [SourceRecord.model_validate(source) for source in sources]
 
 
 def languages_of(manifest: Mapping[str, Any]) -> list[str]:

@@ -26,14 +26,6 @@ REBUILD = "Build the probe again."
 _READ_BESIDE = ("README.md", "baselines.json", "annotations.jsonl")
 """Files that commands read next to a manifest, and that it does not list."""
 
-RENAMED = {
-    "companions": "sub_questions",
-    "most like the stem": "most like the question",
-    "arguments without the frame": "arguments without the carrier sentence",
-    "stems in train and elsewhere": "questions in train and elsewhere",
-}
-"""Keys of manifests written before kbprobe 0.2, and what they are called now."""
-
 _HEX = r"^[0-9a-f]{64}$"
 
 
@@ -109,10 +101,7 @@ class SplitFiles(NamedTuple):
 
 
 class KnowledgeBase(Part):
-    """What a probe was built from.
-
-    Manifests written before ``sources`` was recorded joined names, versions and digests by "+".
-    """
+    """What a probe was built from; of several ``sources`` the names are joined by "+"."""
 
     name: str
     version: str
@@ -419,13 +408,6 @@ def parse_manifest(content: bytes, place: str = "") -> Manifest:
     if not isinstance(value, dict) or "probe" not in value:
         raise ForeignManifest("it is not a manifest of kbprobe", where)
     try:
-        return validated(_renamed(value), Manifest, "it is damaged")
+        return validated(value, Manifest, "it is damaged")
     except UsageError as error:
         raise ManifestError(str(error), where) from None
-
-
-def _renamed(value: Any) -> Any:
-    """Give all keys their names of today."""
-    if isinstance(value, dict):
-        return {RENAMED.get(key, key): _renamed(part) for key, part in value.items()}
-    return [_renamed(part) for part in value] if isinstance(value, list) else value

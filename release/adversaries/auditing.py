@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kbprobe.arguments import BUILT, path_argument
+from kbprobe.audit import MARGIN
 from kbprobe.errors import require
 from kbprobe.format.manifest import read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
-from release.adversaries.types import MARGIN, Guesses, Outcome, Rows, outcomes
+from release.adversaries.types import Guesses, Outcome, Rows, outcomes
 from release.checks.findings import REBUILD, Finding, Report
 from release.records import record
 
@@ -223,14 +224,9 @@ def deepened(report: Report, encoder: str = "") -> Report:
 
 
 def _guesses(rows: Rows, encoder: str) -> Iterator[Guesses]:
-    from release.adversaries.arguments import arguments
-    from release.adversaries.elimination import elimination
-    from release.adversaries.likeness import likeness
-    from release.adversaries.meaning import meaning
-    from release.adversaries.order import order
-    from release.adversaries.recurrence import recurrence
-    from release.adversaries.sentences import sentences
-    from release.adversaries.surface import surface
+    from release.adversaries.choices import likeness, meaning, surface
+    from release.adversaries.questions import arguments, sentences
+    from release.adversaries.rows import elimination, order, recurrence
 
     if rows.train.size:
         yield surface(rows)

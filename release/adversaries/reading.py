@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kbprobe.arrays import Ints
+from kbprobe.audit import choose_rows
 from kbprobe.columns import to_numpy
 from kbprobe.format.rows import read_rows
 from kbprobe.format.setups import ACCEPTABILITY, SPLITS
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 
     from kbprobe.format.manifest import KnowledgeBase, Manifest, SplitFiles
 
-TRAINED_ROWS = 3_000
-SCORED_ROWS = 20_000
-LARGEST_SET = 0.01
-"""Share of the rows that may show the same choices where these are sampled together."""
-
 COLUMNS = (
     "id", "question", "premise", "hypothesis", "choices", "answer", "cluster", "concept",
     "choice_nodes", "distractor_family", "arguments", "setup",
@@ -33,9 +29,7 @@ COLUMNS = (
 def read(folder: Path, manifest: Manifest, config: str, seed: int) -> Rows | None:
     """Read the train split of a config and the one to score: test, or else validation.
 
-    At most ``TRAINED_ROWS`` rows are trained on, whole clusters at a time, and ``SCORED_ROWS``
-    scored: all rows with the same choices at a time, so that choice groups stay whole, or whole
-    clusters where most rows show the same choices. Rows without an answer are left out.
+    Of many rows `kbprobe.audit.choose_rows` chooses some. Rows without an answer are left out.
 
     Returns:
         None where neither test nor validation has labelled rows.
@@ -88,9 +82,8 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
     cluster = _codes(table["cluster"])
     questions = asked.combine_chunks().dictionary_encode()
     judged = pc.unique(table["setup"]).to_pylist() == [ACCEPTABILITY]
-    rng = np.random.default_rng(seed)
-    ends = np.cumsum(sizes)
-    train, scored = np.arange(ends[0]), np.arange(ends[0], ends[1])
+    is_train = np.arange(sum(sizes)) < sizes[0]
+    sample = choose_rows(np.where(is_train, 0, 2), cluster, choices, seed)
     return Rows(
         texts=coded.dictionary.to_pylist(),
         choices=choices,
@@ -105,9 +98,9 @@ def _rows(tables: Sequence[pa.Table], manifest: Manifest, seed: int) -> Rows:
         concept=_codes(table["concept"]),
         ids=table["id"].to_pylist(),
         place=np.concatenate([np.arange(size) for size in sizes]),
-        is_train=np.arange(ends[1]) < ends[0],
-        train=_whole(cluster, train, TRAINED_ROWS, rng),
-        scored=_whole(_together(choices, cluster, scored), scored, SCORED_ROWS, rng),
+        is_train=is_train,
+        train=sample.train,
+        scored=sample.scored,
         word_list=_word_list(manifest.language),
         wordnet=_wordnet(manifest.knowledge_base),
     )
@@ -122,23 +115,6 @@ def _arguments(column: Sequence[list[dict[str, str]] | None]) -> dict[str, list[
     given = [{one["name"]: one["value"] or "" for one in row or ()} for row in column]
     names = sorted({name for row in given for name in row})
     return {name: [row.get(name, "") for row in given] for name in names}
-
-
-def _together(choices: Ints, cluster: Ints, rows: Ints) -> Ints:
-    """Return a number for each row: rows of one number are sampled together."""
-    _, same = np.unique(np.sort(choices, axis=1), axis=0, return_inverse=True)
-    return same if np.bincount(same[rows]).max() <= LARGEST_SET * rows.size else cluster
-
-
-def _whole(unit: Ints, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """Return the rows of random units, about as many as allowed and at least one unit."""
-    if rows.size <= most:
-        return rows
-    units, local, sizes = np.unique(unit[rows], return_inverse=True, return_counts=True)
-    order = rng.permutation(units.size)
-    kept = np.zeros(units.size, dtype=np.bool_)
-    kept[order[: max(1, np.searchsorted(np.cumsum(sizes[order]), most, side="right"))]] = True
-    return rows[kept[local]]
 
 
 def _word_list(languages: Sequence[str]) -> str:

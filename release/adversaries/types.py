@@ -11,15 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kbprobe.arrays import Bools, Floats, Ints
+from kbprobe.audit import FEW_ROWS, FEWEST_ROWS, MARGIN, Estimate, credit_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-MARGIN = 0.05
-"""How far above chance an adversary may be."""
-
-FEWEST_ROWS = 100
-"""Trained on fewer rows, or scored on fewer, an adversary gets no verdict."""
 
 Verdict = Literal["exceeds", "ok", "few rows", "reported"]
 """``reported``: what it sees is part of the question, or of how rows are balanced."""
@@ -149,10 +144,8 @@ def outcomes(
     tests together: of so many, one or two would exceed chance by luck.
     n choices that tie for the best count 1 / n.
     """
-    shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
-    scores = np.where(shown, guesses.scores, -np.inf)
-    best = scores >= scores.max(axis=1, keepdims=True)
-    credit = (best & is_gold).sum(axis=1) / best.sum(axis=1)
+    shown = rows.shown[rows.scored]
+    credit = credit_of(np.where(shown, guesses.scores, -np.inf), rows.answer[rows.scored])
     family = rows.family[rows.scored]
     every = np.ones(credit.size, dtype=np.bool_)
     yield _outcome(config, guesses, credit, shown, rows, every, remedy)
@@ -179,47 +172,16 @@ def _outcome(
 
     The interval is as wide as it takes for ``tests`` of them to hold together.
     """
-    credit, shown, cluster = credit[some], shown[some], rows.cluster[rows.scored][some]
-    chance = float((1 / shown.sum(axis=1)).mean())
-    accuracy, reach = clustered_mean(credit, cluster, tests)
-    exceeds = accuracy - reach > chance and accuracy > chance + MARGIN
-    fewest = min(credit.size, rows.train.size) if guesses.trained else credit.size
-    verdict: Verdict = "exceeds" if exceeds else "ok"
+    found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
+    chance = float((1 / shown[some].sum(axis=1)).mean())
+    fewest = min(found.rows, rows.train.size) if guesses.trained else found.rows
+    verdict: Verdict = "ok"
     if not guesses.judged:
         verdict = "reported"
     elif fewest < FEWEST_ROWS:
-        verdict = "few rows"
-    return Outcome(
-        config,
-        guesses.name,
-        accuracy,
-        max(accuracy - reach, 0.0),
-        min(accuracy + reach, 1.0),
-        chance,
-        credit.size,
-        verdict,
-        remedy if verdict == "exceeds" else "",
-    )
-
-
-def clustered_mean(values: Floats, cluster: Ints, tests: int = 1) -> tuple[float, float]:
-    """Return the mean and how far its 95% interval reaches to either side.
-
-    Of several ``tests``, all intervals hold at once in 95% of cases (Bonferroni).
-
-    Student's t over the clusters' totals (linearised variance of a ratio, Cochran, 1977, chapter
-    6): unlike a bootstrap's, the interval is wide enough for a handful of clusters too.
-
-    >>> mean, reach = clustered_mean(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]))
-    >>> mean, reach > 1
-    (0.5, True)
-    """
-    from scipy.special import stdtrit
-
-    mean = float(values.mean())
-    _, local = np.unique(cluster, return_inverse=True)
-    totals = np.bincount(local, weights=values - mean)
-    if totals.size == 1:
-        return mean, 1.0
-    error = np.sqrt((totals**2).sum() * totals.size / (totals.size - 1)) / values.size
-    return mean, float(stdtrit(totals.size - 1, 1 - 0.025 / tests) * error)
+        verdict = FEW_ROWS
+    elif found.against_bar(chance, MARGIN, chance) == "high":
+        verdict = "exceeds"
+    remedy = remedy if verdict == "exceeds" else ""
+    accuracy, low, high, size = found
+    return Outcome(config, guesses.name, accuracy, low, high, chance, size, verdict, remedy)

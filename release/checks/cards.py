@@ -12,7 +12,6 @@ from kbprobe.format.attribution import attributions_of, terms_of
 from kbprobe.format.canary import CANARY, canary_of
 from kbprobe.format.card import size_category
 from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import RENAMED
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 from release.cards import LICENCE, LISTED, by_config, credited, data_paths, listed, split_card
 from release.checks.findings import Finding, failure, some
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from kbprobe.format.manifest import Manifest
 
 REMAKE = "Build the probe again with this version, or correct the card by hand."
-_EARLIER = {new: (old,) for old, new in RENAMED.items()}
 REQUIRED = ("language", "license", "pretty_name", *LISTED[1:])
 SECTIONS = (
     "What it cannot show", "A row", "Counts", "Columns", "Build it again", "Licence", "Citation",
@@ -102,11 +100,9 @@ def _text_problems(text: str, manifest: Manifest) -> Iterator[str]:
         if f"| {split} | {rows:,} |" not in text:
             yield f"its table of splits does not have {rows:,} rows of {split}"
     for name, cells in (manifest.audit.baselines if manifest.audit else {}).items():
-        # Cards built before a baseline was renamed have its earlier name.
-        names = (re.escape(one) for one in (name, *_EARLIER.get(name, ())))
-        found = [re.search(rf"^\| {one} \|.*", text, re.MULTILINE) for one in names]
+        row = re.search(rf"^\| {re.escape(name)} \|.*", text, re.MULTILINE)
         share = f"{cells['all'].accuracy:.1%}"
-        if not any(f"| {share} |" in row[0] for row in found if row):
+        if row is None or f"| {share} |" not in row[0]:
             yield f"its audit does not have {share} for {name}"
     if lacking := [name for name in manifest.configs if f"`{name}`" not in text][1:]:
         yield f"it does not mention the configs {some(lacking)}"

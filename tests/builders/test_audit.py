@@ -14,8 +14,9 @@ import pytest
 
 from builders.engine.audit.choice_model import fit_choice_model
 from builders.engine.audit.ngrams import ngram_features
-from builders.engine.audit.report import BASELINES, AuditRows, Estimate, _credit, _estimate, audit
+from builders.engine.audit.report import BASELINES, AuditRows, audit
 from kbprobe.arrays import Floats, Ints
+from kbprobe.audit import Estimate, choose_rows, credit_of
 
 Built = Callable[[str, str], Path]
 Report = dict[str, Any]
@@ -228,9 +229,9 @@ def test_leaks_between_splits_are_counted() -> None:
     assert leaks["questions in train and elsewhere"] == 20
 
 
-def test_ties_get_fractional_credit() -> None:
+def test_ties_get_fractionalcredit_of() -> None:
     scores = np.array([[1.0, 1.0, 0.0], [2.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    credit = _credit(scores, np.array([1, 0, 2, 2]))
+    credit = credit_of(scores, np.array([1, 0, 2, 2]))
     assert credit.tolist() == [0.5, 1.0, 0.0, pytest.approx(1 / 3)]
 
 
@@ -242,11 +243,25 @@ def test_choices_that_all_tie_score_at_chance() -> None:
     assert report["baselines"]["shortest choice"]["all"]["accuracy"] == pytest.approx(0.2)
 
 
+def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
+    rows, generator = np.arange(50_000), np.random.default_rng(0)
+    group, cluster = rows // 5, generator.integers(0, 2500, rows.size)
+    choices = generator.permuted(group[:, None] * 5 + np.arange(5), axis=1)
+    split = np.full(rows.size, 2)
+    chosen = choose_rows(split, cluster, choices, seed=0).scored
+    assert chosen.size == 20_000
+    assert set(np.bincount(group[chosen])) == {0, 5}
+    # Where all rows show the same choices, clusters stay whole.
+    chosen = choose_rows(split, cluster, choices * 0, seed=0).scored
+    assert 19_000 < chosen.size <= 20_000
+    assert np.isin(rows[np.isin(cluster, cluster[chosen])], chosen).all()
+
+
 def test_intervals_take_clusters_as_units() -> None:
     """Ten equal rows of one concept say no more than one."""
     single = np.array([1.0, 0.0] * 50)
-    alone = _estimate(single, np.arange(100))
-    repeated = _estimate(np.repeat(single, 10), np.repeat(np.arange(100), 10))
+    alone = Estimate.of(single, np.arange(100))
+    repeated = Estimate.of(np.repeat(single, 10), np.repeat(np.arange(100), 10))
     assert alone.accuracy == repeated.accuracy == 0.5
     assert (alone.high - alone.low) == pytest.approx(repeated.high - repeated.low)
     assert (alone.high - alone.low) / 2 == pytest.approx(1.96 * 0.05, rel=0.02)

@@ -18,10 +18,10 @@ from builders.engine.audit.partial_input import (
     partial_baselines,
     shared_ends,
 )
-from builders.engine.audit.report import Estimate
 from builders.engine.pipeline import build
 from evaluation.results.metrics import baselines_of
 from kbprobe.arrays import Floats
+from kbprobe.audit import Estimate
 from kbprobe.format.manifest import read_manifest
 from tests.builders.toy_cloze import request, words, written
 

@@ -62,7 +62,6 @@ NOT_HERE = {
 OTHER: Values = {
     "bucket_bounds": (0.5, 20.0),
     "cap_per_gold": 1,
-    "cap_per_question": 1,
     "cap_per_word": 5,
     "choices": 4,
     "evaluation_ages": (15, 30),
@@ -95,7 +94,6 @@ OTHER: Values = {
     "max_share": 0.2,
     "max_tokens": 15,
     "min_agreement": 0.9,
-    "min_answer_zipf": 4.5,
     "min_depth": 6,
     "min_lemmas": 4,
     "min_ratio": 20,
@@ -105,8 +103,6 @@ OTHER: Values = {
     "min_tokens": 12,
     "min_votes": 3,
     "min_weight": 5,
-    "min_weight_firm": 6,
-    "min_weight_loose": 5,
     "min_zipf": 4.5,
     "name_share": 0.01,
     "only_paths": ("no_such_path",),
@@ -123,12 +119,9 @@ OTHER: Values = {
     "split_shares": (0.1, 0.3, 0.6),
     "stop_concepts": ("tree.n.01",),
     "stop_golds": ("group.n.01", "change.v.01", "move.v.02"),
-    "test_trees": ("animal",),
     "train_ages": (43, 90),
     "train_domains": ("vehicle",),
     "train_rows": 1,
-    "train_trees": ("person",),
-    "validation_trees": ("job",),
 }
 """A value that is not the default, where an option's type does not name another."""
 

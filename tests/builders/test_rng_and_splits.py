@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from builders.engine.pipeline import build
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
-from builders.engine.splits import assign_splits, connected_components, first_clusters
+from builders.engine.splits import assign_splits, connected_components
+from kbprobe.audit import first_units
 from kbprobe.format.items import plain
 from kbprobe.rng import RandomGenerator
 
@@ -87,11 +88,11 @@ def test_shares_are_honoured(shares: tuple[float, float, float]) -> None:
 
 
 @given(st.lists(st.integers(0, 8), max_size=40), st.integers(0, 45), st.integers(0, 5))
-def test_first_clusters_are_whole_and_as_many_as_fit(
+def test_first_units_are_whole_and_as_many_as_fit(
     concepts: list[int], rows: int, seed: int
 ) -> None:
     concept = np.array(concepts, dtype=np.int64)
-    keep = first_clusters(concept, rows, RandomGenerator.of(seed, "first"))
+    keep = first_units(concept, rows, RandomGenerator.of(seed, "first"))
     kept = set(concept[keep].tolist())
     assert keep.tolist() == [node in kept for node in concepts]
     assert keep.sum() <= rows

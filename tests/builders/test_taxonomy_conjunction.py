@@ -25,10 +25,8 @@ from builders.taxonomy.options import (
     FLAGS,
     RARE_ANSWER,
     RARE_WORD,
-    TEST_TREES,
     TREES,
-    VALIDATION_TREES,
-    TaxonomyOptions,
+    TREES_OF_SPLITS,
 )
 from builders.taxonomy.questions import trees_of
 from builders.taxonomy.words import MISLEADING, Taxonomy
@@ -418,17 +416,16 @@ def test_trees_are_disjoint_and_the_nearest_root_wins(wordnet: WordNet) -> None:
 
 
 def test_every_tree_is_in_one_split_and_of_this_wordnet(wordnet: WordNet) -> None:
-    options = TaxonomyOptions()
-    assert {name for names in options.trees for name in names} <= set(TREES)
-    assert {"animal", "food"} <= {*VALIDATION_TREES, *TEST_TREES}
+    named = [name for names in TREES_OF_SPLITS.values() for name in names]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(TREES)
+    assert {"animal", "food"} <= {*TREES_OF_SPLITS["validation"], *TREES_OF_SPLITS["test"]}
     assert all(wordnet.synset_id(name) >= 0 for names in TREES.values() for name in names)
 
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"train_trees": ("anmal",)}, "no tree 'anmal'.*animal"),
-        ({"train_trees": ("animal",)}, "named twice"),
         ({"split_shares": (0.5, 0.25, 0.25)}, "no option --split-shares"),
         ({"families": ("easy",)}, "--families"),
         ({"stop_golds": ("nosuchword",)}, "--stop-golds: 'nosuchword'"),

@@ -13,7 +13,14 @@ import pyarrow as pa
 from evaluation.items.types import Item, ItemColumns, ProbeSplit, fingerprint
 from evaluation.results.metrics import measure, predictions_table
 from evaluation.results.scores import Scores
-from evaluation.results.types import RESULTS, Normalization, write_predictions, write_results
+from evaluation.results.sealed import write_sealed
+from evaluation.results.types import (
+    PREDICTIONS,
+    RESULTS,
+    Normalization,
+    write_predictions,
+    write_results,
+)
 from tests.evaluation.sample_results import results_of
 
 GOLD = 0
@@ -99,9 +106,8 @@ def save_run(
     return folder
 
 
-def unseal(folder: Path) -> None:
-    """Write a folder's results as schema 1.2 did, without checksums."""
-    path = folder / RESULTS
-    held = json.loads(path.read_text())
+def reseal(folder: Path) -> None:
+    """Write the checksums of what a folder holds now."""
+    held = json.loads((folder / RESULTS).read_text())
     del held["checksums"]
-    path.write_text(json.dumps({**held, "schema_version": "1.2"}))
+    write_sealed(folder / RESULTS, json.dumps(held, indent=2), [PREDICTIONS])

@@ -24,7 +24,7 @@ from evaluation.results.significance import holm, mcnemar, swap_clusters
 from evaluation.studies.base import StudyRequest, summarise_folders
 from evaluation.studies.compare import COMPARE, CompareOptions, Comparison
 from kbprobe.errors import MissingDependencyError, UsageError
-from tests.evaluation.saved_runs import save_run, unseal
+from tests.evaluation.saved_runs import reseal, save_run
 from tests.evaluation.test_curve_page import HOSTILE, read
 
 Save = Callable[..., Path]
@@ -275,7 +275,7 @@ def test_files_of_two_runs_in_one_folder(save: Save) -> None:
     (two / "predictions.parquet").replace(one / "predictions.parquet")
     with pytest.raises(UsageError, match=r"predictions\.parquet was changed.*--overwrite"):
         compare([one, one])
-    unseal(one)
+    reseal(one)
     with pytest.raises(UsageError, match=r"counts 2 items.*not of the same run"):
         compare([one, one])
 

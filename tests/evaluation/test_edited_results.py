@@ -17,7 +17,7 @@ from evaluation.report.page import make_report
 from evaluation.results.types import PREDICTIONS, RESULTS
 from evaluation.runs.folders import earlier_results, load
 from kbprobe.errors import KbprobeError, UsageError
-from tests.evaluation.saved_runs import save_run, unseal
+from tests.evaluation.saved_runs import reseal, save_run
 
 
 @pytest.fixture
@@ -58,11 +58,10 @@ def test_formatting_and_line_ends_are_no_change(folder: Path) -> None:
     assert load(folder).results.metrics.scored == 4
 
 
-def test_without_checksums_they_are_of_an_earlier_schema(folder: Path) -> None:
+def test_results_whose_checksums_fit_are_compared_with_the_predictions(folder: Path) -> None:
     whole = (folder / RESULTS).read_text()
-    unseal(folder)
-    assert load(folder).results.schema_version == "1.2"
     edit(folder, "metrics", "accuracy", "value", value=0.99)
+    reseal(folder)
     with pytest.raises(UsageError, match=r"counts 5 items, 4 scored and 4 right.*5, 4 and 2"):
         load(folder)
     held = json.loads(whole)
@@ -77,10 +76,11 @@ def test_all_marked_as_correct(folder: Path, tmp_path: Path) -> None:
     set_column(folder, "correct", [True, True, True, True, None])
     with pytest.raises(UsageError, match=r"predictions\.parquet was changed"):
         compare([folder, other])
-    unseal(folder)
+    reseal(folder)
     with pytest.raises(UsageError, match=r"'correct' is not whether 'prediction' is the 'answer'"):
         compare([folder, other])
     set_column(folder, "prediction", [0, 0, 0, 0, None])
+    reseal(folder)
     with pytest.raises(UsageError, match="row i1 is not the choice with the best score"):
         compare([folder, other])
 
@@ -100,8 +100,8 @@ def test_all_marked_as_correct(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_rows_that_no_run_gives(folder: Path, name: str, values: Any, problem: str) -> None:
-    unseal(folder)
     set_column(folder, name, values)
+    reseal(folder)
     with pytest.raises(UsageError, match=rf"predictions\.parquet.*{problem}.*--overwrite"):
         load(folder)
 
@@ -113,11 +113,7 @@ def flipped(content: bytes, random: Random) -> bytes:
 
 
 @pytest.mark.parametrize("checksums", [True, False])
-def test_damaged_predictions_never_raise_anything_else(
-    folder: Path, checksums: bool, tmp_path: Path
-) -> None:
-    if not checksums:
-        unseal(folder)
+def test_damaged_predictions_never_raise_anything_else(folder: Path, checksums: bool) -> None:
     path, random = folder / PREDICTIONS, Random(0)
     sound, told = path.read_bytes(), load(folder).predictions
     refusals = []
@@ -125,6 +121,8 @@ def test_damaged_predictions_never_raise_anything_else(
     damages.append(lambda: sound[: random.randrange(len(sound))])
     for number in range(120):
         path.write_bytes(damages[number % len(damages)]())
+        if not checksums:
+            reseal(folder)
         try:
             found = load(folder).predictions
         except KbprobeError as error:

@@ -34,9 +34,9 @@ from evaluation.results.types import (
 )
 from evaluation.runs import executor
 from evaluation.runs.evaluation import evaluate_run
+from evaluation.runs.executor import open_sub_questions
 from evaluation.runs.run import open_run
 from evaluation.runs.spec import RunSpec
-from evaluation.runs.sub_questions import open_sub_questions
 from kbprobe.errors import KbprobeError, UsageError
 from tests.builders import test_sub_questions as toy
 from tests.evaluation import tiny_causal, tiny_multiple_choice

@@ -1,4 +1,4 @@
-"""Folders of results: named by what was asked, shared by nothing else, found under former names."""
+"""Folders of results: named by what was asked, shared by nothing else."""
 
 import shutil
 from pathlib import Path
@@ -129,18 +129,6 @@ def test_results_and_table_say_of_how_many_rows_and_clusters(capsys):
     probe = read_results(folder).probe
     assert (probe.rows, probe.clusters, probe.split_rows, probe.split_clusters) == (6, 6, 24, 24)
     assert "6 of 24 rows" in (folder / "report.html").read_text()
-
-
-def test_results_under_the_former_name_are_found(capsys):
-    run("sizes", "--model", "tuned/model", "--limit", 6)
-    now = evaluation.cli.DEFAULT_PARENT / "sizes" / "tuned-model+limit-6"
-    former = now.with_name("model")
-    now.rename(former)
-    run("sizes", "--model", "tuned/model", "--limit", 6)
-    assert f"{former} already holds exactly this" in capsys.readouterr().err
-    assert not now.exists()
-    run("sizes", "--model", "tuned/model", "--limit", 9)
-    assert (now.with_name("tuned-model+limit-9") / RESULTS).is_file()
 
 
 @pytest.mark.parametrize(

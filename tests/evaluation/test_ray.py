@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.executors.base import Ended
-from evaluation.suites.record import RECORD, read_record
+from evaluation.suites.run import RECORD, read_record
 from tests.evaluation import golden_cases
 from tests.evaluation.test_suites import declare
 from tests.reliability.commands import _hash

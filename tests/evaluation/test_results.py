@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.results.analyses.facts import facts_of
-from evaluation.results.sealed import write_sealed
 from evaluation.results.types import (
     PREDICTIONS,
     RESULTS,
@@ -127,34 +125,8 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
 def test_results_of_another_schema(tmp_path: Path, results: Results) -> None:
     held = json.loads(results.model_dump_json()) | {"schema_version": "9.1", "more": 1}
     (tmp_path / RESULTS).write_text(json.dumps(held))
-    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.0, .*1\.3, 1\.4"):
+    with pytest.raises(UsageError, match=r"schema version 9\.1.*reads 1\.4, 1\.5, 1\.6"):
         read_results(tmp_path)
-
-
-def test_results_of_schema_1_0_are_read(tmp_path: Path, results: Results) -> None:
-    """Its one analysis had a field of its own."""
-    held = results.model_dump(mode="json")
-    del held["analyses"]
-    facts = {
-        "configs": ["facts"],
-        "asked": 2,
-        "scored": 2,
-        "accuracy": HALF.model_dump(),
-        "chance": 0.5,
-        "left_out": {},
-        "rows": None,
-        "by_hops": [],
-        "by_relation": [],
-        "by_family": [],
-    }
-    path = tmp_path / RESULTS
-    path.write_text(json.dumps({**held, "schema_version": "1.0", "facts": facts}))
-    read = facts_of(read_results(tmp_path))
-    assert read is not None
-    assert (read.asked, read.accuracy) == (2, HALF)
-    for more in ({}, {"facts": None}):
-        path.write_text(json.dumps({**held, "schema_version": "1.0", **more}))
-        assert facts_of(read_results(tmp_path)) is None
 
 
 def test_damaged_predictions(tmp_path: Path, predictions: pa.Table) -> None:
@@ -165,12 +137,3 @@ def test_damaged_predictions(tmp_path: Path, predictions: pa.Table) -> None:
     pq.write_table(predictions.drop_columns(["correct"]), path)
     with pytest.raises(UsageError, match="correct"):
         read_predictions(tmp_path)
-
-
-def test_results_of_the_schema_before_brier_scores_are_read(
-    tmp_path: Path, results: Results
-) -> None:
-    held = results.model_dump(mode="json") | {"schema_version": "1.3"}
-    del held["metrics"]["brier"]
-    write_sealed(tmp_path / RESULTS, json.dumps(held, indent=2), [])
-    assert read_results(tmp_path).metrics.brier is None

@@ -15,9 +15,8 @@ import pytest
 import evaluation
 from evaluation.cli import main
 from evaluation.report.suite.collect import Run, collect
-from evaluation.report.suite.leaderboard import arrange
-from evaluation.report.suite.library import as_script
-from evaluation.report.suite.names import probe_names, system_names
+from evaluation.report.suite.leaderboard import arrange, probe_names, system_names
+from evaluation.report.suite.page import as_script
 from evaluation.results.types import FACTS, PREDICTIONS, RESULTS, Metrics
 from kbprobe.errors import UsageError
 from kbprobe.tables import neutral

@@ -18,8 +18,7 @@ from evaluation.executors.base import Ended
 from evaluation.runs.spec import RunSpec
 from evaluation.suites.file import read_suite
 from evaluation.suites.plan import Plan
-from evaluation.suites.record import RECORD, read_record
-from evaluation.suites.run import run_suite
+from evaluation.suites.run import RECORD, read_record, run_suite
 from kbprobe.errors import UsageError
 from tests.evaluation import golden_cases
 

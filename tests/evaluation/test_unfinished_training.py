@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 
 from evaluation.items.types import Item
 from evaluation.learners.base import FINETUNED
-from evaluation.learners.finetune import unfinished
+from evaluation.learners.finetune import kept
+from evaluation.learners.finetune.kept import Unfinished
 from evaluation.learners.finetune.training import Course
-from evaluation.learners.finetune.unfinished import Unfinished
 from evaluation.runs.executor import execute
 from evaluation.runs.spec import RunSpec
 from kb_cache.store import cache_dir
@@ -54,8 +54,8 @@ def world(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def saved_each_step(tmp_path, monkeypatch):
     monkeypatch.setenv("KBPROBE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(unfinished, "SECONDS", 0.0)
-    monkeypatch.setattr(unfinished, "TIMES_ITS_COST", 0.0)
+    monkeypatch.setattr(kept, "SECONDS", 0.0)
+    monkeypatch.setattr(kept, "TIMES_ITS_COST", 0.0)
 
 
 def run(world, kept, stop_after=None, **changes):
@@ -104,7 +104,7 @@ def test_it_is_killed_while_it_saves(world, tmp_path):
         import sys, torch
         from tests.evaluation import test_unfinished_training as tests
         torch.set_num_threads(1)
-        tests.unfinished.SECONDS = tests.unfinished.TIMES_ITS_COST = 0
+        tests.kept.SECONDS = tests.kept.TIMES_ITS_COST = 0
         tests.run(tests.Path(sys.argv[1]), tests.Path(sys.argv[2]))
     """
     kept = tmp_path / "kept"
@@ -149,8 +149,8 @@ def test_another_environment_starts_anew(world, tmp_path):
 
 
 def test_saving_takes_a_twentieth_of_the_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(unfinished, "SECONDS", 60.0)
-    monkeypatch.setattr(unfinished, "TIMES_ITS_COST", 20)
+    monkeypatch.setattr(kept, "SECONDS", 60.0)
+    monkeypatch.setattr(kept, "TIMES_ITS_COST", 20)
     now, spent = [0.0], []
 
     def save(*_):
@@ -158,8 +158,8 @@ def test_saving_takes_a_twentieth_of_the_time(tmp_path, monkeypatch):
         spent.append(12)
         (tmp_path / "aside").touch()
 
-    monkeypatch.setattr(unfinished.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(unfinished.torch, "save", lambda content, path: (path.touch(), save()))
+    monkeypatch.setattr(kept.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(kept.torch, "save", lambda content, path: (path.touch(), save()))
     state = Unfinished(tmp_path / "state.pt")
     for _ in range(5000):
         now[0] += 1
@@ -172,7 +172,7 @@ def test_a_full_disk_costs_the_resumption_alone(world, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(unfinished.torch, "save", full)
+    monkeypatch.setattr(kept.torch, "save", full)
     steps, _ = run(world, tmp_path / "kept")
     assert len(steps) == STEPS
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kb_cache import base
-from kb_cache.base import KINDS, Combined, Kind, Loaded, find_kind, manifest_entry, with_credits
+from kb_cache.base import KINDS, Combined, Kind, Loaded, find_kind, manifest_entry
 from kb_cache.fetching import fetch
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.errors import KbprobeError, UsageError
@@ -102,19 +102,6 @@ def test_data_of_ones_own_is_credited_as_stated(cache: Path, mini: Path) -> None
     assert load_wordnet("mini").attribution == "By Ada."  # rebuilt with the same options
 
 
-def test_snapshots_of_format_1_are_credited_by_their_kind(cache: Path, mini: Path) -> None:
-    folder = fetch("wordnet", source=mini, name="mini").folder
-    path = folder / "snapshot.json"
-    described = json.loads(path.read_text("utf-8"))
-    for name in ("attribution", "citation", "language"):
-        del described[name]
-    del described["source"]["options"], described["record_sha256"]
-    path.write_text(json.dumps(described | {"format": 1}), "utf-8")
-    wordnet = load_wordnet("mini")
-    assert "Princeton University" in wordnet.attribution
-    assert "miller-1995" in wordnet.citation
-
-
 class Pair(Combined):
     @property
     def sources(self) -> list[Loaded]:
@@ -137,28 +124,6 @@ def test_several_as_one_keep_all_attributions() -> None:
     assert works_of(sources, "olmpics")[1:] == ["@misc{a}", "@misc{b}"]
     assert question_languages(sources) == ["en", "de"]
     assert question_languages(sources, "fr") == ["fr"]
-
-
-def test_manifests_written_before_are_read_and_credited() -> None:
-    old = {
-        "name": "conceptnet-5.7+wordnet-3.0", "version": "5.7+3.0", "digest": "x+y",
-        "licence": "CC-BY-SA-4.0 AND LicenseRef-WordNet",
-    }  # fmt: skip
-    bare = sources_of(old)
-    assert [(one.name, one.digest, one.licence, one.attribution) for one in bare] == [
-        ("conceptnet-5.7", "x", "CC-BY-SA-4.0", ""),
-        ("wordnet-3.0", "y", "LicenseRef-WordNet", ""),
-    ]
-    credited = with_credits(bare)
-    assert ["conceptnet.io" in credited[0].attribution, "Princeton" in credited[1].attribution] == [
-        True,
-        True,
-    ]
-    # Credit hangs on the knowledge base, not on the licence.
-    other = sources_of({**old, "name": "mine-1+yours-2"})
-    assert attributions_of(with_credits(other)) == []
-    own = sources_of({**old, "name": "conceptnet-5.7", "licence": "CC0-1.0"})
-    assert attributions_of(with_credits(own)) == []
 
 
 @pytest.fixture

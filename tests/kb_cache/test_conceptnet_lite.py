@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kb_cache.conceptnet.lite import relation_name
-from kb_cache.conceptnet.source import read_edges
+from kb_cache.conceptnet.source import read_edges, relation_name
 from kb_cache.conceptnet.types import Malformed, Selection
 from kbprobe.errors import SourceError
 

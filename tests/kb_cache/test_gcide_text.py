@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,6 @@ from kb_cache.gcide.text import (
     is_form_of,
     part_of_speech,
     split_labels,
-    split_remark,
     split_usage,
     tidy,
     without_references,
@@ -48,10 +46,8 @@ def test_decoding(source: str, plain: str) -> None:
     assert decode(source) == plain
 
 
-def test_unknown_entities_are_counted_and_leave_a_visible_gap() -> None:
-    unknown: Counter[str] = Counter()
-    assert decode("a <qqq/ b", unknown) == f"a {ILLEGIBLE} b"
-    assert unknown == {"qqq": 1}
+def test_unknown_entities_leave_a_visible_gap() -> None:
+    assert decode("a <qqq/ b") == f"a {ILLEGIBLE} b"
     assert damage(f"a {ILLEGIBLE} b") == "illegible in the source"
 
 
@@ -91,11 +87,6 @@ def test_parts_of_speech(printed: str, pos: str) -> None:
 )
 def test_usage_is_split_off(source: str, definition: str, usage: str) -> None:
     assert split_usage(source, "dab") == (definition, usage)
-
-
-def test_a_remark_within_a_tagged_usage_goes_back_to_the_definition() -> None:
-    usage, remark = split_remark("as, a dab of it; -- so called from its shape.", "dab")
-    assert (usage, remark) == ("a dab of it", "; -- so called from its shape.")
 
 
 @pytest.mark.parametrize(

@@ -160,13 +160,13 @@ def test_what_repeats_itself_less_is_read(tmp_path: Path) -> None:
     assert sum(1 for _ in RdfFile(path).triples()) == 200_000
 
 
-@pytest.mark.parametrize("name", ["dict/CIDE.A", "text.txt"])
+@pytest.mark.parametrize("name", ["dict/words_A.json", "text.txt"])
 def test_a_zip_with_a_bomb_in_it(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, bytes(32 << 20))
     with pytest.raises(SourceError, match=r"x.zip.*unpacks to more than"):
-        read_source(path) if "CIDE" in name else read_all(path)
+        read_source(path) if "words" in name else read_all(path)
 
 
 def tar_of(path: Path, *members: tarfile.TarInfo, content: bytes = b"") -> Path:
@@ -181,10 +181,10 @@ def test_members_cannot_leave_an_archive(tmp_path: Path) -> None:
     """Nothing is written; a link is no file, whatever it points to."""
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
-    link, outside = tarfile.TarInfo("CIDE.A"), tarfile.TarInfo("../../../x/CIDE.B")
+    link, outside = tarfile.TarInfo("words_A.json"), tarfile.TarInfo("../../../x/words_B.json")
     link.type, link.linkname = tarfile.SYMTYPE, str(secret)
-    found = read_source(tar_of(tmp_path / "x.tgz", outside, link, content=b"<p></p>"))
-    assert dict(found.files) == {"CIDE.B": b"<p></p>"}
+    found = read_source(tar_of(tmp_path / "x.tgz", outside, link, content=b"{}"))
+    assert dict(found.files) == {"words_B.json": b"{}"}
     assert {path.name for path in tmp_path.iterdir()} == {"secret.txt", "x.tgz"}
     with pytest.raises(SourceError, match=r"is not GCIDE"):
         read_source(tar_of(tmp_path / "y.tgz", link))
@@ -194,7 +194,7 @@ def test_a_tar_of_too_many_or_too_large_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archives, "MOST_MEMBERS", 20)
-    many = [tarfile.TarInfo(f"CIDE.{n}") for n in range(30)]
+    many = [tarfile.TarInfo(f"words_{n}.json") for n in range(30)]
     with pytest.raises(SourceError, match=r"more than 20 members.*give that folder"):
         read_source(tar_of(tmp_path / "x.tgz", *many))
     monkeypatch.setattr("kb_cache.gcide.source._MAX_FILE_BYTES", 1 << 20)

@@ -151,8 +151,8 @@ def test_a_changed_source_is_not_taken_silently(entry: catalogue.Entry, mini: Pa
     [
         ("", "is not JSON"),
         ("[]", "not a snapshot's description"),
-        ('{"format": 99}', "has format 99; this kbprobe reads formats 1 and 2"),
-        ('{"format": 1}', "incomplete"),
+        ('{"format": 99}', "has format 99; this kbprobe reads format 2"),
+        ('{"format": 2}', "was changed after kbprobe wrote it"),
     ],
 )
 def test_a_broken_description_is_named(entry: catalogue.Entry, content: str, message: str) -> None:

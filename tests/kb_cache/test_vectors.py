@@ -93,7 +93,7 @@ def test_binary_files_are_read_as_they_were_written(tmp_path, table, end, block)
     words, rows = table
     rows[0, 0] = 2.5  # whose bytes are no digits: one that is all digits might be text
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kb_cache.vectors.binary._BLOCK_BYTES", block)
+        patch.setattr("kb_cache.vectors.source._BLOCK_BYTES", block)
         found_words, found = read_content(tmp_path, as_binary(words, rows, end), "w.bin")
     assert found_words == words
     np.testing.assert_array_equal(found, rows)

@@ -24,12 +24,11 @@ from kbprobe.format.dataset import CARD
 from kbprobe.format.manifest import read_manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG
 from release.adversaries.auditing import DeepAudit, audit, write_outcomes
-from release.adversaries.elimination import _folds, elimination
+from release.adversaries.choices import likeness, meaning
 from release.adversaries.encoder import tuned
-from release.adversaries.likeness import likeness
-from release.adversaries.meaning import meaning
-from release.adversaries.reading import _together, _whole, read
-from release.adversaries.types import Guesses, clustered_mean, outcomes
+from release.adversaries.reading import read
+from release.adversaries.rows import _folds, elimination
+from release.adversaries.types import Guesses, outcomes
 from release.checks.checking import check
 from release.cli import main
 from tests.evaluation.real_models import minilm
@@ -264,7 +263,7 @@ def test_likeness_is_that_of_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     words = [*rows.texts, *asked]
     matrix = np.random.default_rng(0).normal(size=(len(words), 4)).astype(np.float32)
     vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(words), matrix=matrix)
-    monkeypatch.setattr("release.adversaries.likeness.load_vectors", lambda name: vectors)
+    monkeypatch.setattr("release.adversaries.choices.load_vectors", lambda name: vectors)
     similar, central = likeness(rows)
     assert (similar.name, central.name) == ("similar:words", "central:words")
     assert (similar.judged, central.judged) == (False, True)
@@ -299,7 +298,7 @@ def test_golds_in_the_middle_are_found_and_golds_like_the_question_reported(
     directions = np.vstack([np.ones(3), np.eye(3)]).astype(np.float32)
     matrix = directions[list(place.values())]
     vectors = WordVectors("toy", "1", "0", "PDDL-1.0", words=pa.array(list(place)), matrix=matrix)
-    monkeypatch.setattr("release.adversaries.likeness.load_vectors", lambda name: vectors)
+    monkeypatch.setattr("release.adversaries.choices.load_vectors", lambda name: vectors)
     found = {
         one.adversary: one
         for guesses in likeness(rows)
@@ -319,7 +318,7 @@ def test_without_word_vectors_likeness_has_nothing_to_say(
     probe = plant(tmp_path)
     rows = read(probe, read_manifest(probe), DEFAULT_CONFIG, seed=0)
     assert rows is not None
-    monkeypatch.setattr("release.adversaries.likeness.load_vectors", missing)
+    monkeypatch.setattr("release.adversaries.choices.load_vectors", missing)
     assert list(likeness(rows)) == []
 
 
@@ -387,15 +386,6 @@ TOOLS = [
     "lathe",
     "vise",
 ]
-
-
-def test_the_interval_is_wide_where_clusters_agree() -> None:
-    values = np.repeat([1.0, 0.0], 50)
-    together = np.arange(100) // 10
-    _, alone = clustered_mean(values, np.arange(100))
-    _, clustered = clustered_mean(values, together)
-    assert alone == pytest.approx(1.96 * 0.05, rel=0.03)
-    assert clustered > 3 * alone
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -498,16 +488,3 @@ def test_nothing_is_written_without_the_deep_check(
         main(["check", str(tmp_path), "--into-card"])
     assert stopped.value.code == 2
     assert "--into-card needs --deep" in capsys.readouterr().err
-
-
-def test_a_sample_of_rows_holds_whole_choice_groups() -> None:
-    rows, generator = np.arange(1000), np.random.default_rng(0)
-    group, cluster = rows // 5, generator.integers(0, 50, rows.size)
-    choices = generator.permuted(group[:, None] * 5 + np.arange(5), axis=1)
-    chosen = _whole(_together(choices, cluster, rows), rows, 400, generator)
-    assert chosen.size == 400
-    assert np.bincount(group[chosen]).max() == np.bincount(group[chosen])[group[chosen]].min() == 5
-    # Where all rows show the same choices, clusters stay whole.
-    chosen = _whole(_together(choices * 0, cluster, rows), rows, 400, generator)
-    assert 0 < chosen.size <= 400
-    assert np.isin(rows[np.isin(cluster, cluster[chosen])], chosen).all()

@@ -18,7 +18,7 @@ from tests.reliability.forks import Ended, ForkServer, Run
 
 _DATA = Path(__file__).parents[1]
 _WORDNET = _DATA / "kb_cache" / "data" / "mini-wordnet"
-_GCIDE = _DATA / "kb_cache" / "data" / "gcide-mini"
+_GCIDE = _DATA / "kb_cache" / "data" / "gcide-mini-json"
 _VECTORS = _DATA / "data" / "glove.sample.50d.txt"
 
 

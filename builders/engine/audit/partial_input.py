@@ -23,6 +23,7 @@ from builders.engine.audit.choice_model import fit_choice_model
 from builders.engine.audit.ngrams import tokenise
 from kb_cache.frequency import zipf_frequencies
 from kbprobe.arrays import Bools, Floats, Ints, UInts, ragged_ranges
+from kbprobe.audit import MARGIN
 from kbprobe.columns import to_numpy
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ WIDEST = 32
 """How many characters are looked at from either end of a word."""
 
 BINS = 10
-AT_CHANCE = 0.05
 WORD_TOLERANCE = 0.10
 """How far above chance words alone may be: 60% where two answers are to choose from."""
 
@@ -109,7 +109,7 @@ def partial_baselines(
         "the answer most often right in train in the same carrier sentence "
         "(the question without its arguments)"
     )
-    yield Baseline("template only", picks, fit.by_label(part.carrier), AT_CHANCE)
+    yield Baseline("template only", picks, fit.by_label(part.carrier), MARGIN)
     lines, local = np.unique(part.question[np.concatenate([train, scored])], return_inverse=True)
     question = np.zeros(part.question.size, dtype=np.int64)
     question[np.concatenate([train, scored])] = local

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from builders.engine.audit.choice_model import fit_choice_model
 from builders.engine.audit.giveaways import giveaways
 from builders.engine.audit.ngrams import Tokens, ngram_features, tokenise, weighted_counts
 from builders.engine.audit.partial_input import (
-    AT_CHANCE,
     WORD_TOLERANCE,
     Baseline,
     PartialInput,
@@ -31,21 +30,18 @@ from builders.engine.audit.partial_input import (
 )
 from builders.engine.oracles import Oracles
 from builders.engine.oracles import report as oracle_report
-from builders.engine.splits import first_clusters
 from kbprobe.arrays import Bools, Floats, Ints, contains, sorted_unique
+from kbprobe.audit import (
+    FEW_ROWS,
+    FEWEST_ROWS,
+    MARGIN,
+    Estimate,
+    Sample,
+    choose_rows,
+    credit_of,
+)
 from kbprobe.columns import to_numpy
 from kbprobe.format.setups import SPLITS
-from kbprobe.rng import RandomGenerator
-
-AUDITED_ROWS = 20_000
-"""Rows of the test split looked at, whole clusters at a time: enough for half a point."""
-
-FITTED_ROWS = 3_000
-TOLERANCE = AT_CHANCE
-SMALL = 100
-"""Under this many rows no verdict is given."""
-FEW_ROWS = "few rows"
-"""What stands in place of a verdict there."""
 
 BASELINES = {
     "choice-only model": "a linear model of the choices' words and word pairs, fitted on train",
@@ -111,78 +107,6 @@ class AuditRows:
         return float(np.bincount(self.answer[scored]).max() / scored.size)
 
 
-class Estimate(NamedTuple):
-    """An accuracy with its 95% interval, clusters taken as the units, and its rows."""
-
-    accuracy: float
-    low: float
-    high: float
-    rows: int
-
-    def verdict(self, chance: float) -> str:
-        """``high`` or ``low`` where the whole interval lies off chance by over TOLERANCE."""
-        if self.rows < SMALL:
-            return FEW_ROWS
-        if self.low > chance + TOLERANCE:
-            return "high"
-        return "low" if self.high < chance - TOLERANCE else "ok"
-
-    def against_bar(self, chance: float, tolerance: float, guess: float) -> str:
-        """``high`` or ``low`` where the accuracy itself is off chance by over ``tolerance``.
-
-        What is high is held against ``guess``: chance, or the share of the commonest answer.
-
-        The interval need only leave chance out. Splits of cloze probes hold hundreds of rows:
-        their intervals are too wide to lie beyond a bar as a whole.
-        """
-        if self.rows < SMALL:
-            return FEW_ROWS
-        if self.accuracy > guess + tolerance and self.low > guess:
-            return "high"
-        return "low" if self.accuracy < chance - tolerance and self.high < chance else "ok"
-
-
-class Sample(NamedTuple):
-    """The rows that an audit looks at: whole clusters, drawn with the seed where there are more.
-
-    Attributes:
-        split: the split that is scored.
-        scored: the rows of it that are scored.
-        train: the rows of train that baselines are fitted on.
-    """
-
-    split: int
-    scored: Ints
-    train: Ints
-
-    @property
-    def rows(self) -> Ints:
-        """All of them, ascending."""
-        return sorted_unique(np.concatenate([self.scored, self.train]))
-
-    def within(self, rows: Ints) -> Sample:
-        """Return the sample as positions in some rows (ascending) that hold it."""
-        some = (np.searchsorted(rows, part) for part in (self.scored, self.train))
-        return Sample(self.split, *some)
-
-
-def choose_rows(split: Ints, concept: Ints, seed: int) -> Sample:
-    """Choose the rows to audit, given the split and the cluster of all rows.
-
-    At most ``AUDITED_ROWS`` are scored, and baselines are fitted on at most ``FITTED_ROWS``.
-    """
-    rng = RandomGenerator.of(seed, "audit")
-    best = _scored_split(split)
-    scored = np.flatnonzero(split == best)
-    if scored.size > AUDITED_ROWS:
-        scored = scored[first_clusters(concept[scored], AUDITED_ROWS, rng.child("rows"))]
-    # Where train is all there is, nothing is fitted: it would be scored on what it has seen.
-    train = np.flatnonzero((split == 0) & (best != 0))
-    if train.size > FITTED_ROWS:
-        train = train[first_clusters(concept[train], FITTED_ROWS, rng.child("fit"))]
-    return Sample(best, scored, train)
-
-
 @dataclass(frozen=True)
 class Totals:
     """What an audit counts in all rows, and not in its sample alone.
@@ -209,7 +133,8 @@ def audit(rows: AuditRows, seed: int) -> dict[str, Any]:
     """Choose among some rows, and run every baseline on these; see :func:`audit_sample`."""
     width = rows.choices.shape[1]
     totals = Totals.of(width, rows.answer, rows.split, rows.concept, rows.question, rows.gold)
-    return audit_sample(rows, choose_rows(rows.split, rows.concept, seed), totals)
+    sample = choose_rows(rows.split, rows.concept, rows.choices, seed)
+    return audit_sample(rows, sample, totals)
 
 
 def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, Any]:
@@ -248,12 +173,12 @@ def audit_sample(rows: AuditRows, sample: Sample, totals: Totals) -> dict[str, A
         "flags": [],
     }
     for name, picks, scores, tolerance in _baselines(rows, train, scored):
-        credit = _credit(scores, rows.answer[scored])
-        cells = {"all": _estimate(credit, rows.concept[scored])}
+        credit = credit_of(scores, rows.answer[scored])
+        cells = {"all": Estimate.of(credit, rows.concept[scored])}
         for code in np.unique(rows.family[scored]):
             inside = rows.family[scored] == code
             family = rows.family_names[int(code)]
-            cells[family] = _estimate(credit[inside], rows.concept[scored][inside])
+            cells[family] = Estimate.of(credit[inside], rows.concept[scored][inside])
         verdicts = {
             family: cell.verdict(chance)
             if rows.partial is None
@@ -300,10 +225,10 @@ def unflagged(report: Mapping[str, Any]) -> str:
     unsure = [name for name, cells in baselines.items() if cells["all"]["verdict"] == FEW_ROWS]
     if len(unsure) == len(baselines):
         return (
-            f"Too few rows were scored ({report['scored_rows']:,}, fewer than {SMALL}) to tell "
-            "whether a baseline is off chance. Build more rows to audit it."
+            f"Too few rows were scored ({report['scored_rows']:,}, fewer than {FEWEST_ROWS}) to "
+            "tell whether a baseline is off chance. Build more rows to audit it."
         )
-    rest = f" There are too few rows (fewer than {SMALL}) to tell of: {', '.join(unsure)}."
+    rest = f" There are too few rows (fewer than {FEWEST_ROWS}) to tell of: {', '.join(unsure)}."
     return f"No baseline is off chance by more than {report['bar']}.{rest if unsure else ''}"
 
 
@@ -329,8 +254,8 @@ def missing_baselines(report: Mapping[str, Any]) -> str:
 
 def _bar(rows: AuditRows, guess: float) -> str:
     if rows.partial is None:
-        return f"{100 * TOLERANCE:.0f} points"
-    bar = f"{100 * TOLERANCE:.0f} points ({100 * WORD_TOLERANCE:.0f} for what sees arguments)"
+        return f"{100 * MARGIN:.0f} points"
+    bar = f"{100 * MARGIN:.0f} points ({100 * WORD_TOLERANCE:.0f} for what sees arguments)"
     return f"{bar}, or off the commonest answer, right in {guess:.1%}" if rows.natural else bar
 
 
@@ -344,12 +269,7 @@ def _baselines(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[Baseline]
     kinds = [_of_choices] if rows.partial is None else []
     for kind in (*kinds, _of_majorities):
         for name, scores in kind(rows, train, scored):
-            yield Baseline(name, BASELINES[name], scores, TOLERANCE)
-
-
-def _scored_split(split: Ints) -> int:
-    present = [code for code in (2, 1, 0) if (split == code).any()]
-    return present[0]
+            yield Baseline(name, BASELINES[name], scores, MARGIN)
 
 
 def _of_choices(rows: AuditRows, train: Ints, scored: Ints) -> Iterator[tuple[str, Floats]]:
@@ -436,24 +356,6 @@ def _likeness(tokens: Tokens, rarity: Floats, choices: Ints) -> Floats:
     summed = np.bincount(cell, weights=weights, minlength=choices.size)
     norm = np.sqrt(np.bincount(cell, weights=rarity[word] ** 2, minlength=choices.size))
     return (summed / np.maximum(norm, 1e-9)).reshape(choices.shape)
-
-
-def _credit(scores: Floats, answer: Ints) -> Floats:
-    """1 where the gold alone scores highest, 1 / n where n choices tie for it, else 0."""
-    best = scores >= scores.max(axis=1, keepdims=True)
-    return np.asarray(best[np.arange(answer.size), answer] / best.sum(axis=1))
-
-
-def _estimate(credit: Floats, cluster: Ints) -> Estimate:
-    """Mean and 95% interval from the spread of the clusters' sums (linearised ratio)."""
-    if credit.size == 0:
-        return Estimate(0.0, 0.0, 1.0, 0)
-    mean = float(credit.mean())
-    _, local = np.unique(cluster, return_inverse=True)
-    sums = np.bincount(local, weights=credit - mean)
-    correction = sums.size / max(sums.size - 1, 1)
-    error = float(np.sqrt((sums**2).sum() * correction)) / credit.size
-    return Estimate(mean, max(mean - 1.96 * error, 0.0), min(mean + 1.96 * error, 1.0), credit.size)
 
 
 def _leakage(split: Ints, concept: Ints, question: Ints, gold: Ints) -> dict[str, int]:

@@ -158,10 +158,6 @@ class Truth:
         keys = [self.true_of, *(graph.keys for graph in more)]
         return replace(self, true_of=sorted_unique(np.concatenate(keys)))
 
-    def and_alike(self, more: Graph) -> Truth:
-        """Return the truth with more nodes that may be taken for one another."""
-        return replace(self, alike=sorted_unique(np.concatenate([self.alike, more.keys])))
-
     @cached_property
     def _has_likes(self) -> Bools:
         likes = np.zeros(self.size, dtype=np.bool_)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import pickle  # nosec B403 # for the error that torch.load raises
+import time
+import zipfile
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,6 @@ from evaluation.learners.base import Training, training_folder
 from evaluation.learners.finetune import RECORD, FinetuneOptions
 from evaluation.learners.finetune.networks import Network
 from evaluation.learners.finetune.training import Course, finetune
-from evaluation.learners.finetune.unfinished import Unfinished
 from evaluation.learners.kept import TrainedOnce, writing_model
 from evaluation.models.checkpoint import open_checkpoint
 from evaluation.models.loading import (
@@ -29,13 +31,82 @@ from evaluation.scorers.base import ReadyScorer
 from kb_cache.store import OTHER_CACHE
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
-from kbprobe.files import file_sha256, find_damage, remove_tree, sweep
+from kbprobe.files import file_sha256, find_damage, remains, remove_tree, replacing_file, sweep
 from kbprobe.keeping import refuse_working_directory
 from kbprobe.parsing import read_json
 from kbprobe.targets import own_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+SECONDS = 60.0
+"""The least time between two savings."""
+TIMES_ITS_COST = 20
+"""How many times as long as a saving takes to wait before the next: at most 5% of the time."""
+_BYTES_PER_SECOND = 200e6
+"""Assumed of the disk until the first saving has been timed."""
+
+
+class Unfinished:
+    """The file in which a training's state is saved between two of its steps.
+
+    Resumed in the same environment (device, libraries, threads), it ends with the weights that it
+    would have had without the interruption: the environment is part of the path.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._saved = time.monotonic()
+        self._cost: float | None = None
+
+    def read(self) -> Course | None:
+        """Return the state that was saved last; None where there is none that can be resumed."""
+        try:
+            # torch.load does not look at the checksums that torch.save writes.
+            with zipfile.ZipFile(self.path) as members:
+                if members.testzip() is not None:
+                    return None
+            return Course(**torch.load(self.path, weights_only=True, map_location="cpu"))
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            pickle.UnpicklingError,
+            zipfile.BadZipFile,
+        ):
+            return None  # Whatever cannot be read is trained again.
+
+    def after_step(self, state: Callable[[], Course]) -> None:
+        """Save the state if it is time to, and if there is room for it."""
+        waited = time.monotonic() - self._saved
+        if waited < SECONDS or waited < TIMES_ITS_COST * (self._cost or 0.0):
+            return
+        course = state()
+        cost = _size(course) / _BYTES_PER_SECOND if self._cost is None else self._cost
+        if waited < TIMES_ITS_COST * cost:
+            return
+        began = time.monotonic()
+        # A disk that is full costs the resumption and not the training.
+        with suppress(OSError, RuntimeError), replacing_file(self.path) as aside:
+            torch.save(vars(course), aside)
+        self._saved = time.monotonic()
+        self._cost = self._saved - began
+
+    def remove(self) -> None:
+        """Remove what was saved, and what a saving that was interrupted left."""
+        for path in (self.path, *remains(self.path)):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _size(course: Course) -> int:
+    """Return about how many bytes the weights and the two moments of each take."""
+    return 3 * sum(value.nbytes for value in (course.weights or {}).values())
+
 
 _OPTIMIZER = "optimizer.pt"
 """The file, beside the trained weights, with the state of the optimizer."""
@@ -46,7 +117,7 @@ def finetuned(training: Training, network: Network) -> AbstractContextManager[Re
 
     With a constant learning rate, more epochs go on from the same training with fewer, where that
     is still there. A training that is interrupted is resumed from the step that was saved last
-    (:class:`~evaluation.learners.finetune.unfinished.Unfinished`). See
+    (:class:`~evaluation.learners.finetune.kept.Unfinished`). See
     :class:`evaluation.learners.kept.TrainedOnce`; a checkpoint that is to be kept is not removed.
 
     Raises:

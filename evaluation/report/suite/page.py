@@ -9,10 +9,16 @@ text.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from evaluation.report.breakdowns import SMALL
@@ -20,12 +26,132 @@ from evaluation.report.page import strongest_baseline
 from evaluation.report.suite import leaderboard
 from evaluation.report.suite.collect import Answers, Collection, collect
 from evaluation.report.suite.leaderboard import Leaderboard
-from evaluation.report.suite.library import inline, table_library
-from evaluation.report.suite.rows import columns_of, pack
 from evaluation.report.templates import environment
 from evaluation.results.types import REPORT
+from kbprobe.columns import single_chunk, to_numpy
 from kbprobe.errors import KbprobeError, require
 from kbprobe.files import write_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXPORTS = re.compile(r"export\s*\{([^}]*)\};?")
+_DEFAULT = re.compile(r"(?:^|,)\s*([\w$]+) as default\s*(?:,|$)")
+
+
+def table_library() -> str:
+    """Return DataTables as a script that defines ``window.DataTable``, licences included.
+
+    Raises:
+        MissingDependencyError: itables is not installed.
+        KbprobeError: it is of a version that holds DataTables in another form.
+    """
+    require("itables", "report", "making the page of a suite")
+    spec = find_spec("itables")  # Importing it would import pandas as well.
+    try:
+        if spec is None or spec.origin is None:
+            raise ValueError("no folder of the package")
+        bundle = Path(spec.origin).parent / "html" / "dt_bundle.js"
+        return as_script(bundle.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise KbprobeError(
+            "The installed itables does not hold DataTables in the form that is expected "
+            f"({error}). Install a version that is known to work: pip install 'itables>=2.9,<3'"
+        ) from error
+
+
+def as_script(module: str) -> str:
+    """Make a script of a module: instead of exporting a class it sets ``window.DataTable``.
+
+    >>> as_script("class A{} export{B as other,A as default};")
+    'class A{} window.DataTable=A;'
+
+    Raises:
+        ValueError: it has no default export.
+    """
+    exports = _EXPORTS.findall(module)
+    name = _DEFAULT.search(exports[0]) if len(exports) == 1 else None
+    if name is None:
+        raise ValueError("no default export")
+    script = _EXPORTS.sub(lambda _: f"window.DataTable={name[1]};", module)
+    return inline(script)
+
+
+def inline(script: str) -> str:
+    r"""Return a script as it can be part of a page: nothing in it ends its element, or hides this.
+
+    In strings and regular expressions, where such texts are, the backslash changes nothing.
+
+    >>> print(inline("'<!--' + '</script>'"))
+    '<\!--' + '<\/script>'
+    """
+    script = script.replace("\r\n", "\n").replace("<!--", r"<\!--")
+    return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
+
+
+_FILTERED = ("hops", "distractor_family")
+_SHOWN = ("distractor_hops", "concept", "cluster", "pos", "template")
+
+
+def pack(value: Any) -> str:
+    """Return JSON as compressed text: the same bytes for the same value."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    data = gzip.compress(text.encode("utf-8"), compresslevel=6, mtime=0)
+    return base64.b64encode(data).decode("ascii")
+
+
+def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> dict[str, Any]:
+    """Return what the page holds of a probe's rows.
+
+    Args:
+        rows: the columns that all systems share.
+        total: rows of the probe, of which these may be a sample.
+        answers: of each system, by its number.
+    """
+    choices = single_chunk(rows["choices"])
+    widths = np.diff(to_numpy(choices.offsets))
+    columns = {name: _coded(rows[name]) for name in (*_FILTERED, *_SHOWN)}
+    return {
+        "total": total,
+        "id": rows["id"].to_pylist(),
+        "question": _coded(_questions(rows)),
+        # Most probes have as many choices in each row: then one number says it.
+        "width": int(widths[0]) if len(set(widths.tolist())) == 1 else widths.tolist(),
+        "choices": _coded(choices.flatten()),
+        "gold": rows["answer"].to_pylist(),
+        # A column without values says nothing; nor does a cluster for each row.
+        "columns": {
+            name: held
+            for name, held in columns.items()
+            if held["values"] and not rows[name].equals(rows["id"])
+        },
+        "answers": {
+            str(system): {"picked": held.picked.tolist(), "share": held.share.tolist()}
+            for system, held in sorted(answers.items())
+        },
+    }
+
+
+def _questions(rows: pa.Table) -> pa.Array:
+    """Return the texts of the questions, with the premise before where there is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    questions = single_chunk(rows["question"])
+    if "premise" not in rows.column_names:
+        return questions
+    whole = pc.binary_join_element_wise(single_chunk(rows["premise"]), questions, "\n")
+    return pc.coalesce(whole, questions).cast(pa.string())
+
+
+def _coded(column: pa.Array | pa.ChunkedArray) -> dict[str, list[Any]]:
+    """Return the different values of a column and each row's among them; -1: none."""
+    coded = single_chunk(column).dictionary_encode()
+    return {
+        "values": coded.dictionary.to_pylist(),
+        "codes": coded.indices.fill_null(-1).to_pylist(),
+    }
+
 
 DEFAULT_ROWS = 50_000
 """Questions of each probe that the page holds at most."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,50 @@ from evaluation.items.types import MASK, Item, choice_starts
 from evaluation.models.loading import require_fast
 from evaluation.scorers.base import Scorer, Tokens, aside
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
-from evaluation.scorers.pairs import Pairs
 from evaluation.scorers.readable import SpecialTexts, unknown_candidate, unknown_token
 from kbprobe.arrays import Bools, Floats, Ints, run_starts
 from kbprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The distinct pairs of some items, in the order of the items.
+
+    Items that share a question and a choice share the pair.
+
+    Attributes:
+        of_choice: the pair of each choice of each item, shape [choices].
+        item: the first item that each pair belongs to, shape [pairs].
+        choices: the text of each pair's choice.
+    """
+
+    of_choice: Ints
+    item: Ints
+    choices: list[str]
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> Pairs:
+        """Number the pairs of some items."""
+        item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
+        keys = [(item.setup, item.question, text) for item in items for text in item.choices]
+        number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        of_choice = np.array([number_of[key] for key in keys], dtype=np.int64)
+        _, first = np.unique(of_choice, return_index=True)
+        return cls(of_choice, item_of_choice[first], [text for _, _, text in number_of])
+
+    @property
+    def slot_starts(self) -> Ints:
+        """Where each pair's slots start (:class:`evaluation.scorers.base.Encoded`)."""
+        return run_starts(np.bincount(self.of_choice, minlength=len(self.choices)))
+
+    @property
+    def slot_choice(self) -> Ints:
+        """The choice of each slot."""
+        return np.argsort(self.of_choice, kind="stable")
+
 
 _PAIRS_AT_A_TIME = 8192
 

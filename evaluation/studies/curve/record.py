@@ -11,8 +11,6 @@ from evaluation.results.types import Estimate, Model
 from evaluation.studies.base import read_summary
 
 SCHEMA_VERSION = "1.1"
-_UNSEALED = ("1.0",)
-"""The version whose files have no checksums."""
 PROBE = "probe"
 RANDOM_LABELS = "random_labels"
 """Renderings other than the controls, which are named after their configs."""
@@ -258,4 +256,4 @@ def read_curves(folder: Path) -> CurveSummary:
         UsageError: there is none, or it is damaged or of another schema.
     """
     makes = "PROBE --model MODEL"
-    return read_summary(folder, "curve", CurveSummary, [SCHEMA_VERSION], makes, _UNSEALED)
+    return read_summary(folder, "curve", CurveSummary, [SCHEMA_VERSION], makes)

@@ -1,4 +1,4 @@
-"""GCIDE in both of its formats, WordNet's database files, and a lexicon in WN-LMF."""
+"""GCIDE, WordNet's database files, and a lexicon in WN-LMF."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _DATA = Path(__file__).parents[2] / "kb_cache" / "data"
 
 
 def _gcide(folder: Path) -> list[Path]:
-    names = ("gcide-mini/CIDE.D", "gcide-mini-json/words_D.json")
-    return [Path(shutil.copy(_DATA / name, folder)) for name in names]
+    return [Path(shutil.copy(_DATA / "gcide-mini-json" / "words_D.json", folder))]
 
 
 def _read_gcide(path: Path) -> int:

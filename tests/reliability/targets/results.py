@@ -1,7 +1,6 @@
 """Results of evaluations, learning curves, cached scores and vectors, as other commands read them.
 
-What carries checksums must be refused unless it says the same as before; results of schema 1.2,
-which carry none, may be read where no damage shows.
+What carries checksums must be refused unless it says the same as before.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.evaluation.saved_runs import save_run, unseal
+from tests.evaluation.saved_runs import save_run
 from tests.reliability.target import Refused, Target
 
 _SAID = [0, 1, 2, 0, None, 0, 1, 0]
@@ -27,12 +26,6 @@ def _run(folder: Path) -> list[Path]:
     made = save_run(folder / "run", "org/model", _SAID, _CLUSTERS, families=_FAMILIES)
     shutil.copytree(made, folder / "sound")
     return [made / "results.json", made / "predictions.parquet"]
-
-
-def _earlier_run(folder: Path) -> list[Path]:
-    files = _run(folder)
-    unseal(files[0].parent)
-    return files
 
 
 def _read(path: Path) -> Any:
@@ -75,9 +68,7 @@ def _curves(folder: Path) -> list[Path]:
 
     summary = summary_of(runs_of(0.9, 0.5))
     write_sealed(folder / "curve.json", summary.model_dump_json(indent=2))
-    plain = {**summary.model_dump(mode="json"), "schema_version": "1.0"}
-    (folder / "unsealed.json").write_text(json.dumps(plain, indent=2))
-    return [folder / "curve.json", folder / "unsealed.json"]
+    return [folder / "curve.json"]
 
 
 def _read_curves(path: Path) -> int:
@@ -162,8 +153,7 @@ def _read_stored(path: Path) -> list[list[float]]:
 
 TARGETS = [
     Target("results", _run, _read, _unchanged, both_refuse=False),
-    Target("results-1.2", _earlier_run, _read),
-    Target("results-compared", _earlier_run, _compare, names_file=False),
+    Target("results-compared", _run, _compare, names_file=False),
     Target("curves", _curves, _read_curves, names_file=False),
     Target("scores", _cached, _read_cached),
     Target("vectors-stored", _stored, _read_stored),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urljoin, urlsplit
 
-from kb_cache.deadline import within
+from kb_cache.servers import within
 from kbprobe.errors import SourceError, UsageError
 from kbprobe.files import file_sha256
 from kbprobe.locks import locked

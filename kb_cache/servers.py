@@ -1,12 +1,15 @@
-"""What servers are called by and what they say: addresses, ``Retry-After``, texts of errors."""
+"""What is common to asking servers: addresses, pauses that they ask for, deadlines."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from kbprobe.errors import UsageError
@@ -69,3 +72,42 @@ def printable(text: str, length: int = MESSAGE) -> str:
     lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
     line = next((" ".join(line.split()) for line in lines if line.strip()), "")
     return line if len(line) <= length else line[: length - 3] + "..."
+
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def within(
+    seconds: float,
+    function: Callable[_Parameters, _Result],
+    *args: _Parameters.args,
+    **kwargs: _Parameters.kwargs,
+) -> _Result:
+    """Return what a function returns, or raise what it raises, if it does so in time.
+
+    Timeouts of sockets are for each piece that arrives, so that a server can keep us waiting for
+    ever with a byte a second: before the end of its headers even those who look at the clock
+    between pieces wait. The function runs in a thread, which a function that takes longer keeps,
+    unheard, until its connection ends or the process does.
+
+    Raises:
+        TimeoutError: it takes longer than ``seconds``.
+    """
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function(*args, **kwargs))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError(f"it took longer than {seconds:.0f} s")
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from kbprobe.errors import UsageError
 from kbprobe.files import file_sha256, replacing_folder
-from kbprobe.format.canary import COLUMN, canary_of
+from kbprobe.format.card import COLUMN, canary_of
 from kbprobe.format.dataset import BASELINES, CARD
 from kbprobe.format.manifest import DataFile, read_manifest, write_manifest
 from kbprobe.format.parquet import parquet_file

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import UsageError
-from kbprobe.format.card_sections import titled_lines
+from kbprobe.format.card import titled_lines
 from kbprobe.format.setups import DEFAULT_CONFIG
 
 if TYPE_CHECKING:

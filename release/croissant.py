@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kbprobe.format.attribution import attributions_of, terms_of
-from kbprobe.format.canary import COLUMN, canary_of
-from kbprobe.format.card import pretty_name
+from kbprobe.format.card import COLUMN, canary_of, pretty_name
 from kbprobe.format.dataset import CARD
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.licences import LICENCES, parts_of

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
-from kbprobe.format.card_sections import with_section
+from kbprobe.format.card import with_section
 from kbprobe.format.dataset import CARD, damaged_files
 from kbprobe.format.manifest import MANIFEST, manifest_text, read_manifest
 from kbprobe.targets import taking

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kbprobe.format.card_sections import titled_lines
+from kbprobe.format.card import titled_lines
 
 if TYPE_CHECKING:
     from kbprobe.format.manifest import Manifest

@@ -10,7 +10,8 @@ synonyms, it is the geometric mean of the shares that the two senses have in the
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations, product, takewhile
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,6 @@ import pyarrow.compute as pc
 
 from builders.antonyms.doubts import LEAST_CHANCE, antonym_features, doubts
 from builders.antonyms.senses import Carriers, Senses
-from builders.antonyms.similar import close_satellites
 from builders.english.word_lists import word_groups
 from builders.judged.model import judged_model
 from kb_cache.wordnet.types import POS
@@ -33,6 +33,45 @@ if TYPE_CHECKING:
     from builders.engine.drops import DropLog
     from kb_cache.conceptnet.types import ConceptNet
     from kb_cache.wordnet.types import WordNet
+
+STEM = 6
+"""Letters by which words are told apart: *danger* stands for *dangerous* too."""
+
+
+def close_satellites(senses: Senses) -> dict[int, list[int]]:
+    """Return for each head with antonyms (a synset) its close satellites (synsets).
+
+    Args:
+        senses: all senses of the WordNet in question.
+    """
+    wordnet = senses.wordnet
+    kind, kinds = codes(wordnet.pointers["kind"])
+    opposed = single_chunk(wordnet.pointers["source"]).filter(kind == kinds.index("antonym"))
+    group: dict[int, list[int]] = defaultdict(list)
+    for source, target in zip(*map(np.ndarray.tolist, wordnet.edges("similar_to")), strict=True):
+        group[target].append(source)
+    gloss = single_chunk(wordnet.synsets["gloss"])
+    start = wordnet.sense_start
+
+    def words(synset: int) -> set[str]:
+        return {word[:STEM] for word in senses.lemma[start[synset] : start[synset + 1]]}
+
+    def definition(synset: int) -> set[str]:
+        said = re.sub('".*', "", gloss[synset].as_py().lower())
+        return {word[:STEM] for word in re.findall("[a-z]+", said)}
+
+    close: dict[int, list[int]] = {}
+    for head in sorted(set(opposed.to_pylist()) & group.keys()):
+        defined, of_head = definition(head), words(head)
+        others = [(one, words(one)) for one in group[head]]
+        near = []
+        for satellite, own in others:
+            further = of_head.union(*(them for one, them in others if one != satellite)) - own
+            if own & defined or further & definition(satellite):
+                near.append(satellite)
+        close[head] = near
+    return close
+
 
 SIMILAR_FIT, LEAST_SHARE = 0.45, 0.4
 """Least fit of a pair of synonyms by way of similar adjectives, and least share of either sense of

@@ -21,8 +21,7 @@ from builders.engine.plan import Column, Facts, Nodes, Plan, Questions
 from builders.engine.probe import Variant, probe
 from builders.engine.rows import plan_rows
 from builders.engine.strategies import BalancedWordings
-from builders.english.articles import number_article
-from builders.english.numbers import number_word
+from builders.english.articles import number_article, number_word
 from kbprobe.arrays import Bools, Floats, Ints
 from kbprobe.format.items import Coded
 from kbprobe.format.setups import CLOZE, NO_LANGUAGE, PERTURBED, QUESTION

@@ -24,8 +24,7 @@ from kbprobe.format.attribution import (
     terms_of,
     works_of,
 )
-from kbprobe.format.canary import canary_of
-from kbprobe.format.card import Configs, front_matter, pretty_name
+from kbprobe.format.card import Configs, canary_of, front_matter, pretty_name
 from kbprobe.format.items import (
     COLUMNS,
     COMMON,

@@ -42,7 +42,7 @@ from kbprobe.format.manifest import SCHEMA_VERSION, Manifest, write_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS, SPLITS
 from kbprobe.format.shards import Shard, SharedWork, write_shards
 from kbprobe.options import option_name, spelled
-from kbprobe.ray_cluster import spread
+from kbprobe.parallel import spread
 from kbprobe.rng import RandomGenerator
 
 CHECKED_ROWS = 100

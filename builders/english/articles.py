@@ -1,4 +1,4 @@
-"""The indefinite article: *a* or *an*."""
+"""Number words, and the article before a word."""
 
 from __future__ import annotations
 
@@ -6,10 +6,37 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from builders.english.numbers import MAX_NUMBER, number_word
-
 if TYPE_CHECKING:
     import inflect
+
+MAX_NUMBER = 999
+"""The highest number that is spelled out."""
+
+_UNITS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    "nineteen",
+)
+_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+
+
+def number_word(number: int) -> str:
+    """Spell out a number from 0 to 999.
+
+    The words are those of ``inflect.number_to_words``, which takes two seconds to import; a test
+    compares the two.
+
+    >>> number_word(21), number_word(215)
+    ('twenty-one', 'two hundred and fifteen')
+    """
+    if number < len(_UNITS):
+        return _UNITS[number]
+    if number < 100:
+        tens, rest = divmod(number, 10)
+        return _TENS[tens] + (f"-{_UNITS[rest]}" if rest else "")
+    hundreds, rest = divmod(number, 100)
+    return f"{_UNITS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")
+
 
 _PLAIN = re.compile(r"(?=[a-z]{0,2}[aeiouy])[a-z]{3,}(?:[ -][a-z]{2,}|'[a-z]+)*")
 """Lower-case words that are read as words, not letter by letter."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from kb_cache.deadline import within
-from kb_cache.servers import checked_url, is_loopback, printable, retry_after
+from kb_cache.servers import checked_url, is_loopback, printable, retry_after, within
 from kbprobe.errors import KbprobeError
 
 if TYPE_CHECKING:

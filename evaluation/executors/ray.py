@@ -23,8 +23,8 @@ from evaluation.runs.folders import OWN
 from evaluation.runs.spec import RunSpec
 from kbprobe.errors import KbprobeError
 from kbprobe.files import replacing_folder
+from kbprobe.parallel import PASSED_ON, connected
 from kbprobe.progress import Progress, silent
-from kbprobe.ray_cluster import PASSED_ON, connected
 from kbprobe.targets import unwritable
 
 LOST = 3
@@ -62,7 +62,7 @@ class Worker:
 
         The numbers of the runs are their places among those given.
         """
-        from evaluation.executors.in_process import ended, unexpected
+        from evaluation.executors.base import ended, unexpected
 
         found: list[tuple[Ended, Files | None]] = []
         with tempfile.TemporaryDirectory() as own:

@@ -18,7 +18,7 @@ from evaluation.frozen.heads import FreshBody
 from evaluation.frozen.plans import row_table
 from evaluation.items.types import Item
 from evaluation.learners.base import HeadTraining
-from kb_cache.vectors.tokens import tokenize
+from kb_cache.vectors.texts import tokenize
 from kb_cache.vectors.types import WordVectors
 from kbprobe.arrays import Ints
 

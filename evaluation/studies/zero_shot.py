@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from evaluation.models.steps import step_of
+from evaluation.models.revisions import step_of
 from evaluation.results.types import Results
 from evaluation.results.words import last_name
 from evaluation.runs.spec import RunSpec

@@ -104,7 +104,7 @@ def _executor(
     address: str | None,
     gpus_per_worker: float | None,
 ) -> Executor:
-    from evaluation.executors.in_process import InProcess
+    from evaluation.executors.base import InProcess
     from kbprobe.errors import UsageError
 
     if executor == "ray":

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import write_file
-from kbprobe.format.card_sections import with_section
+from kbprobe.format.card import with_section
 from kbprobe.format.dataset import BASELINES, CARD, damaged_files
 from kbprobe.format.manifest import Manifest, read_manifest
 from kbprobe.format.setups import DEFAULT_CONFIG

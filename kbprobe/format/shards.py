@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from kbprobe.files import file_sha256
 from kbprobe.format.manifest import DataFile
 from kbprobe.format.parquet import ROWS_PER_GROUP, parquet_file, write_parquet
-from kbprobe.processes import side_by_side
+from kbprobe.parallel import side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa

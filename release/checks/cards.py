@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import UsageError
 from kbprobe.format.attribution import attributions_of, terms_of
-from kbprobe.format.canary import CANARY, canary_of
-from kbprobe.format.card import size_category
+from kbprobe.format.card import CANARY, canary_of, size_category
 from kbprobe.format.dataset import CARD
 from kbprobe.format.setups import DEFAULT_CONFIG, SETUPS
 from release.cards import LICENCE, LISTED, by_config, credited, data_paths, listed, split_card

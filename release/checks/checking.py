@@ -35,7 +35,7 @@ def check(folder: str | Path) -> Report:
 
 
 def _findings(folder: Path) -> Iterator[Finding]:
-    from release.checks import audits, baselines, cards, files, records, rows
+    from release.checks import audits, cards, files, records, rows
 
     try:
         manifest = read_manifest(folder)
@@ -61,4 +61,4 @@ def _findings(folder: Path) -> Iterator[Finding]:
     yield from audits.audit_findings(manifest)
     yield from cards.card_findings(folder, manifest)
     yield from records.record_findings(folder, manifest)
-    yield from baselines.baseline_findings(folder, manifest)
+    yield from records.baseline_findings(folder, manifest)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from kbprobe.errors import UsageError
-from kbprobe.format.canary import COLUMN
+from kbprobe.format.card import COLUMN
 from kbprobe.format.dataset import ANNOTATIONS, BASELINES, CARD, DATA
 from kbprobe.format.items import arrow_schema
 from kbprobe.format.manifest import MANIFEST

@@ -1,4 +1,4 @@
-"""The records of a built probe: of the rows that are there, and in the card."""
+"""What a built probe has on record, baselines included: of its own rows, and in the card."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbprobe.format.dataset import CARD
-from kbprobe.format.manifest import MANIFEST
+from kbprobe.errors import UsageError
+from kbprobe.format.baselines import read_baselines
+from kbprobe.format.dataset import BASELINES, CARD
+from kbprobe.format.manifest import MANIFEST, Manifest
 from release.checks.findings import Finding, failure
 from release.records import Name
 
@@ -46,3 +48,24 @@ def card_text(folder: Path) -> str:
         return (folder / CARD).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""  # Another finding says so.
+
+
+NAME = "baselines on record"
+
+
+def baseline_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Check ``baselines.json``, where there is one, and show its figures."""
+    again = f"Measure again: evaluate-probe baselines {folder} --record. Or remove {BASELINES}."
+    try:
+        figures = read_baselines(folder)
+    except UsageError as error:
+        yield failure(NAME, str(error), BASELINES, again)
+        return
+    if figures is None:
+        return
+    if not figures.is_of(manifest):
+        yield failure(NAME, "they are of other rows than these", BASELINES, again)
+    elif figures.card_section() not in card_text(folder):
+        yield failure(NAME, "the card does not have their table", CARD, again)
+    else:
+        yield Finding(NAME, "ok", figures.summary)

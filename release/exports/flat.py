@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.files import file_sha256
-from kbprobe.format.canary import COLUMN, canary_of
-from kbprobe.format.card import hub_features
+from kbprobe.format.card import COLUMN, canary_of, hub_features
 from kbprobe.format.dataset import data_folder
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.manifest import DataFile, Manifest, SplitFiles

@@ -8,10 +8,9 @@ from importlib import resources
 import pyarrow.compute as pc
 import pytest
 
-from builders.english.articles import with_article
+from builders.english.articles import MAX_NUMBER, number_word, with_article
 from builders.english.inflection import gerund, is_plural, noun_plural, past_participle
 from builders.english.nouns import Nouns
-from builders.english.numbers import MAX_NUMBER, number_word
 from builders.english.word_lists import word_list, word_pairs
 from kb_cache.wordnet.load import load_wordnet
 from kbprobe.columns import single_chunk

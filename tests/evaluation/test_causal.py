@@ -21,11 +21,11 @@ from transformers.utils.chat_template_utils import render_jinja_template  # noqa
 from evaluation.items.types import Item, choice_starts  # noqa: E402
 from evaluation.scorers.base import Encoded, Floats  # noqa: E402
 from evaluation.scorers.batching import cut_batches  # noqa: E402
-from evaluation.scorers.causal import chat  # noqa: E402
-from evaluation.scorers.causal.chat import ChatTemplate  # noqa: E402
+from evaluation.scorers.causal import prompted  # noqa: E402
 from evaluation.scorers.causal.chat_renderer import answered  # noqa: E402
 from evaluation.scorers.causal.layout import cut_out  # noqa: E402
 from evaluation.scorers.causal.packing import grow_trees  # noqa: E402
+from evaluation.scorers.causal.prompted import ChatTemplate  # noqa: E402
 from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
 from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402
 from kbprobe.arrays import Ints, ragged_ranges  # noqa: E402
@@ -334,7 +334,7 @@ GROWING = (
 def test_a_chat_template_is_bounded(loaded, monkeypatch, template, problem):
     _, tokenizer = loaded("gpt2")
     monkeypatch.setattr(tokenizer, "chat_template", template)
-    monkeypatch.setattr(chat, "SECONDS", 1.0 if template is LOOP else 60.0)
+    monkeypatch.setattr(prompted, "SECONDS", 1.0 if template is LOOP else 60.0)
     with pytest.raises(KbprobeError, match=rf"{problem}.* Correct it.*leave --chat out") as raised:
         ChatTemplate(tokenizer).render([{"role": "user", "content": "Fly?"}])
     assert tokenizer.name_or_path in str(raised.value)

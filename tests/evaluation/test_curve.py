@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from evaluation.models.steps import stem_of, step_of
+from evaluation.models.revisions import stem_of, step_of
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.sealed import write_sealed
 from evaluation.studies.curve import CURVE

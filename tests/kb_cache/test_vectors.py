@@ -21,7 +21,7 @@ from kb_cache.vectors import source as vectors_source
 from kb_cache.vectors import text as vectors_text
 from kb_cache.vectors.load import load_vectors
 from kb_cache.vectors.source import installed_package, read_batches, read_source
-from kb_cache.vectors.tokens import tokenize
+from kb_cache.vectors.texts import tokenize
 from kbprobe.errors import MissingDependencyError, SourceError, UsageError
 
 #: 77 words of GloVe 6B, in the file's own order (PDDL 1.0, Pennington, Socher and Manning 2014).

@@ -17,8 +17,7 @@ import yaml
 from kbprobe.cli import kbprobe_version
 from kbprobe.errors import UsageError
 from kbprobe.format.attribution import software_entry
-from kbprobe.format.canary import canary_of
-from kbprobe.format.card import arrow_bytes, hub_features, size_category
+from kbprobe.format.card import arrow_bytes, canary_of, hub_features, size_category
 from kbprobe.format.items import arrow_schema, features, plain
 from kbprobe.tables import in_markdown
 from release.canary_column import add_canary_column

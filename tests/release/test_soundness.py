@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kbprobe.errors import KbprobeError, UsageError
-from kbprobe.format.card_sections import with_section
+from kbprobe.format.card import with_section
 from kbprobe.format.dataset import CARD, load
 from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.format.reading import write_reading

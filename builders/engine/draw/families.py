@@ -27,7 +27,7 @@ from builders.engine.options import RANDOM
 from builders.engine.workers import workers
 from kb_cache.graph import Graph
 from kbprobe.arrays import AnyInts, Bools, Ints, KeySet, ragged_ranges, sorted_unique
-from kbprobe.processes import side_by_side
+from kbprobe.parallel import side_by_side
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1

@@ -26,7 +26,7 @@ from kbprobe.columns import to_numpy
 from kbprobe.errors import KbprobeError
 from kbprobe.format.items import UNKNOWN
 from kbprobe.format.setups import SPLITS
-from kbprobe.processes import side_by_side
+from kbprobe.parallel import side_by_side
 from kbprobe.rng import RandomGenerator
 
 __all__ = ["Assembled", "assemble", "id_texts", "row_identity", "row_ids", "variant_of"]

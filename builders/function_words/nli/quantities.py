@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from builders.english.numbers import number_word
+from builders.english.articles import number_word
 from builders.function_words.nli.clauses import Sentence, fixed_words
 from builders.function_words.nli.edits import Edit
 from builders.function_words.nli.lexicon import Lexicon

@@ -1,4 +1,4 @@
-"""Renders chats, a line of JSON each, in the process that `evaluation.scorers.causal.chat` starts.
+"""Renders chats, a line of JSON each, in a process that `evaluation.scorers.causal` starts.
 
 The first line holds the template and what it refers to, each other line a chat. The answer to each
 is a line: ``{"text": ...}`` or ``{"error": ...}``.

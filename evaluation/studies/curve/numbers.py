@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.models.steps import stem_of, step_of
+from evaluation.models.revisions import stem_of, step_of
 from evaluation.results.analyses import fitting
 from evaluation.results.analyses.fitting import Fitting
 from evaluation.results.intervals import Resampled, TwoWayBootstrap

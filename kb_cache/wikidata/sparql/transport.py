@@ -16,8 +16,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 from urllib.request import HTTPErrorProcessor, ProxyHandler, Request, build_opener
 
-from kb_cache.deadline import within
-from kb_cache.servers import is_loopback
+from kb_cache.servers import is_loopback, within
 from kbprobe.cli import kbprobe_version
 
 #: Characters of a query above which it is sent by POST; some servers refuse longer addresses.

@@ -1,10 +1,12 @@
-"""Ray: the workers of this machine, or of a cluster that is running."""
+"""Work that is done in parallel: in threads, in forked processes, or by Ray's workers."""
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,6 +17,55 @@ DoneT = TypeVar("DoneT")
 
 PASSED_ON = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
 """Variables of the environment that workers are given."""
+
+
+def side_by_side(
+    function: Callable[[JobT], DoneT], jobs: Sequence[JobT], workers: int, *, fork: bool
+) -> Iterator[DoneT]:
+    """Apply a function to jobs, several at a time; yield what it returns, in order of the jobs.
+
+    Args:
+        function: with no effect but what it returns, or writes to files of its own.
+        jobs: its arguments.
+        workers: how many jobs at a time.
+        fork: whether the work is worth processes of its own, where it holds the interpreter's
+            lock. They are forked, so that they share this one's memory, and what they return is
+            pickled. Only Linux does that safely: elsewhere there are threads.
+    """
+    count = min(workers, len(jobs))
+    if not fork or count < 2 or sys.platform != "linux":
+        with ThreadPoolExecutor(max_workers=max(count, 1)) as threads:
+            yield from threads.map(function, jobs)
+        return
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    # Processes inherit the function and the jobs: they are told numbers.
+    with ProcessPoolExecutor(count, context, _begin, (function, jobs)) as pool:
+        yield from pool.map(_run, range(len(jobs)))
+
+
+_inherited: tuple[Callable[[Any], Any], Sequence[Any]]
+"""Of a forked process: what it does, and to what."""
+
+
+def _begin(function: Callable[[Any], Any], jobs: Sequence[Any]) -> None:
+    """Prepare a forked process: one thread, and an end when the process that forked it ends."""
+    import ctypes
+    import signal
+
+    import pyarrow as pa
+
+    global _inherited
+    _inherited = function, jobs
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pa.set_cpu_count(1)
+
+
+def _run(number: int) -> Any:
+    function, jobs = _inherited
+    return function(jobs[number])
 
 
 @contextmanager
@@ -47,7 +98,7 @@ def spread(
     with connected(address) as ray:
         held = ray.put((function, list(jobs)))
         variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        remote = ray.remote(num_cpus=1, max_retries=3)(_run)
+        remote = ray.remote(num_cpus=1, max_retries=3)(_in_ray)
         waiting = [remote.remote(held, number, variables) for number in range(len(jobs))]
         while waiting:
             try:
@@ -61,7 +112,7 @@ def spread(
                 ) from error
 
 
-def _run(held: tuple[Callable[[Any], Any], Sequence[Any]], number: int, variables: Any) -> Any:
+def _in_ray(held: tuple[Callable[[Any], Any], Sequence[Any]], number: int, variables: Any) -> Any:
     os.environ.update(variables)
     function, jobs = held
     return function(jobs[number])

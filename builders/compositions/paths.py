@@ -381,7 +381,7 @@ def read_file(path: FilePath, source: str) -> _File:
     Raises:
         UsageError: it cannot be read, or anything in it is wrong.
     """
-    from builders.engine.render.yaml_nodes import read_nodes
+    from builders.engine.render.template_file import read_nodes
 
     values = _values(read_nodes(path, source, "a file of paths")[1], source)
     try:
@@ -416,7 +416,7 @@ def _values(root: yaml.Node, source: str) -> Any:
     """Turn nodes into lists, dicts, texts and booleans; refuse all else."""
     import yaml
 
-    from builders.engine.render.yaml_nodes import BOOLEAN, STRING
+    from builders.engine.render.template_file import BOOLEAN, STRING
 
     seen: set[int] = set()
 

@@ -13,7 +13,7 @@ from torch import nn
 from evaluation.frozen.candidates import CandidateHeads, Pieces, output_vectors, pieces_of
 from evaluation.frozen.fitting import Cost, HeadPlan, Rows
 from evaluation.frozen.heads import LabelHead, ModelBody, UnitHead
-from evaluation.frozen.kinds import Text, VectorKind, VectorReader
+from evaluation.frozen.readers import Text, VectorKind, VectorReader
 from evaluation.frozen.store import VECTORS, VectorStore
 from evaluation.frozen.training import RowTable
 from evaluation.items.types import Item

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from evaluation.content import content_hash
-from evaluation.frozen.kinds import Text, VectorReader, Vectors
+from evaluation.frozen.readers import Text, VectorReader, Vectors
 from evaluation.scorers.batching import BackOff, Rows, cut_batches
 from evaluation.workers import Workers
 from kb_cache.store import unusable

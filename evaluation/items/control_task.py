@@ -1,17 +1,13 @@
-"""The control task of Hewitt and Liang (2019): answers that can be memorised and not known.
-
-Each row's answer becomes a random one that its first argument alone decides, in train and test
-alike. A learner that does well on it has memorised arguments; how much better it does on the true
-answers is its selectivity. Rows without arguments go by their question.
-"""
+"""Changed rows: random labels for control tasks, and choices shown without their question."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
 
-from evaluation.items.types import ItemColumns, ProbeSplit
+from evaluation.items.types import ItemColumns, ProbeSplit, setups_of
 from kbprobe.errors import UsageError
+from kbprobe.format.setups import QUESTION
 
 
 def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
@@ -50,3 +46,20 @@ def control_keys(split: ProbeSplit) -> list[str]:
             "of the two options out."
         )
     return keys
+
+
+def choices_alone(split: ProbeSplit) -> ProbeSplit:
+    """Return a split whose questions are empty; ids, choices and answers stay.
+
+    Raises:
+        UsageError: rows are not questions followed by choices: a cloze needs its sentence.
+    """
+    others = sorted(setups_of(split.items) - {QUESTION})
+    if others:
+        raise UsageError(
+            f"--inputs choices: {split.name} has rows of the setup {others[0]}, and only those of "
+            f"{QUESTION} can be shown without the question. Leave it out, or name a --config of "
+            "questions with choices."
+        )
+    items = ItemColumns.of([replace(item, question="") for item in split.items])
+    return replace(split, items=items, fingerprint=items.fingerprint())

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from evaluation.items.control_task import random_labels
+from evaluation.items.control_task import choices_alone, random_labels
 from evaluation.items.folds import open_rows, take_fold
-from evaluation.items.inputs import choices_alone
 from evaluation.items.sampling import open_sample, sample_clusters, sample_rows
 from evaluation.items.sources import ProbeSource, UnknownSplit, find_split, open_probe
 from evaluation.items.types import Item, ProbeSplit

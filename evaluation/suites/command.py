@@ -16,8 +16,7 @@ from kbprobe.terminal import echo
 
 if TYPE_CHECKING:
     from evaluation.executors.base import Executor
-    from evaluation.suites.forecast import Forecast
-    from evaluation.suites.plan import Plan, PlannedRun
+    from evaluation.suites.plan import Forecast, Plan, PlannedRun
     from evaluation.suites.run import Done
     from kbprobe.progress import Progress
 
@@ -132,7 +131,7 @@ def _report(run: PlannedRun, done: int, total: int) -> None:
 def _dry_run(plan: Plan, sample: int | None, as_json: bool, progress: Progress) -> int:
     import json
 
-    from evaluation.suites.forecast import SAMPLE, forecast, totals
+    from evaluation.suites.plan import SAMPLE, forecast, totals
 
     found = forecast(plan.sorted_runs, SAMPLE if sample is None else sample, progress)
     total = totals(found)

@@ -26,8 +26,17 @@ from kbprobe.options import Options
 from release.canary_column import add_canary_column
 from release.checks.checking import check
 from release.checks.findings import Report, some
-from release.hub.client import ATTEMPTS, LONGEST_WAIT, MAIN, PAUSE, Hub, Remote, RemoteFile
-from release.hub.errors import AGAIN, HubError
+from release.hub.client import (
+    AGAIN,
+    ATTEMPTS,
+    LONGEST_WAIT,
+    MAIN,
+    PAUSE,
+    Hub,
+    HubError,
+    Remote,
+    RemoteFile,
+)
 from release.hub.merge import Prefer
 from release.hub.names import check_name
 from release.hub.package import LocalFile, Package, pack
@@ -144,7 +153,7 @@ def publish(
     Raises:
         UsageError: the options, the folder, or the card on the Hub do not allow it.
         KbprobeError: the check failed; or the Hub refused
-            (:class:`release.hub.errors.HubError`).
+            (:class:`release.hub.client.HubError`).
     """
     chosen = PublishOptions.parse(options, "publish")
     chosen.check()

@@ -23,8 +23,7 @@ from evaluation.scorers.base import Encoded, Floats  # noqa: E402
 from evaluation.scorers.batching import cut_batches  # noqa: E402
 from evaluation.scorers.causal import prompted  # noqa: E402
 from evaluation.scorers.causal.chat_renderer import answered  # noqa: E402
-from evaluation.scorers.causal.layout import cut_out  # noqa: E402
-from evaluation.scorers.causal.packing import grow_trees  # noqa: E402
+from evaluation.scorers.causal.layout import cut_out, grow_trees  # noqa: E402
 from evaluation.scorers.causal.prompted import ChatTemplate  # noqa: E402
 from evaluation.scorers.causal.prompts import Prompt  # noqa: E402
 from evaluation.scorers.causal.scorer import CausalScorer  # noqa: E402

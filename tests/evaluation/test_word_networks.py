@@ -14,15 +14,18 @@ import evaluation.vectors.options as vector_options
 from evaluation.items.types import Item, choice_starts
 from evaluation.learners.base import Training
 from evaluation.learners.words import WordsOptions, fitting
-from evaluation.learners.words.layers import Comparison, Padded, align, pool
+from evaluation.learners.words.fitting import WordsScorer
 from evaluation.learners.words.networks import (
     Batch,
     ChoiceOnly,
     ChoiceToChoice,
+    Comparison,
     Esim,
+    Padded,
     QuestionToChoice,
+    align,
+    pool,
 )
-from evaluation.learners.words.scorer import WordsScorer
 from evaluation.vectors.options import word_vectors
 from evaluation.workers import ALONE
 from kb_cache.fetching import fetch

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_cache.corpora.detokenise import detokenise, unescaped
+from kb_cache.corpora.tagged import detokenise, unescaped
 
 PRINTED = [
     "I don't know, he can't say (yet): it's 5% of $10!",

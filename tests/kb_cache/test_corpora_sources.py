@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kb_cache.base import find_kind
 from kb_cache.corpora.conllu import read_conllu
-from kb_cache.corpora.known import KNOWN
+from kb_cache.corpora.kind import KNOWN
 from kb_cache.corpora.load import load_corpora, load_corpus
 from kb_cache.corpora.pairs import tsv_rows
 from kb_cache.corpora.reading import Skipped, decoded

@@ -13,8 +13,7 @@ import pytest
 from kbprobe.format.items import COLUMNS
 from kbprobe.format.manifest import read_manifest
 from release.checks.checking import check
-from release.croissant import croissant, croissant_text
-from release.responsible_ai import responsible_ai
+from release.croissant import croissant, croissant_text, responsible_ai
 
 Probe = Callable[[str], Path]
 HYPERNYMY, ANTONYM = "wordnet_hypernymy", "antonym_negation"

@@ -10,8 +10,8 @@ from typing import Any
 from evaluation.items.types import Item
 from evaluation.models.capabilities import CLASSIFIER, MASKED_LM, MULTIPLE_CHOICE, Head
 from evaluation.models.checkpoint import Checkpoint
-from evaluation.scorers.classifier.labels import classes_of
 from evaluation.scorers.classifier.scorer import ClassifierScorer
+from evaluation.scorers.classifier.tokens import classes_of
 from evaluation.scorers.masked.candidates import CandidateScorer
 from evaluation.scorers.multiple_choice.scorer import MultipleChoiceScorer
 from kbprobe.errors import UsageError

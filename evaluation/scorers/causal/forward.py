@@ -13,8 +13,13 @@ import torch
 
 from evaluation.models.files import first_line
 from evaluation.scorers.batching import out_of_memory
-from evaluation.scorers.causal.layout import Batch, CausalEncoded, LayoutBuilder, cut_out
-from evaluation.scorers.causal.packing import grow_trees
+from evaluation.scorers.causal.layout import (
+    Batch,
+    CausalEncoded,
+    LayoutBuilder,
+    cut_out,
+    grow_trees,
+)
 from evaluation.scorers.causal.prompts import Rendered
 from evaluation.scorers.likelihoods import GROSS, TOLERANCES, logits_at, target_log_probs
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts

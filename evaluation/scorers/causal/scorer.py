@@ -2,7 +2,7 @@
 
 What is scored, and on which tokens, is as in lm-evaluation-harness (``loglikelihood`` and
 ``_loglikelihood_tokens``). How it is computed differs: a question is read once for all its
-choices (:mod:`evaluation.scorers.causal.packing`), and the vocabulary projection runs only where a
+choices (:mod:`evaluation.scorers.causal.layout`), and the vocabulary projection runs only where a
 token of a choice is predicted.
 """
 
@@ -17,8 +17,7 @@ import numpy as np
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import ScorerInputs, aside
 from evaluation.scorers.causal.forward import cell_log_probs, score_sequences, supports_packing
-from evaluation.scorers.causal.layout import CausalEncoded, LayoutBuilder
-from evaluation.scorers.causal.packing import PACK_TOKENS, grow_trees
+from evaluation.scorers.causal.layout import PACK_TOKENS, CausalEncoded, LayoutBuilder, grow_trees
 from evaluation.scorers.causal.pair_tokens import PairTokenizer, PairTokens
 from evaluation.scorers.causal.prompted import (
     ContextChoices,

@@ -17,8 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from evaluation.items.types import Item, choice_starts
 from evaluation.scorers.base import Scorer
-from evaluation.scorers.classifier.labels import classes_of
-from evaluation.scorers.classifier.tokens import tokenize
+from evaluation.scorers.classifier.tokens import classes_of, tokenize
 from evaluation.scorers.encoder import EncodedTexts, EncoderRunner, Inputs
 from evaluation.scorers.readable import SpecialTexts
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts

@@ -1,8 +1,8 @@
-"""Single texts, and pairs of texts, as the tokens that a model's own tokenizer makes of them."""
+"""Labels that classifiers are scored by, and the tokens that they read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,8 @@ import numpy as np
 from evaluation.scorers.base import Tokens
 from evaluation.scorers.encoder import EncoderRunner
 from kbprobe.arrays import Ints
+from kbprobe.errors import UsageError
+from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -78,3 +80,97 @@ def tokenize(
 
 def _flat(rows: Sequence[Sequence[int]]) -> Tokens:
     return np.fromiter(chain.from_iterable(rows), dtype=np.int32)
+
+
+SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    ACCEPTABILITY: {
+        "unacceptable": ("unacceptable", "not acceptable", "ungrammatical", "not grammatical"),
+        "acceptable": ("acceptable", "grammatical"),
+    },
+    NLI: {
+        "entailment": ("entailment", "entail", "entails"),
+        "neutral": ("neutral",),
+        "contradiction": ("contradiction", "contradict", "contradicts"),
+    },
+}
+"""How checkpoints spell the labels of a setup, in small letters with spaces between words."""
+
+_OPTION = "--class-labels"
+
+
+def classes_of(
+    setup: str, id2label: Mapping[int, str], stated: Sequence[str], model: str
+) -> dict[str, int]:
+    """Return the class that stands for each label of a setup.
+
+    Args:
+        setup: of the rows: ``acceptability`` or ``nli``.
+        id2label: the checkpoint's names of its classes.
+        stated: what the user says that the classes mean, from the first; empty: nothing.
+        model: the checkpoint, for messages.
+
+    Raises:
+        UsageError: the checkpoint has other classes, or does not say which is which.
+
+    >>> classes_of("nli", {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, (), "m")
+    {'entailment': 2, 'neutral': 1, 'contradiction': 0}
+    """
+    labels = SETUPS[setup].labels
+    names = list(stated) or [id2label[number] for number in sorted(id2label)]
+    shown = ", ".join(names)
+    if stated and len(stated) != len(id2label):
+        raise UsageError(
+            f"{_OPTION} {','.join(stated)} names {len(stated)} classes, and {model} tells "
+            f"{len(id2label)} apart. Name each of them once."
+        )
+    if len(names) != len(labels):
+        raise UsageError(
+            f"{model} tells {len(names)} classes apart ({shown}), and rows of the setup {setup} "
+            f"have {len(labels)} labels: {', '.join(labels)}. {_other_number(setup, names)}"
+        )
+    meant = [_label_of(setup, name) for name in names]
+    if set(meant) == set(labels):
+        return {label: meant.index(label) for label in labels}
+    if stated:
+        raise UsageError(
+            f"{_OPTION} {','.join(stated)}: rows of the setup {setup} have the labels "
+            f"{', '.join(labels)}. Name each of them once, in the order of the checkpoint's "
+            "classes."
+        )
+    if all(_is_number(name) for name in names):
+        raise UsageError(
+            f"{model} does not say what its classes mean ({shown}). Look it up where the "
+            f"checkpoint is described, and state it from the first class on, such as "
+            f"{_OPTION} {','.join(labels)}"
+        )
+    raise UsageError(
+        f"the classes of {model} ({shown}) are not the labels of rows of the setup {setup} "
+        f"({', '.join(labels)}). Give a checkpoint that was trained for these labels; if its "
+        f"classes mean them under other names, state it from the first class on, such as "
+        f"{_OPTION} {','.join(labels)}"
+    )
+
+
+def _label_of(setup: str, name: str) -> str | None:
+    spelled = _plain(name)
+    for label, spellings in SPELLINGS[setup].items():
+        if spelled in spellings:
+            return label
+    return None
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def _is_number(name: str) -> bool:
+    return _plain(name).removeprefix("label").strip().isdigit()
+
+
+def _other_number(setup: str, names: Sequence[str]) -> str:
+    if setup == NLI and len(names) == 2:
+        return (
+            "A checkpoint that tells entailment from everything else (as RTE has it) cannot tell "
+            "neutral from contradiction: give one that was trained on three classes, as MNLI has."
+        )
+    return "Give a checkpoint that was trained for these labels."

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.scorers.base import EncodedTokens, Tokens
-from evaluation.scorers.causal.packing import grow_trees
+from evaluation.scorers.causal.layout import grow_trees
 from evaluation.scorers.seq2seq.tokens import Ids
 from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 

@@ -252,6 +252,12 @@ class StudyRequest:
         own = "+".join(filter(None, (self.model_folder(model), added)))
         return replace(spec, folder=self.output.joinpath(name, own, *rest))
 
+    def within_model(self, spec: RunSpec, *parts: str) -> RunSpec:
+        """Return a run whose results go to a folder within that of its model."""
+        if self.output is None:
+            return spec
+        return replace(spec, folder=self.output.joinpath(self.model_folder(spec.model), *parts))
+
     def within(self, parent: Path) -> StudyRequest:
         """Return the request with its results in a folder that the user did not name.
 

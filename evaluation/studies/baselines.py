@@ -25,8 +25,7 @@ from evaluation.scorers.base import ScorerEntry
 from evaluation.scorers.registry import SCORERS
 from evaluation.studies.base import Finished, Study, StudyRequest, finished_in
 from evaluation.studies.counting import bootstrap_runs
-from evaluation.studies.entries import refuse_idle_options, with_options_of
-from evaluation.studies.models import open_model
+from evaluation.studies.entries import open_model, refuse_idle_options, with_options_of
 from evaluation.vectors.options import VectorsOptions, word_vectors
 from kbprobe.cli import kbprobe_version
 from kbprobe.document import Caveats, Cell, Document, Dot, Dots, Level, Section, Table, Tiles

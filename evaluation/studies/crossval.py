@@ -36,8 +36,12 @@ from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import count_clusters
-from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
-from evaluation.studies.models import open_model
+from evaluation.studies.entries import (
+    open_model,
+    refuse_idle_options,
+    with_options_of,
+    zero_shot_scorer,
+)
 from kbprobe.document import Caveats, Document, Dot, Dots, Level, Row, Section, Table, Text
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import SPLITS

@@ -23,8 +23,12 @@ from evaluation.runs.spec import RunSpec
 from evaluation.scorers.base import ScorerEntry
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.counting import average_groups
-from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
-from evaluation.studies.models import open_model
+from evaluation.studies.entries import (
+    open_model,
+    refuse_idle_options,
+    with_options_of,
+    zero_shot_scorer,
+)
 from kbprobe.columns import single_chunk
 from kbprobe.document import Caveats, Document, Findings, HeatMap, Section, Table
 from kbprobe.errors import UsageError
@@ -224,7 +228,8 @@ def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry |
 def _untrained(request: StudyRequest, model: str, scorer: ScorerEntry, tested: str) -> RunSpec:
     plain = {name: v for name, v in request.values.items() if name not in _LEARNING}
     asked = with_options_of(replace(request, values=plain), scorer)
-    return _in_folder(request, asked.spec(tested, model, facts=False), "untrained", tested)
+    spec = asked.spec(tested, model, facts=False)
+    return request.within_model(spec, "untrained", request.probe_folder(tested))
 
 
 def _trained(
@@ -237,18 +242,8 @@ def _trained(
         "facts": False,
     }
     spec = with_options_of(request, learner, learner.scorer).spec(tested, model, **changes)
-    return _in_folder(request, spec, request.probe_folder(trained), f"seed-{seed}", tested)
-
-
-def _in_folder(request: StudyRequest, spec: RunSpec, *parts: str) -> RunSpec:
-    """Give a run its folder: of the model, the training, and the probe tested."""
-    if request.output is None:
-        return spec
-    *training, tested = parts
-    folder = request.output.joinpath(
-        request.model_folder(spec.model), *training, request.probe_folder(tested)
-    )
-    return replace(spec, folder=folder)
+    folders = [request.probe_folder(probe) for probe in (trained, tested)]
+    return request.within_model(spec, folders[0], f"seed-{seed}", folders[1])
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> TransferSummary:

@@ -18,8 +18,12 @@ from evaluation.models.checkpoint import NO_MODEL
 from evaluation.models.revisions import find_revisions
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import StudyRequest
-from evaluation.studies.entries import refuse_idle_options, with_options_of, zero_shot_scorer
-from evaluation.studies.models import open_model
+from evaluation.studies.entries import (
+    open_model,
+    refuse_idle_options,
+    with_options_of,
+    zero_shot_scorer,
+)
 from kbprobe.errors import UsageError
 from kbprobe.format.setups import CLOZE
 from kbprobe.options import Options, option_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 from typing import Annotated, Any, Literal, NamedTuple
@@ -18,8 +18,7 @@ from evaluation.results.types import Metrics
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, StudyRequest
 from evaluation.studies.counting import average_groups, bootstrap_runs
-from evaluation.studies.entries import with_options_of
-from evaluation.studies.models import open_model
+from evaluation.studies.entries import open_model, with_options_of
 from kbprobe.errors import UsageError
 from kbprobe.options import Metavar, Options, option_name
 
@@ -218,7 +217,7 @@ def _require_head(request: StudyRequest, model: str, original: str) -> None:
 
 def _untrained(request: StudyRequest, model: str, task: str, split: str) -> RunSpec:
     spec = with_options_of(request).spec(task, model, split=split, facts=False)
-    return _in_folder(request, spec, model, "untrained", task, split)
+    return request.within_model(spec, "untrained", f"{request.probe_folder(task)}-{split}")
 
 
 def _trained(
@@ -244,17 +243,7 @@ def _trained(
         *(f"rows-{setting.size}", f"rate-{setting.learning_rate:g}", f"epochs-{setting.epochs}"),
         f"seed-{seed}",
     )
-    return _in_folder(request, spec, model, *parts, task, split)
-
-
-def _in_folder(request: StudyRequest, spec: RunSpec, model: str, *parts: str) -> RunSpec:
-    """Give a run its folder: of the model, the training, and the task evaluated."""
-    if request.output is None:
-        return spec
-    *training, task, split = parts
-    name = f"{request.probe_folder(task)}-{split}"
-    folder = request.output.joinpath(request.model_folder(model), *training, name)
-    return replace(spec, folder=folder)
+    return request.within_model(spec, *parts, f"{request.probe_folder(task)}-{split}")
 
 
 SELECTION, HELD_OUT = "validation", "test"

@@ -23,6 +23,9 @@ _DOT_ROW, _DOT_MARGIN = 0.34, 1.1
 _NAME = 36
 """Characters of a name in a figure."""
 
+_LEGEND = 20
+"""Characters of the names of a legend of three columns; where one is longer there are two."""
+
 _LEAST_SPAN = 25.0
 """Points of accuracy that a figure spans at least: noise is not to look like a landscape."""
 
@@ -63,7 +66,11 @@ def draw_chart(chart: Chart, name: str) -> Markup:
                 _scale_across(axes, chart.across)
         if not chart.beside:
             _scale_across(axes, chart.across)
-        figure.legend(loc="outside upper left", ncols=3)
+        names = [line.name for panel in chart.panels for line in panel.lines]
+        names += [level.name for panel in chart.panels for level in panel.levels]
+        names += [] if chart.across.mark is None else [chart.across.mark.name]
+        long = max(map(len, names)) > _LEGEND
+        figure.legend(loc="outside upper left", ncols=2 if long else 3)
 
     height = _ONE_ROW if rows == 1 else _SEVERAL_ROWS
     return draw(name, f"{chart.label} The numbers are in the table below.", height, plot)

@@ -12,14 +12,15 @@ def print_document(document: Document, console: Console | None = None) -> None:
     """Print all but what unfolds on demand, figures, and how numbers are to be read."""
     console = console or wide_console()
     for section in document.sections:
-        heading = section.title
+        title, heading = section.title, ""
         for part in section.shown:
             if isinstance(part, Heading):
                 heading = part.text
             elif isinstance(part, Text | Findings | Caveats | HeatMap) or _at_once(part):
-                if heading:
-                    console.print(f"\n{heading}", soft_wrap=True)
-                    heading = ""
+                # Headings of figures alone are left out with them.
+                for line in filter(None, (title, heading)):
+                    console.print(f"\n{line}", soft_wrap=True)
+                title = heading = ""
                 _print_part(part, console)
 
 

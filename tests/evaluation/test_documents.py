@@ -111,7 +111,7 @@ def test_a_terminal_leaves_out_what_unfolds(capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert "30.0% (20.0% to 40.0%)" in shown
     assert "80.0% (70.0% to 90.0%)" in shown
-    assert "bold and code" in shown
+    assert shown.startswith("\nname\n  bold and code"), "the title of the section comes first"
     assert "within" not in shown
     assert "second" not in shown, "a section without parts says nothing"
 

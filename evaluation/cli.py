@@ -291,7 +291,7 @@ def _run_study(
     if workers.leads and not study.independent:
         _report_summary(request)
     if workers.leads and not as_json:
-        study.print(summary)
+        study.display(summary)
     elif workers.leads and not study.independent:
         echo(summary.model_dump_json())
     return FAILED if failures else 0
@@ -318,7 +318,7 @@ def _summarise(
     if as_json:
         echo(summary.model_dump_json())
     else:
-        study.print(summary)
+        study.display(summary)
 
 
 def _given(fields: dict[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class Study:
         """Whether each run gets a report of its own."""
         return self.reports or self.document is None
 
-    def print(self, summary: Any) -> None:
+    def display(self, summary: Any) -> None:
         """Print a summary for people."""
         if self.document is None:
             assert self.show is not None

@@ -21,7 +21,7 @@ from evaluation.runs.reading import SplitReader
 from evaluation.runs.spec import RunSpec
 from evaluation.studies.base import Finished, Study, StudyRequest
 from evaluation.studies.pairing import pair_configs
-from kbprobe.document import Document, Section, Table
+from kbprobe.document import Document, Row, Section, Table
 from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
@@ -142,22 +142,24 @@ def _control(own: Finished, control: Finished, config: str) -> Control:
 
 
 def _document(summary: Controls) -> Document:
-    table = Table.of(
-        [(one, control) for one in summary.models for control in one.controls],
-        {
-            "probe": lambda pair: f"{pair[0].probe} ({pair[0].split})",
-            "model": lambda pair: folder_name(pair[0].model),
-            "control": lambda pair: pair[1].config,
-            "rows": lambda pair: cells.count(pair[1].rows),
-            "accuracy": lambda pair: cells.share(pair[1].probe),
-            "in the control": lambda pair: cells.share(pair[1].control),
-            "chance": lambda pair: cells.share(pair[0].chance),
-            "probe less control, points": lambda pair: cells.points(pair[1].difference),
-            "p": lambda pair: p_value(pair[1].p_value),
-        },
-        "Accuracy on the probe and on its controls, on the rows that both scored",
-        names=3,
-    )
+    head = ("rows", "accuracy", "in the control", "chance", "probe less control, points", "p")
+    rows: list[Row] = [
+        (
+            f"{one.probe} ({one.split})",
+            folder_name(one.model),
+            control.config,
+            cells.count(control.rows),
+            cells.share(control.probe),
+            cells.share(control.control),
+            cells.share(one.chance),
+            cells.points(control.difference),
+            p_value(control.p_value),
+        )
+        for one in summary.models
+        for control in one.controls
+    ]
+    caption = "Accuracy on the probe and on its controls, on the rows that both scored"
+    table = Table(("probe", "model", "control", *head), rows, caption, names=3)
     return Document(
         "Controls",
         name_or_count(dict.fromkeys(one.probe for one in summary.models), "probes"),

@@ -18,7 +18,7 @@ from evaluation.results.words import interval, last_name, percent
 from evaluation.studies.answers import gather
 from evaluation.studies.base import Finished
 from kbprobe.arrays import Bools, Ints
-from kbprobe.document import Table
+from kbprobe.document import Row, Table
 from kbprobe.errors import UsageError
 
 
@@ -148,21 +148,16 @@ def agreeing_pairs(said: Ints) -> Ints:
 
 def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
     """Return the table of how accuracy and answers vary, a row for each model."""
-    return Table.of(
-        models.items(),
-        {
-            "model": lambda held: held[0],
-            "mean accuracy": lambda held: cells.share(held[1].accuracy),
-            "sd": lambda held: cells.share(held[1].deviation),
-            "lowest": lambda held: cells.share(held[1].lowest),
-            "highest": lambda held: cells.share(held[1].highest),
-            "right in all": lambda held: cells.share(held[1].always),
-            "right in any": lambda held: cells.share(held[1].ever),
-            "flipped": lambda held: cells.share(held[1].flipped),
-            "consistency": lambda held: cells.share(held[1].consistency),
-        },
-        caption,
+    head = (
+        *("model", "mean accuracy", "sd", "lowest", "highest", "right in all", "right in any"),
+        *("flipped", "consistency"),
     )
+    rows: list[Row] = []
+    for name, one in models.items():
+        spread = map(cells.share, (one.deviation, one.lowest, one.highest))
+        answers = map(cells.share, (one.always, one.ever, one.flipped, one.consistency))
+        rows.append((name, cells.share(one.accuracy), *spread, *answers))
+    return Table(head, rows, caption)
 
 
 def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: str = "") -> Table:

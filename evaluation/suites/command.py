@@ -195,7 +195,7 @@ def _show(plan: Plan, done: Done, as_json: bool) -> None:
         for request, summary in done.summaries:
             assert request.output is not None
             echo(f"\n{request.output.name} ({request.output}):")
-            request.study.print(summary)
+            request.study.display(summary)
     failed = [run for run in done.record.runs if run.state == "failed"]
     for run in failed:
         echo(f"{PROGRAM}: {run.probe} with {run.model}: {run.error}", err=True)

@@ -46,7 +46,7 @@ def page_of(found: Comparison) -> str:
 
 def printed(found: Comparison) -> str:
     with redirect_stdout(io.StringIO()) as out:
-        COMPARE.print(found)
+        COMPARE.display(found)
     return out.getvalue()
 
 

@@ -119,7 +119,7 @@ def test_the_page_and_the_table_show_all_rows(done, capsys):
     assert page == CROSSVAL.files(summary)["crossval.html"]
     written = (output / "crossval.json").read_text(encoding="utf-8")
     assert CrossvalSummary.model_validate_json(written) == summary
-    CROSSVAL.print(summary)
+    CROSSVAL.display(summary)
     printed = capsys.readouterr().out
     for text in ("majority label", "2 random encoders, pooled", "bert, pooled"):
         assert text in page

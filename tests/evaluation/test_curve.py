@@ -222,7 +222,7 @@ def test_steps_are_read_off_names() -> None:
 
 def test_what_is_printed_says_how_few_draws_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     summary = summary_of(curve_runs(lambda *_: 0.7, sizes=(62,), draws=1))
-    CURVE.print(summary)
+    CURVE.display(summary)
     shown = capsys.readouterr().out
     assert "a single draw of rows" in shown
     assert "70.0" in shown

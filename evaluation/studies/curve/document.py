@@ -135,21 +135,23 @@ def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[Lear
 
 
 def _overview(models: Sequence[ModelCurves]) -> Table:
-    return Table.of(
-        [(one, learner) for one in models for learner in one.learners],
-        {
-            "probe": lambda pair: pair[0].probe,
-            "model": lambda pair: model_name(pair[0]),
-            "learner": lambda pair: pair[1].learner,
-            "chance": lambda pair: cells.share(pair[0].chance),
-            "floor": lambda pair: cells.share(pair[0].floor[1]),
-            "zero-shot": lambda pair: cells.share(pair[0].own_zero_shot),
-            "WS": lambda pair: cells.share(pair[1].own.ws),
-            "MAX": lambda pair: cells.share(pair[1].own.maximum.accuracy),
-        },
-        "All models and probes. Floor: the strongest baseline of the audit, or chance",
-        names=3,
-    )
+    rows: list[Row] = [
+        (
+            one.probe,
+            model_name(one),
+            learner.learner,
+            cells.share(one.chance),
+            cells.share(one.floor[1]),
+            cells.share(one.own_zero_shot),
+            cells.share(learner.own.ws),
+            cells.share(learner.own.maximum.accuracy),
+        )
+        for one in models
+        for learner in one.learners
+    ]
+    head = ("probe", "model", "learner", "chance", "floor", "zero-shot", "WS", "MAX")
+    caption = "All models and probes. Floor: the strongest baseline of the audit, or chance"
+    return Table(head, rows, caption, names=3)
 
 
 def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Section:
@@ -271,13 +273,18 @@ def _by_size(one: ModelCurves) -> Table:
 
 
 def _selectivity(one: ModelCurves) -> Table:
-    return Table.of(
-        [(learner, found) for learner in one.learners for found in learner.selectivity],
-        {
-            "learner and rows": lambda pair: f"{pair[0].learner}, {pair[1].size:,} rows",
-            "selectivity (points)": lambda pair: cells.points(pair[1].value),
-            "first argument seen in training": lambda pair: cells.share(pair[1].seen),
-        },
+    rows: list[Row] = [
+        (
+            f"{learner.learner}, {found.size:,} rows",
+            cells.points(found.value),
+            cells.share(found.seen),
+        )
+        for learner in one.learners
+        for found in learner.selectivity
+    ]
+    return Table(
+        ("learner and rows", "selectivity (points)", "first argument seen in training"),
+        rows,
         "Selectivity: accuracy minus that on random labels, in points, and the share of test rows "
         "whose first argument occurs in the training rows",
     )

@@ -156,16 +156,19 @@ def _strict(probe: Inoculated) -> Table:
 
 
 def _tried(probe: Inoculated) -> Table:
-    return Table.of(
-        [(point.size, tried) for point in probe.points for tried in point.tried],
-        {
-            "rows": lambda held: f"{held[0]:,}",
-            "rate": lambda held: f"{held[1].learning_rate:g}",
-            "epochs": lambda held: f"{held[1].epochs}",
-            "probe": lambda held: cells.share(held[1].probe),
-            "original task": lambda held: cells.share(held[1].original),
-            "mean": lambda held: cells.share((held[1].probe + held[1].original) / 2),
-        },
+    rows: list[Row] = [
+        (
+            f"{point.size:,} rows, rate {tried.learning_rate:g}, {tried.epochs} epochs",
+            cells.share(tried.probe),
+            cells.share(tried.original),
+            cells.share((tried.probe + tried.original) / 2),
+        )
+        for point in probe.points
+        for tried in point.tried
+    ]
+    return Table(
+        ("setting", "probe", "original task", "mean"),
+        rows,
         "Mean accuracy over the seeds on validation, by setting",
         fold="All settings",
     )

@@ -301,10 +301,7 @@ def request_of(manifest: Manifest, template: Path | None = None) -> Request:
     """
     recorded = manifest.request
     probe = find_probe(recorded.probe or manifest.probe)
-    # Earlier versions recorded options that the probe never read.
-    left_out = probe.options.left_out()
-    given = {name: value for name, value in recorded.options.items() if name not in left_out}
-    options = probe.options.parse(given, probe.name)
+    options = probe.options.parse(recorded.options, probe.name)
     return Request(probe, options, recorded.seed, template, recorded.format, recorded.audit)
 
 

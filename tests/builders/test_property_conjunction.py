@@ -288,6 +288,7 @@ def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str, extent: 
     assert lacks("elephant", "kitchen")
 
 
+@pytest.mark.slow  # a build of its own
 @EACH
 def test_clean_asks_about_reviewed_properties_alone(
     conceptnet: str, default: dict[str, Built], name: str

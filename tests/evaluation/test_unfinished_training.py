@@ -98,6 +98,7 @@ def test_it_ends_with_the_same_weights(world, tmp_path, schedule, monkeypatch):
     assert resumed.predictions.equals(whole.predictions)
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_it_is_killed_while_it_saves(world, tmp_path):
     code = """
@@ -136,6 +137,7 @@ def test_what_cannot_be_read_is_trained_again(world, tmp_path, damage):
     assert len(steps) == STEPS
 
 
+@pytest.mark.slow
 def test_another_environment_starts_anew(world, tmp_path):
     kept = tmp_path / "kept"
     with pytest.raises(KeyboardInterrupt):

@@ -75,6 +75,7 @@ def test_verify_names_the_damage_and_repairs_it(run_cli: RunCli, mini: Path, cac
     assert "cannot be repaired" in hopeless.stderr
 
 
+@pytest.mark.slow
 def test_two_fetches_at_once(mini: Path, cache: Path, run_cli: RunCli) -> None:
     args = [sys.executable, "-m", "kb_cache.cli", "fetch", "wordnet", "--from", str(mini)]
     writers = [
@@ -208,6 +209,7 @@ def test_a_broken_off_write_is_cleared(run_cli: RunCli, cache: Path) -> None:
     assert not leftover.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 def test_ctrl_c_leaves_nothing(mini: Path, cache: Path) -> None:
     code = (

@@ -89,6 +89,7 @@ def test_unknown_names_are_answered_with_a_suggestion(mini: Path) -> None:
         wordnet.edges("antonyms")
 
 
+@pytest.mark.slow
 def test_compiling_is_deterministic_across_processes(mini: Path, tmp_path: Path) -> None:
     """The order of Python's sets, in which NLTK keeps pointers, depends on the hash seed."""
     code = (

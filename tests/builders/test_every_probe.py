@@ -110,7 +110,8 @@ def write_limited(
             options["controls"] = True
         if option := knowledge_option(name):
             options[option] = opened[option](extent)
-        if extent == MINIATURE and "wordnet" in probe.options.model_fields:
+        if name.startswith("wordnet_") or name == "antonym_negation":
+            # Others ask for words that are not in it.
             options["wordnet"] = miniature
         try:
             if "gcide" in probe.options.model_fields:

@@ -55,6 +55,7 @@ def patterns(source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
         return
     for opposed in _opposed(source.premise, lexicon):
         yield from _in_all_forms(source, opposed, opposed)
+        yield from _reworded(source, opposed)
 
 
 def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> Iterator[TextPair]:
@@ -70,6 +71,15 @@ def _in_all_forms(source: Source, premise: _Opposed, hypothesis: _Opposed) -> It
             *texts,
             tuple(dict.fromkeys(flags)),
         )
+
+
+def _reworded(source: Source, premise: _Opposed) -> Iterator[TextPair]:
+    """Yield the patterns of a premise and the hypotheses in words of their own."""
+    for one, form in product(range(len(FORMS)), source.reworded):
+        pattern = PATTERNS[len(FORMS) * one + form.negated + 2 * form.swapped]
+        text = source.shown(premise.text(one, alone=False))
+        flags = premise.flags * (FORMS[one] in _DENIED)
+        yield TextPair(pattern, premise.word, premise.other, text, form.text, flags)
 
 
 def _opposed(sentence: Sentence, lexicon: Lexicon) -> Iterator[_Opposed]:

@@ -16,6 +16,7 @@ from builders.function_words.nli.clauses import (
 from builders.function_words.nli.edits import Edit, rewritten
 from builders.function_words.nli.lexicon import Lexicon
 from builders.function_words.nli.negation import Denial, is_denied, negated
+from builders.function_words.nli.rewordings import Form
 
 KEPT, SWAPPED, NEGATED, BOTH = "kept", "swapped", "negated", "swapped and negated"
 KINDS = (KEPT, SWAPPED, NEGATED, BOTH)
@@ -35,11 +36,13 @@ class Source(NamedTuple):
         hypothesis: the second text; of a corpus of documents it is the premise itself, of which a
             clause becomes the hypothesis.
         before: what stands before the premise in its paragraph, and is shown with it.
+        reworded: hypotheses in words of their own.
     """
 
     premise: Sentence
     hypothesis: Sentence
     before: str = ""
+    reworded: Sequence[Form] = ()
 
     @property
     def is_pair(self) -> bool:
@@ -97,6 +100,7 @@ Places = Callable[[Sentence, Lexicon], Iterator[Place]]
 
 def swaps(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
     """Yield the hypotheses in which a word is replaced: the clause with it, or all of the text."""
+    yield from _reworded(source)
     for place in places(source.hypothesis, lexicon):
         yield from _swapped(source, place, _clause_of(source, place))
 
@@ -106,6 +110,7 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
 
     A clause is denied at its verb; what cannot be is denied as a whole, "it is not true that".
     """
+    yield from _reworded(source)
     for place in places(source.hypothesis, lexicon):
         clause = _clause_of(source, place)
         kept = _pair(KEPT, source, place, place.old, clause, ())
@@ -124,6 +129,14 @@ def swaps_and_denials(places: Places, source: Source, lexicon: Lexicon) -> Itera
         for new, edits in place.new:
             if new not in _STRANGE_DENIED:
                 yield _pair(BOTH, source, place, new, clause, [*edits, *denied.edits], denied.flags)
+
+
+def _reworded(source: Source) -> Iterator[TextPair]:
+    """Yield the hypotheses in words of their own."""
+    premise = source.shown(source.premise.text)
+    for form in source.reworded:
+        kind = KINDS[form.swapped + 2 * form.negated]
+        yield TextPair(kind, form.old, form.new, premise, form.text)
 
 
 def _denied(clause: Clause | None, place: Place) -> Denial | None:

@@ -7,7 +7,7 @@ See docs/probes/function_words_nli.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,7 @@ from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NegationOptions, NliOptions, PrepositionOptions
 from builders.function_words.nli.pairs import (
+    KEPT,
     KINDS,
     SWAPPED,
     Source,
@@ -36,6 +37,7 @@ from builders.function_words.nli.pairs import (
 from builders.function_words.nli.plan import QUESTION_FIELDS, Row, candidates_plan, labelled_plan
 from builders.function_words.nli.prepositions import changed_words, preposition_places
 from builders.function_words.nli.quantities import quantity_places
+from builders.function_words.nli.rewordings import Form, rewordings
 from builders.function_words.nli.sources import Origin, in_corpus, sources
 from builders.function_words.nli.spatial import spatial_opposites, spatial_places
 from builders.function_words.source import open_corpora
@@ -92,7 +94,7 @@ def fw_prepositions(
 ) -> Plan:
     """Does it follow if a preposition is another: in, behind, before, without?"""
     ways = partial(swaps, preposition_places)
-    return build("fw_prepositions", (SWAPPED,), changed_words(), ways, texts, options, rng)
+    return build("fw_prepositions", (KEPT, SWAPPED), changed_words(), ways, texts, options, rng)
 
 
 @_nli("fw_comparatives")
@@ -148,8 +150,9 @@ def build(
         UsageError: no pair can be made, or the labels are at fault.
     """
     dropped, known = DropLog(), lexicon(texts.wordnet)
+    reworded = rewordings(name, PACKAGE)
     found = [
-        (origin, list(ways(source, known)))
+        (origin, list(ways(_with(reworded, source), known)))
         for origin, source in sources(texts.corpus, _firsts(words), options, dropped)
     ]
     dropped["texts in which nothing can surely be changed"] += sum(not way for _, way in found)
@@ -172,6 +175,11 @@ def build(
     if not options.labels and all(_texts(row.pair) not in read.votes for row in rows):
         return plan
     return labelled_plan(plan, name, texts.name, options, read)
+
+
+def _with(reworded: Mapping[str, Sequence[Form]], source: Source) -> Source:
+    """Return a source with the hypotheses that were written for it."""
+    return source._replace(reworded=reworded.get(source.shown(source.premise.text), ()))
 
 
 def _read(

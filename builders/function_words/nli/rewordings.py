@@ -1,0 +1,66 @@
+"""Hypotheses in other words than their premises, as in the published sets.
+
+A clause of its premise shares most of its words with it. For premises of the default corpus, a
+language model therefore wrote hypotheses of its own. ``data/rewordings_NAME.csv`` has a line for
+each: the premise, and a template with two alternatives for the word that the probe is about, what
+follows from the premise first, and two for the verb, negated second: "Domestic steel {was|was not}
+[more|less] expensive than imports."
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from itertools import product
+from typing import NamedTuple
+
+_WORD = re.compile(r"\[([^|]+)\|([^\]]+)\]")
+_VERB = re.compile(r"\{([^|]+)\|([^}]+)\}")
+
+
+class Form(NamedTuple):
+    """A form of a reworded hypothesis.
+
+    Attributes:
+        swapped, negated: whether it has the second word, and the second verb.
+        old, new: the first word, and the one that it has; in lower case.
+        text: the hypothesis.
+    """
+
+    swapped: bool
+    negated: bool
+    old: str
+    new: str
+    text: str
+
+
+def forms(template: str) -> list[Form]:
+    """Return the forms of a template: four, or two where the verb has no alternatives.
+
+    >>> [form.text for form in forms("[More|Fewer] guests {came|did not come}.")]
+    ['More guests came.', 'More guests did not come.', 'Fewer guests came.', \
+'Fewer guests did not come.']
+    """
+    words = _WORD.findall(template)[0]
+    verbs = [*_VERB.findall(template), ("",)][0]
+    return [
+        Form(
+            bool(swapped),
+            bool(negated),
+            words[0].lower(),
+            words[swapped].lower(),
+            _VERB.sub(verbs[negated], _WORD.sub(words[swapped], template)),
+        )
+        for swapped, negated in product(range(2), range(len(verbs)))
+    ]
+
+
+@cache
+def rewordings(probe: str, package: str) -> Mapping[str, Sequence[Form]]:
+    """Return the reworded hypotheses that come with a package: premise -> forms."""
+    file = resources.files(package).joinpath("data", f"rewordings_{probe}.csv")
+    _, *rows = csv.reader(file.read_text("utf-8").splitlines())
+    return {premise: forms(template) for premise, template in rows}

@@ -63,6 +63,7 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     and_, or_, but = (within & tagged.is_word(word) for word in WORDS)
     noun = tagged.has_tag(*_NOUNS)
     finite = tagged.has_tag(*_FINITE)
+    clause = _before_clause(tagged)
 
     yield "pair", and_ & _behind(tagged, tagged.is_word("both")), ("or", "but")
     yield "pair", and_ & _behind(tagged, tagged.is_word("between")), ("or", "but")
@@ -77,7 +78,8 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
 
     only = tagged.is_word("only") & near(tagged.is_word("not"), -1)
     also = near(tagged.is_word("also"), 1)
-    yield "contrast", but & also & _behind(tagged, only, 9), ("or",)
+    yield "contrast", but & also & _behind(tagged, only, FAR), ("and", "or")
+    yield "contrast", but & ~clause & _behind(tagged, only, FAR), ("and", "or")
     none = tagged.is_one_of(word_list("words_before_but", PACKAGE))
     yield "exception", but & near(none, -1), ("and", "or")
     choice = tagged.is_word("choice", "option", "alternative", "help")
@@ -108,6 +110,19 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     yield "expression", or_ & near(vague, 1) & near(ends, 2), ("and", "but")
     yield "expression", or_ & near(tagged.is_word("sooner"), -1), ("and", "but")
     yield "expression", or_ & near(tagged.is_word("else"), 1), ("and", "but")
+    number = tagged.has_tag("CD")
+    counted = near(number, 1) & near(tagged.has_tag("NNS"), 2)
+    yield "expression", or_ & near(number, -1) & counted, ("and", "but")
+    unit = near(noun, -1) & near(tagged.is_word("a", "an"), -2)
+    yield "expression", or_ & unit & near(tagged.is_word("two", "so"), 1), ("and", "but")
+    yield "expression", or_ & near(tagged.is_word("one"), -1) & near(tagged.is_word("more"), 1), ("and", "but")
+    way = near(tagged.is_word("one"), -1) | near(tagged.is_word("one"), -2)
+    other = near(tagged.is_word("other", "another"), 1) | near(tagged.is_word("other"), 2)
+    yield "expression", or_ & way & other, ("and", "but")
+    twice = near(tagged.is_word("once"), -1) & near(tagged.is_word("twice"), 1)
+    yield "expression", or_ & twice, ("and", "but")
+    alive = near(tagged.is_word("dead"), -1) & near(tagged.is_word("alive"), 1)
+    yield "expression", or_ & alive, ("and", "but")
 
     # "But" joins no nouns; a clause behind it would make it fit ("I like cats but dogs bite").
     ends = tagged.has_tag(".", ",", "IN", "TO", "CC", ":", "VBG", "VBN", "WDT", "WP")
@@ -145,19 +160,25 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     # Two facts are no alternatives.
     hedges = tagged.is_word("?", "if", "whether", "either", "unless", "or", "may", "might", "could")
     facts = ~tagged.in_text(hedges)[tagged.text] & _behind(tagged, finite, FAR)
-    fact = finite | tagged.has_tag("RB") & near(finite, 1)
-    subject = tagged.has_tag("PRP", "NNP", "NNPS", "EX", "DT", "WP")
-    clause = near(subject, 1) & near(fact, 2)
-    clause |= near(tagged.has_tag("DT", "PRP$", "JJ", "NNP"), 1) & near(noun, 2) & near(fact, 3)
-    clause |= near(noun, 1) & near(fact, 2)
-    for place in (2, 3):
-        opening = near(tagged.has_tag("WRB", "IN"), 1) & near(tagged.has_tag("PRP"), place)
-        clause |= opening & near(fact, place + 1)
     yield "contrast", but & clause & facts, ("or",)
     negated = near(tagged.is_word("not"), 1) & near(
         noun | tagged.has_tag("DT", "IN", "JJ", "VBG", "PRP$"), 2
     )
     yield "contrast", but & negated & facts, ("or",)
+
+
+def _before_clause(tagged: TaggedTexts) -> Bools:
+    """Mark the tokens that a clause with its subject follows."""
+    near, noun, finite = tagged.near, tagged.has_tag(*_NOUNS), tagged.has_tag(*_FINITE)
+    fact = finite | tagged.has_tag("RB") & near(finite, 1)
+    subject = tagged.has_tag("PRP", "NNP", "NNPS", "EX", "DT", "WP")
+    found = near(subject, 1) & near(fact, 2)
+    found |= near(tagged.has_tag("DT", "PRP$", "JJ", "NNP"), 1) & near(noun, 2) & near(fact, 3)
+    found |= near(noun, 1) & near(fact, 2)
+    for place in (2, 3):
+        opening = near(tagged.has_tag("WRB", "IN"), 1) & near(tagged.has_tag("PRP"), place)
+        found |= opening & near(fact, place + 1)
+    return found
 
 
 def _behind(tagged: TaggedTexts, marked: Bools, reach: int = REACH, skip: int = 0) -> Bools:

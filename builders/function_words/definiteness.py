@@ -28,6 +28,9 @@ from kbprobe.arrays import Bools
 LEAST = 2
 """Articles of one kind that a sentence has at least."""
 
+FARTHEST = 6
+"""Words from "there" to its article that are looked through."""
+
 LONGEST = 4
 """Words from an article to its noun that are looked through."""
 
@@ -99,18 +102,12 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     unique = tagged.is_one_of(word_list("unique_adjectives", PACKAGE))
     superlative = tagged.has_tag("JJS") & ~tagged.is_word("best", "most", "least", "last")
     yield "unique", the & (near(unique, 1) | (near(superlative, 1) & near(noun, 2)))
-    fixed = np.zeros_like(a)
-    for expression in sorted(word_list("expressions_with_a", PACKAGE)):
-        words = expression.split("-")
-        at = words.index("a")
-        matches = a.copy()
-        for place, word in enumerate(words):
-            if place != at:
-                matches &= near(tagged.is_word(word), place - at)
-        fixed |= matches
-    yield "expression", fixed
+    yield "expression", _in_expressions(tagged, the, "the")
+    yield "expression", _in_expressions(tagged, a, "a")
+    yield "name", the & _before_name(tagged)
     unit = tagged.is_one_of(word_list("measures", PACKAGE))
     counted = tagged.is_one_of(word_list("counted_words", PACKAGE)) | tagged.has_tag("CD")
+    counted |= tagged.has_tag("NNS") & near(tagged.has_tag(".", ",", "IN", "CC", ":"), 3)
     yield "rate", a & near(unit, 1) & near(counted, -1)
     measure = tagged.is_word(
         "ago", "later", "earlier", "away", "apart", "long", "high", "deep", "old"
@@ -131,5 +128,35 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     possessed = near(own, 4) | near(mine, 3) | near(own, 5) | near(mine, 4)
     yield "expression", a & possessed
     be = tagged.is_word("is", "are", "was", "were", "'s", "’s", "be", "been")
-    exists = near(be, -1) & near(tagged.has_tag("EX"), -2)
-    yield "existence", a & (exists | (near(tagged.has_tag("EX"), -3) & near(be, -1)))
+    for words in range(2, FARTHEST):
+        yield "existence", a & near(be, -1) & near(tagged.has_tag("EX"), -words)
+
+
+def _in_expressions(tagged: TaggedTexts, article: Bools, written: str) -> Bools:
+    """Mark the articles in fixed expressions, in which the article is written so."""
+    found = np.zeros_like(article)
+    for expression in sorted(word_list(f"expressions_with_{written}", PACKAGE)):
+        words = expression.split("-")
+        at = words.index(written)
+        matches = article.copy()
+        for place, word in enumerate(words):
+            if place != at:
+                matches &= tagged.near(tagged.is_word(word), place - at)
+        found |= matches
+    return found
+
+
+def _before_name(tagged: TaggedTexts) -> Bools:
+    """Mark the tokens before a name of several words, or of capitals, that is no noun's modifier."""
+    name = tagged.has_tag("NNP")
+    upper = tagged.texts.forms.where(
+        [len(form) > 1 and form.isupper() for form in tagged.texts.forms.names]
+    )
+    more = tagged.has_tag("NN", "NNS", "NNP", "NNPS", "POS", "JJ", "HYPH", "VBG", "VBN", "CD")
+    more |= tagged.is_word("-", "'s", "’s", "of")
+    found = tagged.near(name & upper, 1) & ~tagged.near(more, 2)
+    inside = tagged.near(name, 1)
+    for words in range(2, LONGEST):
+        inside = inside & tagged.near(name, words)
+        found |= inside & ~tagged.near(more, words + 1)
+    return found

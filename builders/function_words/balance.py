@@ -8,31 +8,39 @@ feature equally often, but for the tolerance of its kind. Together, since a mode
 split what it uses on another: what is one too many in both would tell.
 
 The search is an iterated greedy one (Ruiz and Stützle, 2007): changes are taken as long as any
-fits; then a few are given up at random and others tried, ROUNDS times, and never fewer are kept. It
+fits; then a few are given up at random and others tried, many times, and never fewer are kept. It
 finds about nine tenths of what a linear program does, which would choose otherwise with every
-version of its solver. Cost: O(ROUNDS * changes * features of a change).
+version of its solver. Cost: O(rounds * changes * features of a change).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from kbprobe.arrays import Ints
+from kbprobe.arrays import Bools, Ints
 from kbprobe.rng import RandomGenerator
-
-ROUNDS = 400
-GIVEN_UP = 0.03
-"""Share of the chosen changes that a round gives up."""
 
 WHOLE = -1
 """The part that stands for all parts together."""
 
 Feature = tuple[str, str]
 """A kind ("word", "before") and what is shown ("who", "people who")."""
+
+
+class Effort(NamedTuple):
+    """How long to search.
+
+    Attributes:
+        rounds: how often others are tried.
+        given_up: share of the chosen changes that a round gives up.
+    """
+
+    rounds: int = 400
+    given_up: float = 0.03
 
 
 class Tolerance(NamedTuple):
@@ -68,7 +76,7 @@ def choose_balanced(
     changes: Sequence[Change],
     tolerance: Mapping[str, Tolerance],
     rng: RandomGenerator,
-    rounds: int = ROUNDS,
+    effort: Effort = Effort(),
 ) -> list[int]:
     """Choose changes, as many as a search finds, that balance the features.
 
@@ -78,7 +86,7 @@ def choose_balanced(
         changes: what can be chosen; a group has the same number in every build.
         tolerance: kind of feature -> by how much originals and changed texts may differ in it.
         rng: the random generator.
-        rounds: how often others are tried.
+        effort: how long others are tried.
 
     Returns:
         Numbers of the changes chosen, ascending.
@@ -88,10 +96,10 @@ def choose_balanced(
     search = _Search([changes[at] for at in order], tolerance)
     group = np.unique(np.array([change.group for change in changes], dtype=np.int64))
     search.fill(group[np.argsort(rng.uniform(group), kind="stable")].tolist())
-    for number in range(rounds):
+    for number in range(effort.rounds):
         if not search.chosen or len(search.chosen) == group.size:
             break
-        search.try_others(group, rng.child(number))
+        search.try_others(group, effort.given_up, rng.child(number))
     return sorted(order[at] for at in search.chosen.values())
 
 
@@ -100,13 +108,13 @@ class _Search:
 
     def __init__(self, changes: Sequence[Change], tolerance: Mapping[str, Tolerance]) -> None:
         self.chosen: dict[int, int] = {}
+        self._group = np.array([change.group for change in changes], dtype=np.int64)
         self._options: dict[int, list[int]] = {}
-        self._moves: list[list[tuple[int, int]]] = []
-        self._most: list[int] = []
+        moves: list[tuple[int, int, int]] = []
+        most: list[int] = []
         number: dict[tuple[int, Feature], int] = {}
         for at, change in enumerate(changes):
             self._options.setdefault(change.group, []).append(at)
-            moves = []
             counts = Counter(change.original)
             counts.subtract(change.changed)
             for feature, by in counts.items():
@@ -115,28 +123,33 @@ class _Search:
                     if key not in number:
                         number[key] = len(number)
                         allowed = tolerance[feature[0]]
-                        self._most.append(allowed.whole if part == WHOLE else allowed.part)
-                    moves.append((number[key], by))
-            self._moves.append(moves)
-        self._balance = [0] * len(number)
+                        most.append(allowed.whole if part == WHOLE else allowed.part)
+                    moves.append((at, number[key], by))
+        flat = np.array(moves, dtype=np.int64).reshape(-1, 3)
+        self._mover, self._feature, self._by = np.ascontiguousarray(flat.T)
+        self._bounds = np.searchsorted(self._mover, np.arange(len(changes) + 1)).tolist()
+        self._most = np.array(most, dtype=np.int64)
+        self._balance = np.zeros(len(number), dtype=np.int64)
         self._exceeding = 0
         """Features beyond their tolerance: giving a change up may unbalance what it balanced."""
 
-    def fill(self, groups: Iterable[int]) -> list[int]:
+    def fill(self, groups: Sequence[int]) -> list[int]:
         """Choose a change of each group in turn where one fits; return the groups that got one."""
-        added = []
+        added: list[int] = []
+        fitting = self._fitting()
         for group in groups:
-            costs = [self._cost(at) for at in self._options[group]]
-            fitting = [cost for cost in costs if cost is not None]
-            if fitting:
-                self._choose(group, self._options[group][costs.index(min(fitting))])
+            if group in fitting:
+                costs = [self._cost(at) for at in self._options[group]]
+                least = min(cost for cost in costs if cost is not None)
+                self._choose(group, self._options[group][costs.index(least)])
                 added.append(group)
+                fitting = self._fitting()
         return added
 
-    def try_others(self, groups: Ints, rng: RandomGenerator) -> None:
+    def try_others(self, groups: Ints, given_up: float, rng: RandomGenerator) -> None:
         """Give up a few changes and fill up again; undo it if fewer are chosen then."""
         held = np.array(sorted(self.chosen), dtype=np.int64)
-        count = max(1, round(GIVEN_UP * held.size))
+        count = max(1, round(given_up * held.size))
         lots = rng.child("given up").uniform(held)
         removed = held[np.argsort(lots, kind="stable")[:count]].tolist()
         before = {group: self._give_up(group) for group in removed}
@@ -159,20 +172,29 @@ class _Search:
         return at
 
     def _move(self, at: int, sign: int) -> None:
-        for feature, by in self._moves[at]:
-            before = self._balance[feature]
-            after = before + sign * by
-            self._balance[feature] = after
-            most = self._most[feature]
-            self._exceeding += (abs(after) > most) - (abs(before) > most)
+        moved = slice(self._bounds[at], self._bounds[at + 1])
+        feature = self._feature[moved]
+        before, most = self._balance[feature], self._most[feature]
+        after = before + sign * self._by[moved]
+        self._balance[feature] = after
+        self._exceeding += int((abs(after) > most).sum() - (abs(before) > most).sum())
+
+    def _fitting(self) -> set[int]:
+        """Return the groups with a change that exceeds no tolerance."""
+        fits = np.ones(self._group.size, dtype=np.bool_)
+        fits[self._mover[self._exceeds(slice(None))]] = False
+        return set(self._group[fits].tolist())
+
+    def _exceeds(self, moves: slice) -> Bools:
+        """Tell which moves of features exceed their tolerance, and leave them further off."""
+        before = self._balance[self._feature[moves]]
+        most = np.maximum(self._most[self._feature[moves]], abs(before) - 1)
+        return np.asarray(abs(before + self._by[moves]) > most)
 
     def _cost(self, at: int) -> int | None:
         """Return how much imbalance a change adds; None where it exceeds a tolerance."""
-        cost = 0
-        for feature, by in self._moves[at]:
-            before = self._balance[feature]
-            after = before + by
-            if abs(after) > max(self._most[feature], abs(before) - 1):
-                return None
-            cost += abs(after) - abs(before)
-        return cost
+        moves = slice(self._bounds[at], self._bounds[at + 1])
+        if self._exceeds(moves).any():
+            return None
+        before = self._balance[self._feature[moves]]
+        return int((abs(before + self._by[moves]) - abs(before)).sum())

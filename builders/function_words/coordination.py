@@ -115,7 +115,11 @@ def _frames(tagged: TaggedTexts, within: Bools) -> Iterator[tuple[str, Bools, tu
     yield "expression", or_ & near(number, -1) & counted, ("and", "but")
     unit = near(noun, -1) & near(tagged.is_word("a", "an"), -2)
     yield "expression", or_ & unit & near(tagged.is_word("two", "so"), 1), ("and", "but")
-    yield "expression", or_ & near(tagged.is_word("one"), -1) & near(tagged.is_word("more"), 1), ("and", "but")
+    yield (
+        "expression",
+        or_ & near(tagged.is_word("one"), -1) & near(tagged.is_word("more"), 1),
+        ("and", "but"),
+    )
     way = near(tagged.is_word("one"), -1) | near(tagged.is_word("one"), -2)
     other = near(tagged.is_word("other", "another"), 1) | near(tagged.is_word("other"), 2)
     yield "expression", or_ & way & other, ("and", "but")

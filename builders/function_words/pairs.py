@@ -19,7 +19,7 @@ from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.plan import text_keys
 from builders.english.screen import OFFENSIVE, offensive_texts
-from builders.function_words.balance import ROUNDS, Change, Feature, Tolerance, choose_balanced
+from builders.function_words.balance import Change, Effort, Feature, Tolerance, choose_balanced
 from builders.function_words.natural import unnatural
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.tokens import TaggedTexts
@@ -121,7 +121,7 @@ def choose_pairs(
     dropped: DropLog,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    rounds: int = ROUNDS,
+    effort: Effort = Effort(),
 ) -> Chosen:
     """Choose the pairs of a build: one for a sentence, of the tier, balanced in each split.
 
@@ -132,7 +132,7 @@ def choose_pairs(
         dropped: what was left out so far; the rest is added.
         rng: the random generator.
         tolerance: kind of feature -> how far from balanced it may be.
-        rounds: how long to search for more pairs.
+        effort: how long to search for more pairs.
 
     Raises:
         UsageError: none is left.
@@ -148,7 +148,7 @@ def choose_pairs(
             Change(*line)
             for line in zip(text_key.tolist(), split.tolist(), *candidates.features, strict=True)
         ]
-        balanced = choose_balanced(changes, tolerance, rng.child("balance"), rounds)
+        balanced = choose_balanced(changes, tolerance, rng.child("balance"), effort)
         chosen = np.array(balanced, dtype=np.int64)
     else:
         lots = rng.child("ways").uniform(text_key, text_keys(candidates.changed))

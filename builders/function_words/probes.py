@@ -18,7 +18,7 @@ from builders.function_words.acceptability import (
     QUESTION_FIELDS,
     acceptability_plan,
 )
-from builders.function_words.balance import ROUNDS, Tolerance
+from builders.function_words.balance import Effort, Tolerance
 from builders.function_words.candidates import FLAGS, Swap, swap_candidates
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
@@ -41,11 +41,9 @@ from kbprobe.rng import RandomGenerator
 
 Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
 
-FEW_WORDS = {**TOLERANCE, "word": Tolerance(8, 6)}
-"""Of articles or conjunctions, there are so few that each stands in many more pairs. Neighbours
-keep a narrow tolerance: with 4 instead of 2, a model of the words around the place is right in 60%.
-"""
-MORE_ROUNDS = 3 * ROUNDS
+FEW_WORDS = {**TOLERANCE, "word": Tolerance(4, 2)}
+"""Articles and conjunctions are so few words that models learn what one too many tells."""
+LONGER = Effort(2000, 0.01)
 """How long to search where words are few."""
 
 
@@ -79,9 +77,7 @@ def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator
 )
 def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?"""
-    return swapped(
-        "fw_definiteness", definiteness_swaps, corpus, options, rng, FEW_WORDS, MORE_ROUNDS
-    )
+    return swapped("fw_definiteness", definiteness_swaps, corpus, options, rng, FEW_WORDS, LONGER)
 
 
 @probe(
@@ -97,9 +93,7 @@ def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: Rando
 )
 def fw_coordination(corpus: TextCorpus, options: CoordinationOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its and, or or but exchanged?"""
-    return swapped(
-        "fw_coordination", coordination_swaps, corpus, options, rng, FEW_WORDS, MORE_ROUNDS
-    )
+    return swapped("fw_coordination", coordination_swaps, corpus, options, rng, FEW_WORDS, LONGER)
 
 
 @probe(
@@ -135,7 +129,7 @@ def swapped(
     options: AcceptabilityOptions,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    rounds: int = ROUNDS,
+    effort: Effort = Effort(),
 ) -> Plan:
     """Plan a probe whose sentences are changed by swapping words."""
     dropped = DropLog()
@@ -143,5 +137,5 @@ def swapped(
     allowed = natural_sentences(tagged, options, dropped)
     candidates = swap_candidates(tagged, list(find(tagged, allowed)))
     lots = rng.child("pairs")
-    chosen = choose_pairs(candidates, corpus, options, dropped, lots, tolerance, rounds)
+    chosen = choose_pairs(candidates, corpus, options, dropped, lots, tolerance, effort)
     return acceptability_plan(name, chosen, corpus, options, rng.child("plan"))

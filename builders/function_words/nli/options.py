@@ -21,10 +21,10 @@ class NliOptions(FunctionWordOptions):
     )
     max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
-        4, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        8, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
     max_rows: int = Field(
-        320,
+        640,
         ge=0,
         description="Maximum rows, of whole sentences drawn with the seed (0: all).",
     )
@@ -34,7 +34,7 @@ class NliOptions(FunctionWordOptions):
         "them by these readings; --no-readings: candidates for annotators, without answers.",
     )
     cap_per_word: int = Field(
-        120,
+        240,
         ge=0,
         description="Maximum rows in which the same word is replaced or inserted (0: no cap).",
     )
@@ -44,7 +44,7 @@ class PrepositionOptions(NliOptions):
     """Options of fw_prepositions."""
 
     per_sentence: int = Field(
-        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        4, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
 
 
@@ -52,10 +52,10 @@ class NegationOptions(NliOptions):
     """Options of fw_negation."""
 
     per_sentence: int = Field(
-        12, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        18, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
     max_rows: int = Field(
-        432,
+        648,
         ge=0,
         description="Maximum rows, of whole sentences drawn with the seed (0: all).",
     )

@@ -43,6 +43,9 @@ class Effort(NamedTuple):
     given_up: float = 0.03
 
 
+EFFORT = Effort()
+
+
 class Tolerance(NamedTuple):
     """By how many pairs originals and changed texts may differ in a feature.
 
@@ -51,10 +54,13 @@ class Tolerance(NamedTuple):
         whole: in all parts together. A model that learns from one part and is tried on another
             gains where both lean to the same side, and loses where they lean to opposite sides:
             half of ``part`` keeps it at chance.
+        alone: in all parts together as well, where the part itself leans so far: a model of it
+            gains nothing in the others.
     """
 
     part: int
     whole: int
+    alone: int = 0
 
 
 class Change(NamedTuple):
@@ -76,7 +82,7 @@ def choose_balanced(
     changes: Sequence[Change],
     tolerance: Mapping[str, Tolerance],
     rng: RandomGenerator,
-    effort: Effort = Effort(),
+    effort: Effort = EFFORT,
 ) -> list[int]:
     """Choose changes, as many as a search finds, that balance the features.
 
@@ -111,7 +117,7 @@ class _Search:
         self._group = np.array([change.group for change in changes], dtype=np.int64)
         self._options: dict[int, list[int]] = {}
         moves: list[tuple[int, int, int]] = []
-        most: list[int] = []
+        most: list[tuple[int, int]] = []
         number: dict[tuple[int, Feature], int] = {}
         for at, change in enumerate(changes):
             self._options.setdefault(change.group, []).append(at)
@@ -123,12 +129,15 @@ class _Search:
                     if key not in number:
                         number[key] = len(number)
                         allowed = tolerance[feature[0]]
-                        most.append(allowed.whole if part == WHOLE else allowed.part)
+                        limits = (
+                            (allowed.whole, allowed.alone) if part == WHOLE else (allowed.part, 0)
+                        )
+                        most.append(limits)
                     moves.append((at, number[key], by))
         flat = np.array(moves, dtype=np.int64).reshape(-1, 3)
         self._mover, self._feature, self._by = np.ascontiguousarray(flat.T)
         self._bounds = np.searchsorted(self._mover, np.arange(len(changes) + 1)).tolist()
-        self._most = np.array(most, dtype=np.int64)
+        self._most, self._alone = np.array(most, dtype=np.int64).reshape(-1, 2).T.copy()
         self._balance = np.zeros(len(number), dtype=np.int64)
         self._exceeding = 0
         """Features beyond their tolerance: giving a change up may unbalance what it balanced."""
@@ -174,7 +183,8 @@ class _Search:
     def _move(self, at: int, sign: int) -> None:
         moved = slice(self._bounds[at], self._bounds[at + 1])
         feature = self._feature[moved]
-        before, most = self._balance[feature], self._most[feature]
+        before = self._balance[feature]
+        most = np.maximum(self._most[feature], self._alone[feature])
         after = before + sign * self._by[moved]
         self._balance[feature] = after
         self._exceeding += int((abs(after) > most).sum() - (abs(before) > most).sum())
@@ -187,9 +197,13 @@ class _Search:
 
     def _exceeds(self, moves: slice) -> Bools:
         """Tell which moves of features exceed their tolerance, and leave them further off."""
-        before = self._balance[self._feature[moves]]
-        most = np.maximum(self._most[self._feature[moves]], abs(before) - 1)
-        return np.asarray(abs(before + self._by[moves]) > most)
+        feature = self._feature[moves]
+        before = self._balance[feature]
+        after = abs(before + self._by[moves])
+        most = np.maximum(self._most[feature], abs(before) - 1)
+        # Each move of a part is followed by that of the whole.
+        most[1::2] = np.maximum(most[1::2], np.minimum(self._alone[feature[1::2]], after[::2]))
+        return np.asarray(after > most)
 
     def _cost(self, at: int) -> int | None:
         """Return how much imbalance a change adds; None where it exceeds a tolerance."""

@@ -101,9 +101,19 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
         yield frame, the & found
     unique = tagged.is_one_of(word_list("unique_adjectives", PACKAGE))
     superlative = tagged.has_tag("JJS") & ~tagged.is_word("best", "most", "least", "last")
-    yield "unique", the & (near(unique, 1) | (near(superlative, 1) & near(noun, 2)))
-    yield "expression", _in_expressions(tagged, the, "the")
-    yield "expression", _in_expressions(tagged, a, "a")
+    ends = noun | tagged.has_tag("IN", ".", ",", "TO", "CC")
+    yield "unique", the & (near(unique, 1) | (near(superlative, 1) & near(ends, 2)))
+    best = near(tagged.is_word("best"), 1) & near(noun, 2)
+    best &= ~near(tagged.is_word("friend", "seller", "practice", "man", "interest"), 2)
+    best |= near(tagged.is_word("very"), 1) & near(noun, 2)
+    yield "unique", the & best
+    attribute = tagged.is_one_of(word_list("attributes", PACKAGE))
+    definite = tagged.is_word("the", "this", "that", "these", "those") | tagged.has_tag(
+        "PRP$", "NNP"
+    )
+    yield "unique", the & near(attribute, 1) & near(tagged.is_word("of"), 2) & near(definite, 3)
+    yield "expression", _in_expressions(tagged, the, "the", ~noun)
+    yield "expression", _in_expressions(tagged, a, "a", np.ones_like(a))
     yield "name", the & _before_name(tagged)
     unit = tagged.is_one_of(word_list("measures", PACKAGE))
     counted = tagged.is_one_of(word_list("counted_words", PACKAGE)) | tagged.has_tag("CD")
@@ -117,6 +127,12 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
     yield "measure", a & measured
     little = near(tagged.is_word("little", "bit", "lot", "few"), 1)
     yield "measure", a & little & near(tagged.has_tag("JJR", "RBR", "RB", "JJ", "IN", "VBN"), 2)
+    compared = near(tagged.has_tag("JJR"), 1) | near(tagged.is_word("more", "less"), 1)
+    than = tagged.is_word("than")
+    yield "expression", a & compared & (near(than, 3) | near(than, 4))
+    extent = near(tagged.is_word("to"), -1) & near(tagged.is_word("extent", "degree"), 2)
+    basis = near(tagged.is_word("on"), -1) & near(tagged.is_word("basis"), 2)
+    yield "expression", a & near(tagged.has_tag("JJ", "JJR"), 1) & (extent | basis)
     degree = near(tagged.is_word("so", "too", "as", "how"), -2) & near(tagged.has_tag("JJ"), -1)
     yield "expression", a & degree
     single = near(tagged.is_word("not", "never"), -1) & near(tagged.is_word("single"), 1)
@@ -132,13 +148,16 @@ def _frames(tagged: TaggedTexts, the: Bools, a: Bools) -> Iterator[tuple[str, Bo
         yield "existence", a & near(be, -1) & near(tagged.has_tag("EX"), -words)
 
 
-def _in_expressions(tagged: TaggedTexts, article: Bools, written: str) -> Bools:
-    """Mark the articles in fixed expressions, in which the article is written so."""
+def _in_expressions(tagged: TaggedTexts, article: Bools, written: str, ends: Bools) -> Bools:
+    """Mark the articles in fixed expressions, where they are written so.
+
+    ``ends`` marks the tokens that may follow an expression.
+    """
     found = np.zeros_like(article)
     for expression in sorted(word_list(f"expressions_with_{written}", PACKAGE)):
         words = expression.split("-")
         at = words.index(written)
-        matches = article.copy()
+        matches = article & tagged.near(ends, len(words) - at)
         for place, word in enumerate(words):
             if place != at:
                 matches &= tagged.near(tagged.is_word(word), place - at)
@@ -147,7 +166,7 @@ def _in_expressions(tagged: TaggedTexts, article: Bools, written: str) -> Bools:
 
 
 def _before_name(tagged: TaggedTexts) -> Bools:
-    """Mark the tokens before a name of several words, or of capitals, that is no noun's modifier."""
+    """Mark the tokens before a name of several words, or of capitals, that modifies no noun."""
     name = tagged.has_tag("NNP")
     upper = tagged.texts.forms.where(
         [len(form) > 1 and form.isupper() for form in tagged.texts.forms.names]

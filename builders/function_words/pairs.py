@@ -19,7 +19,14 @@ from builders.engine.drops import DropLog
 from builders.engine.flags import Flags
 from builders.engine.plan import text_keys
 from builders.english.screen import OFFENSIVE, offensive_texts
-from builders.function_words.balance import Change, Effort, Feature, Tolerance, choose_balanced
+from builders.function_words.balance import (
+    EFFORT,
+    Change,
+    Effort,
+    Feature,
+    Tolerance,
+    choose_balanced,
+)
 from builders.function_words.natural import unnatural
 from builders.function_words.options import AcceptabilityOptions
 from builders.function_words.tokens import TaggedTexts
@@ -121,7 +128,7 @@ def choose_pairs(
     dropped: DropLog,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    effort: Effort = Effort(),
+    effort: Effort = EFFORT,
 ) -> Chosen:
     """Choose the pairs of a build: one for a sentence, of the tier, balanced in each split.
 

@@ -18,7 +18,7 @@ from builders.function_words.acceptability import (
     QUESTION_FIELDS,
     acceptability_plan,
 )
-from builders.function_words.balance import Effort, Tolerance
+from builders.function_words.balance import EFFORT, Effort, Tolerance
 from builders.function_words.candidates import FLAGS, Swap, swap_candidates
 from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
@@ -41,9 +41,15 @@ from kbprobe.rng import RandomGenerator
 
 Finder = Callable[[TaggedTexts, Bools], Iterable[Swap]]
 
-FEW_WORDS = {**TOLERANCE, "word": Tolerance(4, 2)}
-"""Articles and conjunctions are so few words that models learn what one too many tells."""
-LONGER = Effort(2000, 0.01)
+FEW_WORDS = {
+    "word": Tolerance(4, 2),
+    "before": Tolerance(3, 1, 3),
+    "behind": Tolerance(3, 1, 3),
+    "words": Tolerance(4, 2, 4),
+}
+"""Of articles and conjunctions, which are few words: no neighbour leans to one side in two splits.
+"""
+LONGER = Effort(3000, 0.008)
 """How long to search where words are few."""
 
 
@@ -129,7 +135,7 @@ def swapped(
     options: AcceptabilityOptions,
     rng: RandomGenerator,
     tolerance: Mapping[str, Tolerance] = TOLERANCE,
-    effort: Effort = Effort(),
+    effort: Effort = EFFORT,
 ) -> Plan:
     """Plan a probe whose sentences are changed by swapping words."""
     dropped = DropLog()

@@ -68,12 +68,20 @@ class DefinitenessOptions(AcceptabilityOptions):
     """Options of fw_definiteness."""
 
     max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.18, 0.42),
+        description="Shares of the documents in train, validation and test, before --train-rows.",
+    )
 
 
 class CoordinationOptions(AcceptabilityOptions):
     """Options of fw_coordination."""
 
     max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
+    split_shares: tuple[float, float, float] = Field(
+        (0.4, 0.18, 0.42),
+        description="Shares of the documents in train, validation and test, before --train-rows.",
+    )
 
 
 class SentenceEndOptions(AcceptabilityOptions):

@@ -44,7 +44,7 @@ class PrepositionOptions(NliOptions):
     """Options of fw_prepositions."""
 
     per_sentence: int = Field(
-        4, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        2, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
 
 

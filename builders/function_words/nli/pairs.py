@@ -100,7 +100,6 @@ Places = Callable[[Sentence, Lexicon], Iterator[Place]]
 
 def swaps(places: Places, source: Source, lexicon: Lexicon) -> Iterator[TextPair]:
     """Yield the hypotheses in which a word is replaced: the clause with it, or all of the text."""
-    yield from _reworded(source)
     for place in places(source.hypothesis, lexicon):
         yield from _swapped(source, place, _clause_of(source, place))
 

@@ -13,14 +13,13 @@ from builders.engine.flags import Flags
 from builders.engine.plan import Facts, Nodes, Plan, Questions, text_keys
 from builders.engine.readings import NONE, Readings
 from builders.engine.rows import named_clusters, plan_rows
-from builders.engine.splits import assign_folds, assign_splits
+from builders.engine.splits import assign_folds
 from builders.engine.strategies import FixedScale, FromAnnotators
 from builders.function_words.labelled import Decided, decide_rows
 from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import TextPair
 from builders.function_words.nli.sources import Origin
-from builders.function_words.pairs import document_splits
 from kb_cache.corpora.types import TextCorpus
 from kbprobe.arrays import Ints
 from kbprobe.errors import UsageError
@@ -85,7 +84,7 @@ def candidates_plan(
         ),
         choices=Nodes.from_columns(ANSWERS, field="text"),
         nodes=np.tile(np.arange(len(ANSWERS), dtype=np.int64), (len(rows), 1)),
-        split=_splits([row.origin for row in rows], corpus, options, rng.child("splits")),
+        split=_splits(documents, options.split_shares, rng.child("splits")),
         families=kinds,
         family=np.array([1 + kinds.index(row.pair.kind) for row in rows], dtype=np.int64),
         relation="unlabelled",
@@ -120,17 +119,22 @@ def _flags(pairs: Sequence[TextPair]) -> Flags:
 
 
 def _splits(
-    origins: Sequence[Origin], corpus: TextCorpus, options: NliOptions, rng: RandomGenerator
+    documents: Sequence[str], shares: tuple[float, float, float], rng: RandomGenerator
 ) -> Ints:
-    """Return the split of each row: that of its document, or of its premise."""
-    row = np.array([origin.row for origin in origins], dtype=np.int64)
-    split = assign_splits(
-        text_keys([origin.document for origin in origins]), options.split_shares, rng
-    )
-    if (of_document := row >= 0).any():
-        splits = document_splits(corpus, options.split_shares, rng)
-        split[of_document] = splits[row[of_document]]
-    return split
+    """Return the split of each row: that of its document, or of its premise.
+
+    Documents are taken in random order until validation has its share of the rows, then train:
+    some have many rows, so that validation would often be too small otherwise.
+    """
+    train, validation, _ = shares
+    names, row = np.unique(documents, return_inverse=True)
+    size = np.bincount(row)
+    order = np.argsort(rng.uniform(text_keys(names.tolist())), kind="stable")
+    start = np.cumsum(size[order]) - size[order]
+    edges = np.cumsum([validation, train]) * len(documents)
+    split = np.empty(names.size, dtype=np.int64)
+    split[order] = np.array([1, 0, 2])[np.searchsorted(edges, start, side="right")]
+    return split[row]
 
 
 def labelled_plan(

@@ -26,7 +26,6 @@ from builders.function_words.nli.negation import FLAGS
 from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NegationOptions, NliOptions, PrepositionOptions
 from builders.function_words.nli.pairs import (
-    KEPT,
     KINDS,
     SWAPPED,
     Source,
@@ -94,7 +93,7 @@ def fw_prepositions(
 ) -> Plan:
     """Does it follow if a preposition is another: in, behind, before, without?"""
     ways = partial(swaps, preposition_places)
-    return build("fw_prepositions", (KEPT, SWAPPED), changed_words(), ways, texts, options, rng)
+    return build("fw_prepositions", (SWAPPED,), changed_words(), ways, texts, options, rng)
 
 
 @_nli("fw_comparatives")

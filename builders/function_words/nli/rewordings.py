@@ -38,14 +38,13 @@ class Form(NamedTuple):
 
 
 def forms(template: str) -> list[Form]:
-    """Return the forms of a template: four, or two where the verb has no alternatives.
+    """Return the four forms of a template.
 
     >>> [form.text for form in forms("[More|Fewer] guests {came|did not come}.")]
     ['More guests came.', 'More guests did not come.', 'Fewer guests came.', \
 'Fewer guests did not come.']
     """
-    words = _WORD.findall(template)[0]
-    verbs = [*_VERB.findall(template), ("",)][0]
+    (words,), (verbs,) = _WORD.findall(template), _VERB.findall(template)
     return [
         Form(
             bool(swapped),
@@ -54,13 +53,15 @@ def forms(template: str) -> list[Form]:
             words[swapped].lower(),
             _VERB.sub(verbs[negated], _WORD.sub(words[swapped], template)),
         )
-        for swapped, negated in product(range(2), range(len(verbs)))
+        for swapped, negated in product(range(2), repeat=2)
     ]
 
 
 @cache
 def rewordings(probe: str, package: str) -> Mapping[str, Sequence[Form]]:
-    """Return the reworded hypotheses that come with a package: premise -> forms."""
+    """Return the reworded hypotheses that come with a package, if any: premise -> forms."""
     file = resources.files(package).joinpath("data", f"rewordings_{probe}.csv")
+    if not file.is_file():
+        return {}
     _, *rows = csv.reader(file.read_text("utf-8").splitlines())
     return {premise: forms(template) for premise, template in rows}

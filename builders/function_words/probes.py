@@ -49,7 +49,7 @@ FEW_WORDS = {
 }
 """Of articles and conjunctions, which are few words: no neighbour leans to one side in two splits.
 """
-LONGER = Effort(3000, 0.008)
+LONGER = Effort(4500, 0.007)
 """How long to search where words are few."""
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from builders.engine.plan import Plan
 from builders.engine.render.assemble import id_texts, row_identity, row_ids
 from builders.function_words.nli.choosing import choose
-from builders.function_words.nli.clauses import Sentence, clause_at, clauses
+from builders.function_words.nli.clauses import PACKAGE, Sentence, clause_at, clauses
 from builders.function_words.nli.comparatives import comparative_places
 from builders.function_words.nli.edits import Edit, rewritten
 from builders.function_words.nli.lexicon import Lexicon, lexicon
@@ -29,6 +29,7 @@ from builders.function_words.nli.negation import negated
 from builders.function_words.nli.opposites import PATTERNS, patterns
 from builders.function_words.nli.options import NliOptions
 from builders.function_words.nli.pairs import (
+    BOTH,
     KEPT,
     KINDS,
     NEGATED,
@@ -42,6 +43,7 @@ from builders.function_words.nli.pairs import (
 from builders.function_words.nli.prepositions import frames, preposition_places, prepositions
 from builders.function_words.nli.probes import CorpusAndWordNet, fw_comparatives, fw_negation
 from builders.function_words.nli.quantities import quantity_places
+from builders.function_words.nli.rewordings import forms, rewordings
 from builders.function_words.nli.spatial import spatial_places
 from kb_cache.corpora.rows import RawDocument, RawPair, RawText, corpus_of, words_in
 from kb_cache.corpora.types import Corpus
@@ -588,3 +590,27 @@ def test_votes_become_a_labelled_probe(tmp_path: Path) -> None:
     for row in rows:
         expected = "contradiction" if " not " in row["hypothesis"] else "neutral"
         assert row["choices"]["text"][row["answer"]] == expected
+
+
+def test_reworded_hypotheses_are_asked_in_four_forms(known: Lexicon) -> None:
+    made = sentence("Foreign/JJ steel/NN was/VBD also/RB much/RB cheaper/JJR ./.")
+    reworded = forms("Domestic steel {was|was not} [more|less] expensive.")
+    found = list(swaps_and_denials(comparative_places, Source(made, made, "", reworded), known))
+    assert [(pair.kind, pair.old, pair.new) for pair in found[:4]] == [
+        (KEPT, "more", "more"),
+        (NEGATED, "more", "more"),
+        (SWAPPED, "more", "less"),
+        (BOTH, "more", "less"),
+    ]
+    assert found[3].hypothesis == "Domestic steel was not less expensive."
+    assert {pair.premise for pair in found} == {made.text}
+
+
+@pytest.mark.parametrize("probe", ["comparatives", "quantification", "spatial", "negation"])
+def test_rewordings_name_one_word_and_one_verb(probe: str) -> None:
+    shipped = rewordings(f"fw_{probe}", PACKAGE)
+    assert len(shipped) >= 30
+    for premise, four in shipped.items():
+        assert len({form.text for form in four}) == 4
+        assert premise not in {form.text for form in four}
+        assert not any(mark in form.text for form in four for mark in "[]{}|")

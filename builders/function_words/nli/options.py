@@ -21,10 +21,10 @@ class NliOptions(FunctionWordOptions):
     )
     max_tokens: int = Field(26, ge=1, description="Maximum tokens of a premise.")
     per_sentence: int = Field(
-        8, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
+        12, ge=1, le=100, description="Maximum rows made from a sentence, or from a pair."
     )
     max_rows: int = Field(
-        640,
+        960,
         ge=0,
         description="Maximum rows, of whole sentences drawn with the seed (0: all).",
     )

@@ -123,17 +123,20 @@ def _splits(
 ) -> Ints:
     """Return the split of each row: that of its document, or of its premise.
 
-    Documents are taken in random order until validation has its share of the rows, then train:
-    some have many rows, so that validation would often be too small otherwise.
+    Documents are taken in random order, those for validation first until it has its share of the
+    rows: some have many, which lots for each would miss by far. Larger ones are of no use there.
     """
-    train, validation, _ = shares
+    train, validation, test = shares
     names, row = np.unique(documents, return_inverse=True)
     size = np.bincount(row)
     order = np.argsort(rng.uniform(text_keys(names.tolist())), kind="stable")
-    start = np.cumsum(size[order]) - size[order]
-    edges = np.cumsum([validation, train]) * len(documents)
-    split = np.empty(names.size, dtype=np.int64)
-    split[order] = np.array([1, 0, 2])[np.searchsorted(edges, start, side="right")]
+    split = np.full(names.size, -1, dtype=np.int64)
+    small = order[size[order] <= validation * row.size]
+    split[small[np.cumsum(size[small]) - size[small] < validation * row.size]] = 1
+    rest = order[split[order] < 0]
+    middle = np.cumsum(size[rest]) - size[rest] / 2
+    edge = train / ((train + test) or 1) * size[rest].sum()
+    split[rest] = np.where(middle < edge, 0, 2)
     return split[row]
 
 

@@ -60,7 +60,7 @@ class TextPair(NamedTuple):
     Attributes:
         kind: what was done, one of the probe's kinds.
         old: the word of the class that the probe is about, in lower case.
-        new: what stands for it; the same where it was kept, or denied alone.
+        new: what stands for it; the same where it was kept, denied alone, or reworded.
         premise, hypothesis: the texts.
         flags: what is doubtful about them, of `builders.function_words.nli.negation.FLAGS`.
     """
@@ -135,7 +135,8 @@ def _reworded(source: Source) -> Iterator[TextPair]:
     premise = source.shown(source.premise.text)
     for form in source.reworded:
         kind = KINDS[form.swapped + 2 * form.negated]
-        yield TextPair(kind, form.old, form.new, premise, form.text)
+        # The other word may be in neither text.
+        yield TextPair(kind, form.word, form.word, premise, form.text)
 
 
 def _denied(clause: Clause | None, place: Place) -> Denial | None:

@@ -26,14 +26,13 @@ class Form(NamedTuple):
 
     Attributes:
         swapped, negated: whether it has the second word, and the second verb.
-        old, new: the first word, and the one that it has; in lower case.
+        word: the one that it has, in lower case.
         text: the hypothesis.
     """
 
     swapped: bool
     negated: bool
-    old: str
-    new: str
+    word: str
     text: str
 
 
@@ -49,7 +48,6 @@ def forms(template: str) -> list[Form]:
         Form(
             bool(swapped),
             bool(negated),
-            words[0].lower(),
             words[swapped].lower(),
             _VERB.sub(verbs[negated], _WORD.sub(words[swapped], template)),
         )

@@ -358,14 +358,3 @@ def test_the_page_is_made_from_the_two_files_alone(tmp_path: Path) -> None:
     write_predictions(predictions, tmp_path)
     assert read_predictions(tmp_path).equals(predictions)
     assert make_report(tmp_path).read_text(encoding="utf-8") == render(results, predictions)
-
-
-def test_predictions_written_before_there_were_arguments_stay_readable(tmp_path: Path) -> None:
-    results, predictions = answered(comparisons(all_pairs(range(5))), knows)
-    write_results(results, tmp_path)
-    write_predictions(predictions.drop_columns(["arguments"]), tmp_path)
-    read = read_predictions(tmp_path)
-    assert read.schema.equals(predictions_schema())
-    assert read["arguments"].null_count == 20
-    assert 'id="order"' not in make_report(tmp_path).read_text(encoding="utf-8")
-    assert (tmp_path / PREDICTIONS).is_file()

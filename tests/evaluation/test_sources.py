@@ -84,7 +84,8 @@ def built(
 
     parent = tmp_path_factory.mktemp("built")
     probe = find_probe("wordnet_hypernymy")
-    options = probe.options.parse({"limit": 150, "wordnet": open_wordnet()}, probe.name)
+    asked = {"limit": 150, "wordnet": open_wordnet(), "split_shares": (0.2, 0.2, 0.6)}
+    options = probe.options.parse(asked, probe.name)
     request = Request(probe, options, audit=False)
     done = build(request)
     write(done, parent / "parquet")

@@ -28,8 +28,6 @@ from evaluation.results.analyses.ordered_values import (
     plot,
 )
 from evaluation.results.types import (
-    PREDICTIONS,
-    predictions_schema,
     read_predictions,
     write_predictions,
     write_results,

@@ -171,7 +171,7 @@ def test_damage_is_repaired_with_the_same_selection(cache: Path) -> None:
     assert load_conceptnet("mini").digest == digest
     assert catalogue.verify(entry) == []
     recorded = read_info(entry.folder)
-    for options, reason in ((None, "does not record the options"), ({"x": 1}, "no option --x")):
+    for options, reason in ((None, "source is unknown"), ({"x": 1}, "no option --x")):
         lost = replace(recorded, source=replace(recorded.source, options=options))
         write_info(entry.folder, lost)
         (entry.folder / "concepts.parquet").write_bytes(b"")

@@ -392,7 +392,7 @@ def test_the_card_has_a_table_of_the_oracles(built_probe: Probe) -> None:
     folder = built_probe(HYPERNYMY)
     card = (folder / "README.md").read_text(encoding="utf-8")
     section = card[card.index("### Oracles of partial knowledge") : card.index("## Columns")]
-    assert "| who knows only | target | all | near | sibling |" in section
+    assert "| who knows only | target | all | near |" in section
     assert "| random | 1 hop | 2 hops |" in section
     oracles = json.loads((folder / "manifest.json").read_text())["audit"]["oracles"]
     assert oracles

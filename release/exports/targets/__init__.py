@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 from kbprobe.errors import UsageError, did_you_mean
-from release.exports.page import Target
+
+if TYPE_CHECKING:
+    from release.exports.page import Target
 
 TARGETS = tuple(sorted(one.name.replace("_", "-") for one in iter_modules(__path__)))
 """The names on the command line: those of the modules."""
@@ -19,6 +22,8 @@ def find_target(name: str) -> Target:
             f"There is no target {name!r}.{did_you_mean(name, TARGETS)} Known: "
             f"{', '.join(TARGETS)}."
         )
+    from release.exports.page import Target
+
     target = import_module(f"{__name__}.{name.replace('-', '_')}").TARGET
     assert isinstance(target, Target)
     return target

@@ -48,7 +48,6 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "no caps": {"cap_per_gold": 0, "train_rows": 0},
         "also whatever ConceptNet does not say is denied": {
             "cap_per_gold": 0,
-            "contrast": "none",
             "max_holders": 10**9,
         },
     },

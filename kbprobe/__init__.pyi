@@ -188,10 +188,10 @@ def build(
     wordnet: str = "3.0",
     min_tokens: int = 6,
     max_tokens: int = 26,
-    per_sentence: int = 4,
-    max_rows: int = 320,
+    per_sentence: int = 12,
+    max_rows: int = 960,
     readings: bool = True,
-    cap_per_word: int = 120,
+    cap_per_word: int = 240,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
@@ -291,10 +291,10 @@ def build(
     wordnet: str = "3.0",
     min_tokens: int = 6,
     max_tokens: int = 26,
-    per_sentence: int = 12,
-    max_rows: int = 432,
+    per_sentence: int = 18,
+    max_rows: int = 648,
     readings: bool = True,
-    cap_per_word: int = 120,
+    cap_per_word: int = 240,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
@@ -319,9 +319,9 @@ def build(
     min_tokens: int = 6,
     max_tokens: int = 26,
     per_sentence: int = 2,
-    max_rows: int = 320,
+    max_rows: int = 960,
     readings: bool = True,
-    cap_per_word: int = 120,
+    cap_per_word: int = 240,
 ) -> datasets.DatasetDict: ...
 @overload
 def build(

@@ -432,7 +432,8 @@ def _plan(
         split=places.of_both(asking),
         part=places.part,
         kinds=KINDS[wordnet.pos_codes],
-        reads=reads(wordnet),
+        # One language decides for all, so that they ask the same.
+        reads=reads(wordnet.languages[0]),
         offensive=offensive_in_any(wordnet),
         arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
         options=options,

@@ -195,32 +195,7 @@ def build(
 ) -> datasets.DatasetDict: ...
 @overload
 def build(
-    name: Literal["fw_coordination"],
-    *,
-    output: str | Path | None = None,
-    seed: int = 0,
-    template: str | Path | None = None,
-    audit: bool = True,
-    overwrite: bool = False,
-    config: str = "default",
-    tier: Literal["clean", "full"] = "clean",
-    screen: bool = True,
-    train_rows: int = 4000,
-    split_shares: tuple[float, float, float] = ...,
-    limit: int | None = None,
-    variants: bool = True,
-    corpus: _Several[str] = ...,
-    labels: _Several[str] = ...,
-    min_votes: int = 1,
-    min_agreement: float = 0.5,
-    min_tokens: int = 5,
-    max_tokens: int = 60,
-    max_pairs: int = 2000,
-    balanced: bool = True,
-) -> datasets.DatasetDict: ...
-@overload
-def build(
-    name: Literal["fw_definiteness"],
+    name: Literal["fw_coordination", "fw_definiteness"],
     *,
     output: str | Path | None = None,
     seed: int = 0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -17,6 +17,24 @@ from kbprobe.options import Options
 
 RANDOM = "random"
 """The distractor family of all nodes of the gold's kind; it fills up the others."""
+
+# Options whose defaults differ among probes, and nothing else of them.
+TrainRows: TypeAlias = Annotated[
+    int,
+    Field(
+        ge=0,
+        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
+    ),
+]
+RandomShare: TypeAlias = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        description="Maximum share of rows with random distractors, the easy reference, where "
+        "there are other families.",
+    ),
+]
 
 
 class ProbeOptions(Options):
@@ -40,11 +58,7 @@ class ProbeOptions(Options):
         description="Leave out slurs and obscenities in questions, golds and distractors.",
     )
     choices: int = Field(5, ge=2, le=26, description="Choices of a question, the gold included.")
-    train_rows: int = Field(
-        4000,
-        ge=0,
-        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
-    )
+    train_rows: TrainRows = 4000
     split_shares: tuple[float, float, float] = Field(
         (0.25, 0.25, 0.5),
         description="Shares of the clusters in train, validation and test, before --train-rows.",
@@ -149,13 +163,7 @@ class DrawOptions(ProbeOptions):
         le=50,
         description="Maximum rows of a question with distractors of one family and distance.",
     )
-    random_share: float = Field(
-        0.33,
-        ge=0,
-        le=1,
-        description="Maximum share of rows with random distractors, the easy reference, where "
-        "there are other families.",
-    )
+    random_share: RandomShare = 0.33
     max_fill: int | None = Field(
         None,
         ge=0,

@@ -72,12 +72,12 @@ PROBES: dict[str, Entry] = {
     ),
     "fw_coordination": Entry(
         "function_words.probes",
-        "CoordinationOptions",
+        "LongSentenceOptions",
         "Is a sentence acceptable, or was its and, or or but exchanged?",
     ),
     "fw_definiteness": Entry(
         "function_words.probes",
-        "DefinitenessOptions",
+        "LongSentenceOptions",
         'Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?',
     ),
     "fw_eos": Entry(

@@ -64,18 +64,11 @@ class WhWordOptions(AcceptabilityOptions):
     """Options of fw_wh_words."""
 
 
-class DefinitenessOptions(AcceptabilityOptions):
-    """Options of fw_definiteness."""
+class LongSentenceOptions(AcceptabilityOptions):
+    """Options of fw_definiteness and fw_coordination.
 
-    max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
-    split_shares: tuple[float, float, float] = Field(
-        (0.4, 0.18, 0.42),
-        description="Shares of the documents in train, validation and test, before --train-rows.",
-    )
-
-
-class CoordinationOptions(AcceptabilityOptions):
-    """Options of fw_coordination."""
+    Few sentences suit them, so that longer ones are read as well, and more go to validation.
+    """
 
     max_tokens: int = Field(60, ge=1, description="Maximum tokens of a sentence.")
     split_shares: tuple[float, float, float] = Field(

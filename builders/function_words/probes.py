@@ -24,8 +24,7 @@ from builders.function_words.coordination import coordination_swaps
 from builders.function_words.definiteness import definiteness_swaps
 from builders.function_words.options import (
     AcceptabilityOptions,
-    CoordinationOptions,
-    DefinitenessOptions,
+    LongSentenceOptions,
     SentenceEndOptions,
     WhWordOptions,
 )
@@ -72,7 +71,7 @@ def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator
 
 @probe(
     "fw_definiteness",
-    options=DefinitenessOptions,
+    options=LongSentenceOptions,
     open=open_corpora,
     question_fields=QUESTION_FIELDS,
     choice_fields=("text",),
@@ -81,14 +80,14 @@ def fw_wh_words(corpus: TextCorpus, options: WhWordOptions, rng: RandomGenerator
     variants=CLOZES,
     flags=FLAGS,
 )
-def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: RandomGenerator) -> Plan:
+def fw_definiteness(corpus: TextCorpus, options: LongSentenceOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or were its articles exchanged, "the" for "a" or "an"?"""
     return swapped("fw_definiteness", definiteness_swaps, corpus, options, rng, FEW_WORDS, LONGER)
 
 
 @probe(
     "fw_coordination",
-    options=CoordinationOptions,
+    options=LongSentenceOptions,
     open=open_corpora,
     question_fields=QUESTION_FIELDS,
     choice_fields=("text",),
@@ -97,7 +96,7 @@ def fw_definiteness(corpus: TextCorpus, options: DefinitenessOptions, rng: Rando
     variants=CLOZES,
     flags=FLAGS,
 )
-def fw_coordination(corpus: TextCorpus, options: CoordinationOptions, rng: RandomGenerator) -> Plan:
+def fw_coordination(corpus: TextCorpus, options: LongSentenceOptions, rng: RandomGenerator) -> Plan:
     """Is a sentence acceptable, or was its and, or or but exchanged?"""
     return swapped("fw_coordination", coordination_swaps, corpus, options, rng, FEW_WORDS, LONGER)
 

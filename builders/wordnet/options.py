@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from builders.engine.options import RANDOM, DrawOptions
+from builders.engine.options import RANDOM, DrawOptions, RandomShare, TrainRows
 from builders.engine.sources import WordNetName
 from kbprobe.errors import did_you_mean
 from kbprobe.options import Metavar
@@ -89,11 +89,7 @@ class WordNetOptions(DrawOptions):
         "with the question.",
     )
 
-    train_rows: int = Field(
-        10_000,
-        ge=0,
-        description="Maximum rows of the train split, in whole clusters or choice groups (0: all).",
-    )
+    train_rows: TrainRows = 10_000
     split_shares: tuple[float, float, float] = Field(
         (0.26, 0.12, 0.62),
         description="Shares of WordNet, by its examples and parts, in train, validation and test, "
@@ -281,12 +277,7 @@ class AntonymyOptions(RelationOptions):
 
     NEAR: ClassVar[tuple[str, ...]] = ("cousin", "second_cousin", "field", "quality")
 
-    random_share: float = Field(
-        1.0,
-        ge=0,
-        le=1,
-        description="Maximum share of rows with random distractors, the easy reference.",
-    )
+    random_share: RandomShare = 1.0
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
     min_zipf: float = Field(
         2.0, ge=0, le=8, description="Minimum word frequency of both words (Zipf scale)."

@@ -88,24 +88,32 @@ def _fields(wordnet: WordNet, nodes: Ints) -> Ints:
 
     Adjectives and adverbs (-1) have one lexicographer file each.
     """
-    file = lexicographer_files(wordnet)
-    distinct = sorted_unique(nodes)
-    distinct = distinct[np.lexsort((taxonomy_order(wordnet)[distinct], file[distinct]))]
-    run = ranks_within(file[distinct]) // FIELD_SIZE
-    field = np.full(len(wordnet), -1)
-    field[distinct] = file[distinct] * distinct.size + run
-    field[wordnet.pos_codes > POS.index("v")] = -1
-    return field[nodes]
+    file = lexicographer_files(wordnet)[nodes]
+    field = _runs(nodes, file, taxonomy_order(wordnet)[nodes], FIELD_SIZE)
+    return np.where(wordnet.pos_codes[nodes] > POS.index("v"), -1, field)
 
 
 def _qualities(wordnet: WordNet, nodes: Ints) -> Ints:
     """Return the quality of each node: runs of those whose nouns are close; nouns, verbs: -1."""
-    noun = nouns_of(wordnet)
-    distinct = sorted_unique(nodes[noun[nodes] >= 0])
-    distinct = distinct[np.lexsort((distinct, taxonomy_order(wordnet)[noun[distinct]]))]
-    quality = np.full(len(wordnet), -1)
-    quality[distinct] = np.arange(distinct.size) // QUALITY_SIZE
-    return quality[nodes]
+    noun = nouns_of(wordnet)[nodes]
+    known = noun >= 0
+    place = taxonomy_order(wordnet)[noun[known]]
+    quality = np.full(nodes.size, -1)
+    quality[known] = _runs(nodes[known], np.zeros_like(place), place, QUALITY_SIZE)
+    return quality
+
+
+def _runs(nodes: Ints, group: Ints, place: Ints, size: int) -> Ints:
+    """Number the runs of ``size`` distinct nodes, by their place within their group.
+
+    Equal nodes are of one group, and have one place.
+    """
+    distinct, first, again = np.unique(nodes, return_index=True, return_inverse=True)
+    group, place = group[first], place[first]
+    order = np.lexsort((place, group))
+    run = np.empty_like(distinct)
+    run[order] = group[order] * distinct.size + ranks_within(group[order]) // size
+    return run[again]
 
 
 def _published(

@@ -77,12 +77,16 @@ def near_opposites(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
     noun, main = nouns_of(wordnet), main_parents(wordnet)
     found = []
     for top in (main, noun, np.where(noun < 0, -1, main[noun])):
-        known = golds[top[golds] >= 0]
-        below = Graph.from_edges(len(wordnet), top[known], known)
         asked = top[gold] >= 0
-        at, other = below.expand(top[gold[asked]])
+        at, other = _by_top(top, golds).expand(top[gold[asked]])
         found.append(Graph.from_edges(len(wordnet), concept[asked][at], other))
     return union(*found)
+
+
+def _by_top(top: Ints, nodes: Ints) -> Graph:
+    """Lead from each top to those of some nodes that have it; ``top`` is -1 where there is none."""
+    below = nodes[top[nodes] >= 0]
+    return Graph.from_edges(top.size, top[below], below)
 
 
 def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:
@@ -100,11 +104,9 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
         return np.asarray(model.chance(features) > limit)
 
     concepts, golds = np.divmod(sorted_unique(asking.concept * size + asking.gold), size)
-    main, asked_for = main_parents(wordnet), sorted_unique(asking.gold)
-    asked_for = asked_for[main[asked_for] >= 0]
-    siblings = Graph.from_edges(size, main[asked_for], asked_for)
+    main = main_parents(wordnet)
     rooted = np.flatnonzero(main[golds] >= 0)
-    at, sibling = siblings.expand(main[golds[rooted]])
+    at, sibling = _by_top(main, sorted_unique(asking.gold)).expand(main[golds[rooted]])
     pair, namesake = alike(wordnet).expand(concepts)
     pair, node = np.append(rooted[at], pair), np.append(sibling, namesake)
     concepts, golds = concepts[pair], golds[pair]

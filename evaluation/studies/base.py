@@ -222,6 +222,19 @@ class StudyRequest:
         """A run of no probe and no model with the options that were given."""
         return RunSpec.parse("", "", self.values)
 
+    def named_probes(self) -> list[str]:
+        """Return the probes, for a study that reads them again by name.
+
+        Raises:
+            UsageError: one is a dataset in memory.
+        """
+        if odd := [probe for probe in self.probes if not isinstance(probe, str)]:
+            raise UsageError(
+                f"{self.study.name} needs probes by name, and got a dataset in memory "
+                f"({type(odd[0]).__name__}): save it, and name its folder"
+            )
+        return [str(probe) for probe in self.probes]
+
     def spec(self, probe: ProbeSource, model: str, **changes: Any) -> RunSpec:
         """Make one of the study's runs, with some of its options changed.
 

@@ -165,12 +165,7 @@ def _open_probes(request: StudyRequest) -> list[Splits]:
     Raises:
         UsageError: there are fewer than two, or one lacks a split.
     """
-    if odd := [probe for probe in request.probes if not isinstance(probe, str)]:
-        raise UsageError(
-            f"transfer needs probes by name, and got a dataset in memory ({type(odd[0]).__name__})"
-            ": save it, and name its folder"
-        )
-    sources = list(dict.fromkeys(str(probe) for probe in request.probes))
+    sources = request.named_probes()
     if len(sources) < 2:
         raise UsageError(
             "transfer is from one probe to others: name two probes or more. For one: "

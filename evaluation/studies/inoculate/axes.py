@@ -145,12 +145,7 @@ def _open_tasks(request: StudyRequest) -> Tasks:
             "inoculate measures what training on a probe costs on the task that the models were "
             "trained for before: name it with --original TASK (a folder, a file or a Hub id)"
         )
-    if odd := [probe for probe in request.probes if not isinstance(probe, str)]:
-        raise UsageError(
-            f"inoculate needs probes by name, and got a dataset in memory ({type(odd[0]).__name__}"
-            "): save it, and name its folder"
-        )
-    probes = list(dict.fromkeys(map(str, request.probes)))
+    probes = request.named_probes()
     if options.original in probes:
         raise UsageError(f"{options.original} is the original task: name another probe")
     _open(options.original, SELECTION)

@@ -24,7 +24,6 @@ from builders.engine.plan import Facts, Nodes, Plan, Questions
 from builders.engine.rows import Asking, Territory, draw_plan
 from kb_cache.graph import Graph
 from kbprobe.arrays import Bools, Ints, sorted_unique
-from kbprobe.columns import to_numpy
 from kbprobe.rng import RandomGenerator
 
 QUESTION_FIELDS = ("word", "synonyms", "gloss", "pos", "relation")
@@ -42,6 +41,7 @@ class NodeSource:
     Attributes:
         choices: how nodes are shown as choices.
         words: (nodes,) the word by which a question names a node.
+        reads: (nodes,) numbers: nodes of one number read the same as choices.
         synonyms: (nodes,) lists of other words that a question may show beside the word.
         glosses: (nodes,) what says which sense is meant.
         pos: (nodes,) part of speech, in words.
@@ -55,6 +55,7 @@ class NodeSource:
 
     choices: Nodes
     words: pa.Array
+    reads: Ints
     synonyms: pa.Array
     glosses: pa.Array
     pos: pa.Array
@@ -156,7 +157,7 @@ def relation_plan(
         split=territory.of_concept(asking),
         part=territory.part,
         kinds=source.kinds,
-        reads=to_numpy(source.words.dictionary_encode().indices).astype(np.int64),
+        reads=source.reads,
         offensive=source.offensive,
         options=options,
         rng=rng,

@@ -59,6 +59,10 @@ def synset_source(
     return NodeSource(
         choices=nodes_of(shown, generality(wordnet)),
         words=first_words(shown),
+        # One language decides for all, so that they ask the same.
+        reads=to_numpy(first_words(wordnet.languages[0]).dictionary_encode().indices).astype(
+            np.int64
+        ),
         synonyms=synonyms,
         glosses=pa.array([""] * size) if several else shown_glosses(shown),
         pos=pa.array(POS_NAMES).take(pa.array(wordnet.pos_codes)),

@@ -123,11 +123,6 @@ class WordNet(Loaded):
         return _bounds(to_numpy(self.senses["synset"]), len(self))
 
     @cached_property
-    def example_start(self) -> Ints:
-        """Row bounds of the examples of every synset, as `sense_start` gives those of senses."""
-        return _bounds(to_numpy(self.examples["synset"]), len(self))
-
-    @cached_property
     def hypernyms(self) -> Graph:
         """Synset to its class hypernyms ("dog" to "canine"); instances have none here."""
         return self.graph("hypernym")

@@ -17,7 +17,7 @@ from builders.wordnet.neighbourhoods import (
     taxonomy_order,
 )
 from builders.wordnet.options import WordNetOptions
-from builders.wordnet.synsets import lexicographer_files, parents_for_levels
+from builders.wordnet.synsets import KINDS, lexicographer_files, parents_for_levels
 from kb_cache.graph import Graph
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
@@ -99,7 +99,9 @@ def _qualities(wordnet: WordNet, nodes: Ints) -> Ints:
     known = noun >= 0
     place = taxonomy_order(wordnet)[noun[known]]
     quality = np.full(nodes.size, -1)
-    quality[known] = _runs(nodes[known], np.zeros_like(place), place, QUALITY_SIZE)
+    quality[known] = _runs(
+        nodes[known], KINDS[wordnet.pos_codes[nodes[known]]], place, QUALITY_SIZE
+    )
     return quality
 
 

@@ -164,20 +164,16 @@ class WordNetOptions(DrawOptions):
 class DefinitionsOptions(WordNetOptions):
     """Options of wordnet_definitions."""
 
-    NEAR: ClassVar[tuple[str, ...]] = ("same_word", *WordNetOptions.NEAR)
+    NEAR: ClassVar[tuple[str, ...]] = ("same_word", *WordNetOptions.NEAR, "quality")
 
-    random_share: float = Field(
-        0.25,
-        ge=0,
-        le=1,
-        description="Maximum share of rows with random distractors, the easy reference.",
-    )
+    random_share: RandomShare = 0.25
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))
 
 
 class SynonymyOptions(WordNetOptions):
     """Options of wordnet_synonymy."""
 
+    NEAR: ClassVar[tuple[str, ...]] = (*WordNetOptions.NEAR, "quality")
     WITHOUT = ("max_contexts", "cap_per_gold")  # each concept is the gold of one question
 
     pos: tuple[PartOfSpeech, ...] = _POS(("noun", "verb", "adjective", "adverb"))

@@ -238,7 +238,7 @@ def export(folder: Path, to: str, output: Path | None, as_json: bool, **options:
     """Write it, and print how it is run."""
     from release.exports.exporting import export as run_export
 
-    output = output or Path("exports") / f"{folder.resolve().name}-{to}"
+    output = output or Path("exports") / f"{Path(os.path.abspath(folder)).name}-{to}"
     done = run_export(folder, to, output, **options)
     if as_json:
         echo(json.dumps({**vars(done), "folder": str(done.folder)}, ensure_ascii=False))

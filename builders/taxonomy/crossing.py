@@ -218,8 +218,7 @@ def _balanced(
     Returns:
         (crossings,) how many questions of each to ask.
     """
-    kinds = int(choices.max(initial=-1)) + 1
-    gold = choices[:, 0]
+    kinds, gold = names.size, choices[:, 0]
     if cap:
         rows = rows * cap // np.maximum(np.bincount(gold, rows, kinds), cap)[gold].astype(np.int64)
     _, same, golds = np.unique(

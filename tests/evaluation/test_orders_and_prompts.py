@@ -406,7 +406,7 @@ def test_the_commands_in_processes_of_their_own(tmp_path):
     asked = ("prompts", "threes", "--model", MODEL, "--prompts", "prompts.yaml", "-o", tmp_path)
     first, again = command(*asked), command(*asked, "--json")
     assert (first.returncode, again.returncode) == (0, 0), (first.stderr, again.stderr)
-    assert "consistency %" in first.stdout
+    assert "two prompts give the same answer to" in first.stdout
     held = read_sealed(tmp_path / "prompts.json", "", ["1.0"])
     assert json.loads(again.stdout) == held
     wrong = command("prompts", "threes", "--model", MODEL, "--prompts", "nofile")

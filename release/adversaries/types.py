@@ -170,10 +170,11 @@ def _outcome(
 ) -> Outcome:
     """Estimate the accuracy on some of the scored rows, and compare it with chance.
 
-    The interval is as wide as it takes for ``tests`` of them to hold together.
+    The interval is as wide as it takes for ``tests`` of them to hold together. Where all rows choose
+    among the same answers, giving the commonest one is chance as well.
     """
     found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
-    chance = float((1 / shown[some].sum(axis=1)).mean())
+    chance = max(float((1 / shown[some].sum(axis=1)).mean()), _commonest(rows, rows.scored[some]))
     fewest = min(found.rows, rows.train.size) if guesses.trained else found.rows
     verdict: Verdict = "ok"
     if not guesses.judged:
@@ -185,3 +186,11 @@ def _outcome(
     remedy = remedy if verdict == "exceeds" else ""
     accuracy, low, high, size = found
     return Outcome(config, guesses.name, accuracy, low, high, chance, size, verdict, remedy)
+
+
+def _commonest(rows: Rows, some: Ints) -> float:
+    """Return the share of some rows with the commonest answer; 0 where their choices differ."""
+    choices = np.sort(rows.choices[some], axis=1)
+    if (choices != choices[:1]).any():
+        return 0.0
+    return float(np.bincount(rows.gold[some]).max() / some.size)

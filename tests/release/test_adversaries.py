@@ -68,6 +68,13 @@ def negations(row: Row, number: int, generator: random.Random) -> None:
     row["arguments"] = {"x": word(generator), "y": word(generator)}
 
 
+def unbalanced_answers(row: Row, number: int, generator: random.Random) -> None:
+    """"not" is the answer to two questions in three, whatever they ask."""
+    negations(row, number, generator)
+    gold, other = ("not", "really") if generator.random() < 2 / 3 else ("really", "not")
+    row["gold"], row["distractors"] = gold, [other]
+
+
 def prefixed_arguments(row: Row, number: int, generator: random.Random) -> None:
     negations(row, number, generator)
     if row["gold"] == "not" and generator.random() < 0.8:
@@ -189,6 +196,13 @@ def test_without_a_leak_none_is_found(leak: Leak | None, tmp_path: Path) -> None
     assert ("argument:x" in names) == (leak is negations)
     assert {one.rows for one in done.outcomes} == {1000}
     assert [one.verdict for one in done.findings()] == ["ok"]
+
+
+def test_answers_that_are_unbalanced_are_held_against_the_commonest(tmp_path: Path) -> None:
+    done = audit(plant(tmp_path, unbalanced_answers))
+    assert done.passed, exceeding(done)
+    found = {one.adversary: one for one in done.outcomes}
+    assert 0.6 < found["surface"].chance <= found["surface"].accuracy + 0.05
 
 
 @pytest.mark.parametrize(

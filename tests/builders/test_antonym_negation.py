@@ -43,10 +43,8 @@ def wordnet() -> WordNet:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("antonyms") / NAME
-    builders.build(NAME, output=folder, audit=True)
-    return folder
+def folder(built: Callable[[str, str], Path]) -> Path:
+    return built(NAME, "default")
 
 
 @pytest.fixture(scope="module")

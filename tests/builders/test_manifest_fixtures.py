@@ -6,6 +6,7 @@ change, ``.ci/site/figures.py`` writes the new ones; the change log says what ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,13 +51,18 @@ def test_every_probe_has_a_manifest() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_those_of_the_manifest(name: str, sample: None, tmp_path: Path) -> None:
+def test_rows_are_those_of_the_manifest(
+    name: str, sample: None, built: Callable[[str, str], Path], tmp_path: Path
+) -> None:
     old = read_manifest(MANIFESTS / f"{name}.json")
+    request, folder = request_of(old), tmp_path / name
     try:
-        request = request_of(old)
-        _ = request.knowledge
+        if request.options == request.probe.options() and not request.seed:
+            folder = built(name, "default")
+        else:
+            write(build(request), folder)
     except MissingDependencyError as error:
         pytest.skip(f"the knowledge base is not here: {error}")
-    new = write(build(request), tmp_path / name)
-    differences = same_rows(old, new)
+    new = read_manifest(folder)
+    differences = same_rows(old, {"files": new.files, "environment": new.environment})
     assert [one for one in differences if ": the same rows, encoded otherwise" not in one] == []

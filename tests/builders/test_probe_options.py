@@ -57,6 +57,10 @@ NOT_HERE = {
     ("wordnet_synonymy", "name_share"): "few of 200 rows are about names",
     ("wordnet_synonymy", "tier"): "no row of it is doubtful",
     ("wordnet_antonymy", "screen"): "no pair of opposites is offensive",
+    ("wordnet_definitions", "screen"): "the miniature has no offensive verb: see test_screen",
+    ("wordnet_hypernymy", "screen"): "the miniature has no offensive verb: see test_screen",
+    ("wordnet_synonymy", "screen"): "the miniature has no offensive verb: see test_screen",
+    ("wordnet_meronymy", "train_rows"): "all rows of the limited build are of test",
 }
 """What is read and changes nothing in these builds, and why."""
 
@@ -144,12 +148,14 @@ def another(name: str, info: Any, value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def knowledge(
-    open_conceptnet: Callable[[str], str], open_wikidata: Callable[[str], str]
+    open_conceptnet: Callable[[str], str], open_wikidata: Callable[[str], str], miniature: str
 ) -> Callable[[str], Values]:
     """Return the options that name the knowledge base of a probe, which is loaded."""
 
     def options(name: str) -> Values:
         fields = find_probe(name).options.model_fields
+        if name.startswith("wordnet_") or name == "antonym_negation":
+            return {"wordnet": miniature}
         if "conceptnet" in fields and fields["conceptnet"].default:
             return {"conceptnet": open_conceptnet(MINIATURE)}
         return {"dump": open_wikidata(MINIATURE)} if "dump" in fields else {}

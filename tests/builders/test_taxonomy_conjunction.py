@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -68,10 +69,8 @@ def rows_of(folder: Path) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("taxonomy") / NAME
-    builders.build(NAME, output=folder, audit=True)
-    return folder
+def folder(built: Callable[[str, str], Path]) -> Path:
+    return built(NAME, "default")
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,7 @@ def choose_balanced(
     order = np.argsort(rng.child("ways").uniform(np.arange(len(changes))), kind="stable").tolist()
     search = _Search([changes[at] for at in order], tolerance)
     group = np.unique(np.array([change.group for change in changes], dtype=np.int64))
-    search.fill(group[np.argsort(rng.uniform(group), kind="stable")].tolist())
+    search.fill(group[np.argsort(rng.uniform(group), kind="stable")])
     for number in range(effort.rounds):
         if not search.chosen or len(search.chosen) == group.size:
             break
@@ -114,7 +114,8 @@ class _Search:
 
     def __init__(self, changes: Sequence[Change], tolerance: Mapping[str, Tolerance]) -> None:
         self.chosen: dict[int, int] = {}
-        self._group = np.array([change.group for change in changes], dtype=np.int64)
+        group = np.array([change.group for change in changes], dtype=np.int64)
+        self._groups, self._group = np.unique(group, return_inverse=True)
         self._options: dict[int, list[int]] = {}
         moves: list[tuple[int, int, int]] = []
         most: list[tuple[int, int]] = []
@@ -142,17 +143,20 @@ class _Search:
         self._exceeding = 0
         """Features beyond their tolerance: giving a change up may unbalance what it balanced."""
 
-    def fill(self, groups: Sequence[int]) -> list[int]:
+    def fill(self, groups: Ints) -> list[int]:
         """Choose a change of each group in turn where one fits; return the groups that got one."""
         added: list[int] = []
-        fitting = self._fitting()
-        for group in groups:
-            if group in fitting:
-                costs = [self._cost(at) for at in self._options[group]]
-                least = min(cost for cost in costs if cost is not None)
-                self._choose(group, self._options[group][costs.index(least)])
-                added.append(group)
-                fitting = self._fitting()
+        turn = np.full(self._groups.size, -1, dtype=np.int64)
+        turn[np.searchsorted(self._groups, groups)] = np.arange(groups.size)
+        turn = turn[self._group]
+        last = -1
+        while (turns := turn[self._fitting() & (turn > last)]).size:
+            last = int(turns.min())
+            group = int(groups[last])
+            costs = [self._cost(at) for at in self._options[group]]
+            least = min(cost for cost in costs if cost is not None)
+            self._choose(group, self._options[group][costs.index(least)])
+            added.append(group)
         return added
 
     def try_others(self, groups: Ints, given_up: float, rng: RandomGenerator) -> None:
@@ -162,9 +166,10 @@ class _Search:
         lots = rng.child("given up").uniform(held)
         removed = held[np.argsort(lots, kind="stable")[:count]].tolist()
         before = {group: self._give_up(group) for group in removed}
-        waiting = np.setdiff1d(groups, np.fromiter(self.chosen, np.int64))
-        order = waiting[np.argsort(rng.child("tried").uniform(waiting), kind="stable")].tolist()
-        added = self.fill(order)
+        without = np.ones(groups.size, dtype=np.bool_)
+        without[np.searchsorted(groups, np.fromiter(self.chosen, np.int64))] = False
+        waiting = groups[without]
+        added = self.fill(waiting[np.argsort(rng.child("tried").uniform(waiting), kind="stable")])
         if self._exceeding or len(added) < len(before):
             for group in added:
                 self._give_up(group)
@@ -189,11 +194,11 @@ class _Search:
         self._balance[feature] = after
         self._exceeding += int((abs(after) > most).sum() - (abs(before) > most).sum())
 
-    def _fitting(self) -> set[int]:
-        """Return the groups with a change that exceeds no tolerance."""
+    def _fitting(self) -> Bools:
+        """Mark the changes that exceed no tolerance."""
         fits = np.ones(self._group.size, dtype=np.bool_)
         fits[self._mover[self._exceeds(slice(None))]] = False
-        return set(self._group[fits].tolist())
+        return fits
 
     def _exceeds(self, moves: slice) -> Bools:
         """Tell which moves of features exceed their tolerance, and leave them further off."""

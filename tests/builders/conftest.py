@@ -10,11 +10,15 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.real_data import MINIATURE
+
+if TYPE_CHECKING:
+    from builders.engine.pipeline import Built
+    from builders.engine.request import Request
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -68,6 +72,25 @@ def built(
         )
 
     return folder_of
+
+
+@pytest.fixture(scope="session")
+def build_soon() -> Callable[[Request], Built]:
+    """Return a function that builds as `build` does, with a short search for more pairs.
+
+    A search of full length finds some more; only their number depends on it.
+    """
+
+    def built(request: Request) -> Built:
+        from builders.engine.pipeline import build
+        from builders.function_words import probes
+        from builders.function_words.balance import EFFORT
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(probes, "LONGER", EFFORT._replace(rounds=40))
+            return build(request)
+
+    return built
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import builders
-from builders.engine.pipeline import build, write
+from builders.engine.pipeline import Built, write
 from builders.engine.probe import find_probe
 from builders.engine.render.template_file import Template
 from builders.engine.request import Request
@@ -99,6 +99,7 @@ def write_limited(
     open_wikidata: Callable[[str], str],
     open_gcide: Callable[[], str],
     miniature: str,
+    build_soon: Callable[[Request], Built],
 ) -> Write:
     """Build a probe from real data of some extent, cut to some rows, and write it to a folder."""
     opened = {"conceptnet": open_conceptnet, "dump": open_wikidata}
@@ -120,7 +121,7 @@ def write_limited(
             probe.open(parsed)
         except (MissingDependencyError, SnapshotError) as error:
             pytest.skip(f"the knowledge base of {name} is not here: {error}")
-        write(build(Request(probe, parsed, seed)), folder)
+        write(build_soon(Request(probe, parsed, seed)), folder)
         READ[name, extent] = parsed.reads()
 
     return write_to

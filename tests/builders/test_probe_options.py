@@ -10,7 +10,7 @@ import pytest
 
 import builders
 from builders.comparisons.options import AgeOptions
-from builders.engine.pipeline import build
+from builders.engine.pipeline import Built
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from kbprobe.errors import KbprobeError, MissingDependencyError, UsageError
@@ -164,7 +164,11 @@ def knowledge(
 
 
 @pytest.fixture(scope="module")
-def rows(knowledge: Callable[[str], Values], open_gcide: Callable[[], str]) -> Rows:
+def rows(
+    knowledge: Callable[[str], Values],
+    open_gcide: Callable[[], str],
+    build_soon: Callable[[Request], Built],
+) -> Rows:
     """Return what a limited build with some options left out, and its tables."""
     made: dict[str, Made] = {}
 
@@ -178,7 +182,7 @@ def rows(knowledge: Callable[[str], Values], open_gcide: Callable[[], str]) -> R
                 pytest.skip(str(error))
         key = f"{name} {sorted(values.items())}"
         if key not in made:
-            built = build(Request(probe, probe.options.parse(values, name), audit=False))
+            built = build_soon(Request(probe, probe.options.parse(values, name), audit=False))
             tables = {
                 (config, split): items.table()
                 for config, splits in built.configs.items()

@@ -28,17 +28,14 @@ UNLIMITED: Mapping[str, Any] = {
     "train_rows": 0,
     "cap_per_gold": 0,
     "perturbations": 1,
+    "stem_overlap": "keep",
     "tier": "full",
 }
 
 SMALL = {"wordnet": MINIATURE}
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
-    "full": {"tier": "full"},
     "published": UNLIMITED,
-    "published, overlap kept": {**UNLIMITED, "stem_overlap": "keep"},
-    "verbs": {"pos": ("verb",), "train_rows": 0},
-    "published verbs": {**UNLIMITED, "pos": ("verb",)},
     "miniature": SMALL,
     "small": {**SMALL, "pos": ("noun",), "limit": 200},
 }

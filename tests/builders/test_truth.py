@@ -27,14 +27,9 @@ from tests.real_data import nltk_data
 
 pytestmark = pytest.mark.real_data
 BUILDS = [
-    pytest.param((f"wordnet_{name}", kind), marks=marks, id=f"wordnet_{name} {kind}")
+    pytest.param((f"wordnet_{name}", kind), marks=pytest.mark.slow, id=f"wordnet_{name} {kind}")
     for name in ("definitions", "hypernymy", "hyponymy", "synonymy")
-    for kind, marks in {
-        "verbs": (),
-        "published verbs": (),
-        "default": pytest.mark.slow,
-        "published": pytest.mark.slow,
-    }.items()
+    for kind in ("default", "published")
 ]
 POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 
@@ -197,7 +192,7 @@ class Rows:
 
     @property
     def published(self) -> bool:
-        return self.kind.startswith("published")
+        return self.kind == "published"
 
     def ints(self, name: str) -> Ints:
         column = self.table[name].combine_chunks()
@@ -417,11 +412,12 @@ def branches(oracle: Oracle, concept: int, node: int, hops: int, reach: int) -> 
     )
 
 
+@pytest.mark.slow
 def test_at_most_one_distractor_hangs_on_each_branch(
     built: Callable[..., Path], oracle: Oracle
 ) -> None:
     """In hyponymy's level families, as the gold hangs alone on its branch."""
-    folder = built("wordnet_hyponymy", "verbs") / "data"
+    folder = built("wordnet_hyponymy", "default") / "data"
     table = pq.read_table(folder, columns=["concept", "hops", "answer", "choice_nodes",
                                            "distractor_family", "distractor_hops"])  # fmt: skip
     looked_at = 0
@@ -552,7 +548,7 @@ def test_part_of_speech_is_the_concepts(rows: Rows, oracle: Oracle) -> None:
     pos = rows.coded("pos")
     for concept, code in distinct(rows.concept, pos.codes):
         assert pos.texts[code] == oracle.pos[concept]
-    if rows.relation == "definitions" and "verbs" not in rows.kind:
+    if rows.relation == "definitions":
         assert set(pos.texts) == set(POS_NAMES.values())
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.engine.draw.families import NEVER_DRAWN, Family, Pool, QuestionBatch, Truth, perturb
-from builders.engine.pipeline import Built, build, write
+from builders.engine.pipeline import build, write
 from builders.engine.probe import find_probe
 from builders.engine.request import Request
 from builders.english.screen import (
@@ -124,40 +126,36 @@ def test_nodes_that_are_never_drawn() -> None:
     assert not ((drawn >= 20) & (drawn < 40)).any()
 
 
-def texts_of(built: Built) -> list[str]:
-    rows = [row for items in built.splits.values() for row in plain(items.table()).to_pylist()]
-    return [" | ".join([row["question"], *row["choices"]["text"]]) for row in rows]
+def texts_of(rows: list[dict[str, Any]]) -> pa.Array:
+    return pa.array([" | ".join([row["question"], *row["choices"]["text"]]) for row in rows])
+
+
+WHOLE = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "kind"),
     [
-        *[
-            pytest.param("wordnet_hypernymy", options, marks=pytest.mark.slow)
-            for options in ({}, {"sampling": "uniform", "tier": "full"}, {"pos": ("verb",)})
-        ],
-        *[
-            pytest.param(name, {}, marks=pytest.mark.slow)
-            for name in ("wordnet_hyponymy", "wordnet_definitions", "wordnet_meronymy")
-        ],
-        ("wordnet_synonymy", {"pos": ("adjective",)}),
+        *[pytest.param(f"wordnet_{name}", "default", marks=pytest.mark.slow) for name in WHOLE],
+        pytest.param("wordnet_hypernymy", "published", marks=pytest.mark.slow),
+        ("wordnet_synonymy", "adjectives"),
     ],
 )
 def test_no_row_of_a_wordnet_probe_is_offensive(
-    name: str, options: dict[str, Any], wordnet: WordNet
+    name: str,
+    kind: str,
+    built: Callable[[str, str], Path],
+    manifest_of: Callable[[str, str], dict[str, Any]],
+    wordnet: WordNet,
 ) -> None:
-    probe = find_probe(name)
-    options = {"train_rows": 0, "controls": False, **options}
-    done = build(Request(probe, probe.options.parse(options, name), audit=False))
-    out = names(wordnet, offensive_synsets(wordnet))
-    nodes: set[str] = set()
-    for items in done.splits.values():
-        for row in plain(items.table()).to_pylist():
-            nodes |= {row["concept"], *row["choice_nodes"]}
-    assert not nodes & out
-    assert not offensive_texts(pa.array(texts_of(done))).any()
-    assert done.manifest["screen"] == {"on": True, "rows": 0}
-    assert done.manifest["counts"]["dropped"][OFFENSIVE] > 0
+    columns = ["concept", "question", "choices", "choice_nodes"]
+    rows = pq.read_table(built(name, kind) / "data", columns=columns).to_pylist()
+    nodes = {node for row in rows for node in (row["concept"], *row["choice_nodes"])}
+    assert not nodes & names(wordnet, offensive_synsets(wordnet))
+    assert not offensive_texts(texts_of(rows)).any()
+    manifest = manifest_of(name, kind)
+    assert manifest["screen"] == {"on": True, "rows": 0}
+    assert manifest["counts"]["dropped"][OFFENSIVE] > 0
 
 
 @pytest.mark.slow
@@ -169,11 +167,12 @@ def test_without_the_screen(tmp_path: Path, wordnet: WordNet) -> None:
         on: build(Request(probe, probe.options.parse({**options, "screen": on}, ""), audit=False))
         for on in (True, False)
     }
-    shown = offensive_texts(pa.array(texts_of(done[False]))).sum()
+    rows = [row for some in done[False].splits.values() for row in plain(some.table()).to_pylist()]
+    shown = offensive_texts(texts_of(rows)).sum()
     assert done[False].manifest["screen"] == {"on": False, "rows": shown}
     assert shown > 100
-    rows = {on: one.manifest["counts"]["rows"] for on, one in done.items()}
-    assert 0 < rows[False] - rows[True] < 0.01 * rows[False]
+    counts = {on: one.manifest["counts"]["rows"] for on, one in done.items()}
+    assert 0 < counts[False] - counts[True] < 0.01 * counts[False]
     for on, one in done.items():
         write(one, tmp_path / str(on))
         card = (tmp_path / str(on) / CARD).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -49,6 +49,8 @@ from kbprobe.rng import RandomGenerator
 
 Ways = Callable[[Source, Lexicon], Iterator[TextPair]]
 
+_load = lru_cache(maxsize=2)(load_wordnet)
+
 
 @dataclass(frozen=True, eq=False)
 class CorpusAndWordNet(Combined):
@@ -71,7 +73,7 @@ class CorpusAndWordNet(Combined):
 
 def open_texts(options: NliOptions) -> CorpusAndWordNet:
     """Load the corpora and the WordNet that the options name."""
-    return CorpusAndWordNet(open_corpora(options), load_wordnet(options.wordnet))
+    return CorpusAndWordNet(open_corpora(options), _load(options.wordnet))
 
 
 def _nli(name: str, options: type[NliOptions] = NliOptions) -> probe:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,9 @@ SOME_LETTERS = "KNQV"
 """The letters of GCIDE that tests use: the whole takes 40 seconds to compile."""
 
 Make = Callable[[Path], object]
+
+ENGLISH_SAMPLE = "english-sample"
+"""What the sample of ConceptNet is called, as in the manifests that are kept."""
 
 WIKIDATA_LICENCE = "CC-BY-4.0 AND MIT AND BSD-3-Clause"
 
@@ -136,14 +138,18 @@ def extent(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def open_conceptnet(session_cache: None) -> Callable[[str], str]:
+def open_conceptnet(install: Callable[..., None]) -> Callable[[str], str]:
     """Return a function that compiles ConceptNet of some extent, once, and returns its name."""
     from kb_cache.fetching import fetch
 
-    @cache
     def compiled(extent: str) -> str:
-        fetch("conceptnet", source=real_data.conceptnet_file(extent), name=extent)
-        return extent
+        name = {real_data.SAMPLE: ENGLISH_SAMPLE}.get(extent, extent)
+        source = real_data.conceptnet_file(extent)
+        install(
+            f"conceptnet-{name}",
+            lambda folder: fetch("conceptnet", source=source, name=name, output=folder),
+        )
+        return name
 
     return compiled
 
@@ -155,21 +161,26 @@ def conceptnet(extent: str, open_conceptnet: Callable[[str], str]) -> str:
 
 
 @pytest.fixture(scope="session")
-def open_wikidata(session_cache: None) -> Callable[[str], str]:
+def open_wikidata(install: Callable[..., None]) -> Callable[[str], str]:
     """Return a function that loads Wikidata of some extent, once, and returns its name."""
     pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
     from kb_cache.fetching import fetch
 
-    @cache
     def load(extent: str) -> str:
-        fetch(
-            "wikidata",
-            source=real_data.wikidata_file(extent),
-            name=extent,
-            licence=WIKIDATA_LICENCE,
-            attribution="Contains the part of Wikidata that the kbprobe tests use.",
-            language="en",
-        )
+        source = real_data.wikidata_file(extent)
+
+        def make(folder: Path) -> None:
+            fetch(
+                "wikidata",
+                source=source,
+                name=extent,
+                licence=WIKIDATA_LICENCE,
+                attribution="Contains the part of Wikidata that the kbprobe tests use.",
+                language="en",
+                output=folder,
+            )
+
+        install(f"wikidata-{extent}", make)
         return extent
 
     return load

@@ -15,7 +15,7 @@ from builders.engine.pipeline import build, request_of, same_rows, write
 from builders.engine.registry import PROBES
 from kbprobe.errors import MissingDependencyError
 from kbprobe.format.manifest import read_manifest
-from tests.real_data import SAMPLE, conceptnet_file, wikidata_file
+from tests.real_data import SAMPLE
 
 MANIFESTS = Path(__file__).resolve().parents[1] / "data" / "manifests"
 
@@ -27,22 +27,12 @@ WIKIDATA = ("encyclopedic_composition",)
 
 
 @pytest.fixture
-def sample(name: str, session_cache: None) -> None:
+def sample(name: str, request: pytest.FixtureRequest) -> None:
     """Provide the knowledge base of a probe, where it does not come with kbprobe."""
-    from kb_cache.fetching import fetch
-
     if name in CONCEPTNET:
-        fetch("conceptnet", source=conceptnet_file(SAMPLE), name="english-sample")
+        request.getfixturevalue("open_conceptnet")(SAMPLE)
     if name in WIKIDATA:
-        pytest.importorskip("pyoxigraph", reason="pyoxigraph (extra wikidata) is not installed")
-        fetch(
-            "wikidata",
-            source=wikidata_file(SAMPLE),
-            name="sample",
-            licence="CC-BY-4.0 AND MIT AND BSD-3-Clause",
-            attribution="Contains the part of Wikidata that the kbprobe tests use.",
-            language="en",
-        )
+        request.getfixturevalue("open_wikidata")(SAMPLE)
 
 
 def test_every_probe_has_a_manifest() -> None:

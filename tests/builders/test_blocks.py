@@ -28,14 +28,17 @@ from kbprobe.format.dataset import load
 from kbprobe.format.items import ItemsInParts, plain
 from kbprobe.format.manifest import read_manifest
 from tests.builders.test_sub_questions import NAME, PROBE
+from tests.real_data import MINIATURE
+
+pytestmark = pytest.mark.usefixtures("miniature")
 
 Rows = dict[tuple[str, str], list[dict[str, Any]]]
 
 PROBES: dict[str, dict[str, Any]] = {
-    "wordnet_hypernymy": {"limit": 300, "pos": ("noun",)},
+    "wordnet_hypernymy": {"limit": 300, "pos": ("noun",), "wordnet": MINIATURE},
     # Controls whose answers are replaced, and variants.
     "age_comparison": {"limit": 360},
-    "antonym_negation": {"limit": 200},
+    "antonym_negation": {"limit": 200, "wordnet": MINIATURE},
     # Sub-questions.
     NAME: {},
 }

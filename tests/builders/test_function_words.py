@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -431,8 +431,12 @@ def test_a_build_is_the_same_again_and_other_with_another_seed(builds: dict[str,
     assert {row["id"] for row in rows_of(built("fw_eos", seed=1))} != ids
 
 
-def test_the_full_tier_holds_flagged_rows(builds: dict[str, Built]) -> None:
-    rows = rows_of(built("fw_coordination", tier="full", max_pairs=300))
+def test_the_full_tier_holds_flagged_rows(
+    builds: dict[str, Built], build_soon: Callable[[Request], Built]
+) -> None:
+    probe = find_probe("fw_coordination")
+    options = probe.options.parse({"tier": "full", "max_pairs": 300}, probe.name)
+    rows = rows_of(build_soon(Request(probe, options, audit=False)))
     assert len(rows) == 600
     assert {flag for row in rows for flag in row["flags"]} == {NO_FRAME}
     left_out = builds["fw_coordination"].manifest["counts"]["dropped"]

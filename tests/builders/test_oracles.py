@@ -27,9 +27,9 @@ def test_credit_is_the_chance_of_a_pick_among_the_possible(possible: list[list[b
 
 
 @pytest.fixture(scope="module")
-def wordnet() -> WordNet:
+def wordnet(miniature: str) -> WordNet:
     options = find_probe("wordnet_hypernymy").options
-    return open_wordnet(options.parse({}, ""))
+    return open_wordnet(options.parse({"wordnet": miniature}, ""))
 
 
 @pytest.fixture(scope="module", params=["wordnet_hypernymy", "wordnet_definitions"])

@@ -15,10 +15,12 @@ pytestmark = pytest.mark.real_data
 
 
 @pytest.fixture(scope="module")
-def definitions(tmp_path_factory):
+def definitions(tmp_path_factory, open_wordnet):
     """A small real probe with long answers."""
     folder = tmp_path_factory.mktemp("probes") / "wordnet_definitions"
-    builders.build("wordnet_definitions", output=folder, limit=600, audit=True)
+    builders.build(
+        "wordnet_definitions", output=folder, wordnet=open_wordnet(), limit=600, audit=True
+    )
     return folder
 
 

@@ -131,6 +131,19 @@ def open_gcide(
     return compiled
 
 
+@pytest.fixture(scope="session")
+def open_whole_gcide(install: Callable[..., None]) -> Callable[[], None]:
+    """Return a function that compiles the installed GCIDE, the one of default builds."""
+    from kb_cache.fetching import fetch
+    from kb_cache.gcide.source import installed_package, package_entry
+
+    def compiled() -> None:
+        source, name = installed_package(), package_entry()
+        install(name, lambda folder: fetch("gcide", source=source, name=name, output=folder))
+
+    return compiled
+
+
 @pytest.fixture(scope="session", params=extents())
 def extent(request: pytest.FixtureRequest) -> str:
     """Which real data a test uses; a test that uses any runs on either."""

@@ -50,7 +50,9 @@ AUDITED = ("default", "small")  # and the published hypernymy, whose flaw is kno
 
 @pytest.fixture(scope="session")
 def built(
-    open_wordnet: Callable[[], str], shared: Callable[[str, Callable[[Path], object]], Path]
+    open_wordnet: Callable[[], str],
+    open_whole_gcide: Callable[[], None],
+    shared: Callable[[str, Callable[[Path], object]], Path],
 ) -> Callable[[str, str], Path]:
     """Return the folder of a build, given a probe's name and one of ``KINDS``."""
     from builders.engine.pipeline import build, write
@@ -62,6 +64,8 @@ def built(
         values = {k: v for k, v in KINDS[kind].items() if k not in probe.options.left_out()}
         if "wordnet" in values:
             open_wordnet()
+        if "gcide" in probe.options.model_fields:
+            open_whole_gcide()
         options = probe.options.parse(values, name)
         audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
         return shared(

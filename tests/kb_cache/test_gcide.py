@@ -139,7 +139,10 @@ def packaged(open_gcide: Callable[[], str]) -> Gcide:
 
 
 @pytest.mark.slow  # compiles all of it
-def test_the_package_has_enough_candidates(session_cache: None, packaged: Gcide) -> None:
+def test_the_package_has_enough_candidates(
+    open_whole_gcide: Callable[[], None], packaged: Gcide
+) -> None:
+    open_whole_gcide()
     whole = load_gcide()
     assert whole.name.startswith("gcide-pip-")
     assert len(whole) > 160_000

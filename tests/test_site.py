@@ -8,7 +8,6 @@ import runpy
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -164,13 +163,6 @@ def test_reference_tables_name_what_exists() -> None:
     assert re.search(r"^\| `--reference-year` .* \| `age_comparison` \|$", table, re.M)
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The command that measures what pages state."""
-    monkeypatch.syspath_prepend(ROOT / ".ci" / "site")
-    return import_module("figures")
-
-
 def test_pages_state_the_figures_of_their_files(figures: ModuleType) -> None:
     """Otherwise run ``python .ci/site/figures.py``."""
     measured = figures.load()
@@ -198,8 +190,7 @@ def test_figures_are_those_of_the_kept_manifests(figures: ModuleType) -> None:
     measured = figures.load()
     for name in PROBES:
         manifest = read_manifest(ROOT / "tests" / "data" / "manifests" / f"{name}.json")
-        assert measured[name]["rows_digest"] == manifest.rows_digest, name
-        assert measured[name]["rows"] == manifest.content["counts"]["rows"], name
+        assert figures.of_default(manifest).items() <= measured[name].items(), name
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/pitfalls.md", "docs/soundness.md"])
@@ -254,12 +245,11 @@ def test_the_figures_of_a_probe_are_what_its_builds_give(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(PROBES))
-def test_all_figures_are_up_to_date(name: str, figures: ModuleType, tmp_path: Path) -> None:
-    """All probes whose knowledge bases come with kbprobe."""
-    section = figures.gallery.sections()[name]
-    if "A sample, not all of" in section or "gcide" in section:
-        pytest.skip("needs a knowledge base that is not part of kbprobe")
+@pytest.mark.parametrize("name", ["fw_prepositions", "wordnet_antonymy", "wordnet_hyponymy"])
+def test_figures_of_other_builds_are_up_to_date(
+    name: str, figures: ModuleType, tmp_path: Path
+) -> None:
+    """With all tiers, published distractors and controls; `test_manifest_fixtures` builds all."""
     check_measured(figures, name, tmp_path)
 
 

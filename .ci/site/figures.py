@@ -85,20 +85,7 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
     manifest = full = built("default", audit=True)
     if "tier" in find_probe(name).options.model_fields:
         full = built("full", tier="full")
-    counts = manifest.content["counts"]
-    tiers = "tier" in find_probe(name).options.model_fields
-    full = built("full", tier="full") if tiers else manifest
-    figures = {
-        "rows": counts["rows"],
-        "read": manifest.annotation is not None
-        and manifest.annotation.annotator_kind == "language model",
-        **_agreement(manifest),
-        "clusters": counts["clusters"],
-        "splits": counts["splits"],
-        "rows_digest": manifest.rows_digest,
-        **_audit(manifest),
-        "full": full.content["counts"]["rows"],
-    }
+    figures = {**of_default(manifest), "full": full.content["counts"]["rows"]}
     folder = Path(templates.__file__).parent
     for language in LANGUAGES:
         if (folder / f"{name}.{language}.yaml").exists() and language in snapshot_names("omw"):
@@ -116,6 +103,20 @@ def measured(name: str, samples: Mapping[str, str], scratch: Path) -> Measured:
         built("gallery", audit=True, **controls)
     section = gallery.section(name, shown, {**given, **controls})
     return Measured(figures, section, manifest)
+
+
+def of_default(manifest: Manifest) -> dict[str, Any]:
+    """Return the figures of a default build."""
+    counts, annotation = manifest.content["counts"], manifest.annotation
+    return {
+        "rows": counts["rows"],
+        "read": annotation is not None and annotation.annotator_kind == "language model",
+        **_agreement(manifest),
+        "clusters": counts["clusters"],
+        "splits": counts["splits"],
+        "rows_digest": manifest.rows_digest,
+        **_audit(manifest),
+    }
 
 
 def _audit(manifest: Manifest) -> dict[str, Any]:

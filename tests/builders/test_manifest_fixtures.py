@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,6 +24,7 @@ NAMES = sorted(path.stem for path in MANIFESTS.glob("*.json"))
 
 CONCEPTNET = ("always_never", "property_conjunction", "property_conjunction_but_not")
 WIKIDATA = ("encyclopedic_composition",)
+SAMPLES = {"conceptnet": "english-sample", "dump": "sample"}
 """The probes whose manifests name the samples beside the repository."""
 
 
@@ -41,8 +43,12 @@ def test_every_probe_has_a_manifest() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_those_of_the_manifest(
-    name: str, sample: None, built: Callable[[str, str], Path], tmp_path: Path
+def test_rows_are_those_of_the_manifest_and_figures_those_of_the_pages(
+    name: str,
+    sample: None,
+    built: Callable[[str, str], Path],
+    tmp_path: Path,
+    figures: ModuleType,
 ) -> None:
     old = read_manifest(MANIFESTS / f"{name}.json")
     request, folder = request_of(old), tmp_path / name
@@ -56,3 +62,8 @@ def test_rows_are_those_of_the_manifest(
     new = read_manifest(folder)
     differences = same_rows(old, {"files": new.files, "environment": new.environment})
     assert [one for one in differences if ": the same rows, encoded otherwise" not in one] == []
+    assert figures.of_default(new) == figures.of_default(old)
+    if not figures.gallery.controls(name):
+        given = figures.gallery.sources(name, SAMPLES)
+        shown = figures.gallery.section(name, folder, given)
+        assert shown == figures.gallery.sections()[name]

@@ -21,7 +21,7 @@ _SUBORDINATE = (
     r"|wherewith|whereof|to have)\b"
 )
 
-_ABBREVIATED = r"\b(?:\pL\.\s?\pL|etc|Bart|Dr|Inc|Jr|Ltd|Mr|Mrs|Sr|St)\.$"
+_ABBREVIATED = r"\b(?:\pL\.\s?\pL|et al|etc|Bart|Dr|Inc|Jr|Ltd|Mr|Mrs|Sr|St)\.$"
 _END = r"[\s.,;:]+$"
 
 

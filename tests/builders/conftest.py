@@ -53,15 +53,16 @@ def built(
     open_wordnet: Callable[[], str],
     open_whole_gcide: Callable[[], None],
     shared: Callable[[str, Callable[[Path], object]], Path],
-) -> Callable[[str, str], Path]:
-    """Return the folder of a build, given a probe's name and one of ``KINDS``."""
+) -> Callable[..., Path]:
+    """Return the folder of a build, given a probe's name, one of ``KINDS`` and a snapshot."""
     from builders.engine.pipeline import build, write
     from builders.engine.probe import find_probe
     from builders.engine.request import Request
 
-    def folder_of(name: str, kind: str) -> Path:
+    def folder_of(name: str, kind: str, **snapshot: str) -> Path:
         probe = find_probe(name)
         values = {k: v for k, v in KINDS[kind].items() if k not in probe.options.left_out()}
+        values |= snapshot
         if "wordnet" in values:
             open_wordnet()
         if "gcide" in probe.options.model_fields:
@@ -69,7 +70,7 @@ def built(
         options = probe.options.parse(values, name)
         audited = kind in AUDITED or (name, kind) == ("wordnet_hypernymy", "published")
         return shared(
-            f"{name}, {kind}",
+            ", ".join((name, kind, *snapshot.values())),
             lambda folder: write(build(Request(probe, options, audit=audited)), folder),
         )
 

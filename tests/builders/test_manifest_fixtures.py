@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from builders.engine.pipeline import build, request_of, same_rows, write
+from builders.engine.pipeline import request_of, same_rows
 from builders.engine.registry import PROBES
 from kbprobe.errors import MissingDependencyError
 from kbprobe.format.manifest import read_manifest
@@ -44,19 +44,14 @@ def test_every_probe_has_a_manifest() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_those_of_the_manifest_and_figures_those_of_the_pages(
-    name: str,
-    sample: None,
-    built: Callable[[str, str], Path],
-    tmp_path: Path,
-    figures: ModuleType,
+    name: str, sample: None, built: Callable[..., Path], figures: ModuleType
 ) -> None:
     old = read_manifest(MANIFESTS / f"{name}.json")
-    request, folder = request_of(old), tmp_path / name
+    given = figures.gallery.sources(name, SAMPLES)
+    request = request_of(old)
+    assert request.options == request.probe.options(**given)
     try:
-        if request.options == request.probe.options() and not request.seed:
-            folder = built(name, "default")
-        else:
-            write(build(request), folder)
+        folder = built(name, "default", **given)
     except MissingDependencyError as error:
         pytest.skip(f"the knowledge base is not here: {error}")
     new = read_manifest(folder)
@@ -64,6 +59,5 @@ def test_rows_are_those_of_the_manifest_and_figures_those_of_the_pages(
     assert [one for one in differences if ": the same rows, encoded otherwise" not in one] == []
     assert figures.of_default(new) == figures.of_default(old)
     if not figures.gallery.controls(name):
-        given = figures.gallery.sources(name, SAMPLES)
         shown = figures.gallery.section(name, folder, given)
         assert shown == figures.gallery.sections()[name]

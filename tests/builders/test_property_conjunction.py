@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -48,12 +52,30 @@ def built(
     return build(Request(probe, parsed, seed, audit=audit))
 
 
+@dataclass(frozen=True)
+class Read:
+    """A build that tests share, as it was written."""
+
+    manifest: dict[str, Any]
+    rows: dict[str, Rows]
+
+
 @pytest.fixture(scope="module")
-def default(conceptnet: str) -> dict[str, Built]:
-    return {name: built(conceptnet, name, audit=True) for name in (BOTH, EXCEPT)}
+def default(conceptnet: str, built: Callable[..., Path]) -> dict[str, Read]:
+    made = {}
+    for name in (BOTH, EXCEPT):
+        folder = built(name, "default", conceptnet=conceptnet)
+        rows = {
+            path.name.partition("-")[0]: pq.read_table(path).to_pylist()
+            for path in sorted((folder / "data").iterdir())
+        }
+        made[name] = Read(json.loads((folder / "manifest.json").read_text("utf-8")), rows)
+    return made
 
 
-def rows_of(done: Built) -> dict[str, Rows]:
+def rows_of(done: Built | Read) -> dict[str, Rows]:
+    if isinstance(done, Read):
+        return done.rows
     return {split: plain(items.table()).to_pylist() for split, items in done.splits.items()}
 
 
@@ -289,9 +311,10 @@ def test_what_may_be_found_at_a_place_does_not_lack_it(conceptnet: str, extent: 
 
 
 @pytest.mark.slow  # a build of its own
+@pytest.mark.parametrize("extent", [MINIATURE], indirect=True)
 @EACH
 def test_clean_asks_about_reviewed_properties_alone(
-    conceptnet: str, default: dict[str, Built], name: str
+    conceptnet: str, default: dict[str, Read], name: str
 ) -> None:
     assert not any(row["flags"] for rows in rows_of(default[name]).values() for row in rows)
     full = built(conceptnet, name, tier="full")
@@ -304,7 +327,7 @@ def test_clean_asks_about_reviewed_properties_alone(
 
 
 @EACH
-def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Built], name: str) -> None:
+def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():
         assert max(Counter(row["cluster"] for row in rows).values(), default=0) <= 10
         answers = Counter((row["cluster"], row["concept"]) for row in rows)
@@ -312,7 +335,7 @@ def test_a_question_is_seldom_asked_of_the_same_gold(default: dict[str, Built], 
 
 
 @EACH
-def test_rows_stand_in_choice_groups(default: dict[str, Built], name: str) -> None:
+def test_rows_stand_in_choice_groups(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():
         groups: dict[tuple[str, ...], list[str]] = {}
         for row in rows:
@@ -322,7 +345,7 @@ def test_rows_stand_in_choice_groups(default: dict[str, Built], name: str) -> No
 
 
 def test_three_questions_of_a_conjunction_group_share_three_properties(
-    default: dict[str, Built],
+    default: dict[str, Read],
 ) -> None:
     groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for rows in rows_of(default[BOTH]).values():
@@ -371,7 +394,7 @@ def test_concepts_of_one_group_are_rather_put_in_one_split() -> None:
 
 
 @EACH
-def test_half_of_a_question_leaves_two_choices(default: dict[str, Built], name: str) -> None:
+def test_half_of_a_question_leaves_two_choices(default: dict[str, Read], name: str) -> None:
     oracles = default[name].manifest["audit"]["oracles"]
     assert oracles.keys() == {"first", "second"}
     for oracle in oracles.values():
@@ -380,7 +403,7 @@ def test_half_of_a_question_leaves_two_choices(default: dict[str, Built], name: 
 
 @EACH
 def test_triples_are_judged_or_edges_of_the_gold_or_of_its_kind(
-    reading: Reading, default: dict[str, Built], name: str
+    reading: Reading, default: dict[str, Read], name: str
 ) -> None:
     rows = [row for split in rows_of(default[name]).values() for row in split]
     terms = sorted({one[end] for row in rows for one in row["triples"]
@@ -397,14 +420,14 @@ def test_triples_are_judged_or_edges_of_the_gold_or_of_its_kind(
 
 
 @EACH
-def test_splits_share_no_concept(default: dict[str, Built], name: str) -> None:
+def test_splits_share_no_concept(default: dict[str, Read], name: str) -> None:
     splits = rows_of(default[name])
     shown = [{node for row in rows for node in row["choice_nodes"]} for rows in splits.values()]
     assert len(set().union(*shown)) == sum(map(len, shown))
 
 
 @EACH
-def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
+def test_bars(default: dict[str, Read], name: str, extent: str) -> None:
     done = default[name]
     least = {MINIATURE: 3, SAMPLE: {BOTH: 2_000, EXCEPT: 4_000}[name]}
     assert done.manifest["counts"]["rows"] >= least[extent]
@@ -422,7 +445,7 @@ def test_bars(default: dict[str, Built], name: str, extent: str) -> None:
 
 
 @EACH
-def test_unfit_terms_are_not_shown(default: dict[str, Built], name: str) -> None:
+def test_unfit_terms_are_not_shown(default: dict[str, Read], name: str) -> None:
     for rows in rows_of(default[name]).values():
         for row in rows:
             terms = {*row["choice_nodes"], *(one["object"] for one in row["triples"])}
@@ -571,8 +594,8 @@ def test_places(conceptnet: str) -> None:
     ]
 
 
-def test_another_seed_draws_other_rows(conceptnet: str, default: dict[str, Built]) -> None:
-    def ids(done: Built) -> set[str]:
+def test_another_seed_draws_other_rows(conceptnet: str, default: dict[str, Read]) -> None:
+    def ids(done: Built | Read) -> set[str]:
         return {row["id"] for rows in rows_of(done).values() for row in rows}
 
     one, other = ids(default[BOTH]), ids(built(conceptnet, BOTH, seed=1))

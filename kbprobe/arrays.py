@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from tokenize import TokenError
 from typing import Any, TypeVar
 
@@ -112,8 +112,38 @@ class KeySet:
         return place
 
     def _hash(self, keys: Ints) -> Ints:
-        mixed = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return (mixed >> self._shift).view(np.int64)
+        return _hashed(keys, self._shift)
+
+
+class Answers:
+    """Yes-or-no answers to integer keys (0 or more) that are asked for again and again.
+
+    A table of hashes holds the latest key of each hash with its answer.
+
+    >>> answers, even = Answers(10), np.array([2, 3])
+    >>> answers.of(even, lambda new: even[new] % 2 == 0).tolist()
+    [True, False]
+    >>> answers.of(even[:1], lambda new: even[new] < 0).tolist()
+    [True]
+    """
+
+    def __init__(self, distinct: int) -> None:
+        bits = (2 * distinct + 1).bit_length()
+        self._shift = np.uint64(64 - bits)
+        self._table = np.full(1 << bits, -1, dtype=np.int64)
+
+    def of(self, keys: Ints, decide: Callable[[Ints], Bools]) -> Bools:
+        """Return the answers to ``keys``; ``decide`` is asked for those at some positions."""
+        place = _hashed(keys, self._shift)
+        answers = self._table[place]
+        new = np.flatnonzero(answers >> 1 != keys)
+        answers[new] = self._table[place[new]] = keys[new] * 2 + decide(new)
+        return answers % 2 == 1
+
+
+def _hashed(keys: Ints, shift: np.uint64) -> Ints:
+    mixed = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> shift).view(np.int64)
 
 
 def sorted_unique(keys: Ints) -> Ints:

@@ -24,7 +24,7 @@ from builders.engine.options import RANDOM, DrawOptions
 from builders.engine.plan import GOLD, Facts, Nodes, Plan, Provenance, Questions
 from builders.engine.strategies import ByChoiceGroup, FromKnowledgeBase, Shuffled
 from builders.english.screen import OFFENSIVE, offensive_texts
-from kbprobe.arrays import Bools, Ints, ragged_ranges, sorted_unique
+from kbprobe.arrays import Answers, Bools, Ints, ragged_ranges, sorted_unique
 from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
@@ -117,6 +117,9 @@ HOPS = 64
 
 TOO_FEW = "too few distractors of any family"
 APART = "word and gold are in different splits"
+
+ANSWERS = 1 << 20
+"""About so many triples of a concept, its gold and a node are remembered as right or wrong."""
 
 LINES_OF_PART = 4000
 """A smaller probe is divided into fewer parts, since its questions would find no company."""
@@ -293,12 +296,21 @@ def draw_plan(
 def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
     """Return what tells whether a question's gold is a wrong answer to another question."""
 
-    def wrong(one: Ints, other: Ints) -> Bools:
-        concept, gold, node = asking.concept[one], asking.gold[one], asking.gold[other]
+    pair = np.unique(asking.concept * truth.size + asking.gold, return_inverse=True)[1]
+    answers = Answers(ANSWERS)
+
+    def decide(concept: Ints, gold: Ints, node: Ints) -> Bools:
         found = truth.is_false(concept, gold, node)
         if arguable:
             found[found] = ~arguable(concept[found], gold[found], node[found])
         return found
+
+    def wrong(one: Ints, other: Ints) -> Bools:
+        node = asking.gold[other]
+        return answers.of(
+            pair[one] * truth.size + node,
+            lambda new: decide(asking.concept[one[new]], asking.gold[one[new]], node[new]),
+        )
 
     return wrong
 

@@ -295,7 +295,6 @@ def draw_plan(
 
 def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
     """Return what tells whether a question's gold is a wrong answer to another question."""
-
     pair = np.unique(asking.concept * truth.size + asking.gold, return_inverse=True)[1]
     answers = Answers(ANSWERS)
 

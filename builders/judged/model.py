@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,14 +73,14 @@ def judged_model(name: str) -> JudgedModel:
 @cache
 def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """Return what readers judged of a probe's pairs: (concept, candidate) -> their labels."""
-    with PAIRS.open(encoding="utf-8", newline="") as file:
-        return {
-            (row["concept"], row["candidate"]): tuple(
-                label for name, label in row.items() if name.startswith("reader") and label
-            )
-            for row in csv.DictReader(file)
-            if row["probe"] == probe
-        }
+    columns = _columns(PAIRS)
+    labels = zip(columns["reader_a"], columns["reader_b"], strict=True)
+    pairs = zip(columns["probe"], columns["concept"], columns["candidate"], labels, strict=True)
+    return {
+        (concept, candidate): tuple(filter(None, some))
+        for asked, concept, candidate, some in pairs
+        if asked == probe
+    }
 
 
 @cache
@@ -92,10 +92,8 @@ def judged_kinds() -> Mapping[tuple[str, str], float]:
     """
     up, down = (judgements(probe).items() for probe in ("hypernymy", "hyponymy"))
     found = dict(up) | {(lower, upper): labels for (upper, lower), labels in down}
-    with KINDS.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            labels = row["reader_a"], row["reader_b"] or row["reader_a"]
-            found[row["kind"], row["of"]] = labels
+    for lower, upper, *labels in zip(*_columns(KINDS).values(), strict=True):
+        found[lower, upper] = tuple(filter(None, labels))
     worth = {frozenset({"true"}): 1.0, frozenset({"false"}): 0.0}
     return {pair: worth.get(frozenset(labels), 0.5) for pair, labels in found.items()}
 
@@ -103,5 +101,15 @@ def judged_kinds() -> Mapping[tuple[str, str], float]:
 @cache
 def judged_classes() -> Mapping[str, float]:
     """Return how far synsets cut across their neighbours as classes, of those judged."""
-    with CLASSES.open(encoding="utf-8", newline="") as file:
-        return {row["class"]: CROSSES[row["reader_a"]] for row in csv.DictReader(file)}
+    columns = _columns(CLASSES)
+    return {
+        name: CROSSES[label]
+        for name, label in zip(columns["class"], columns["reader_a"], strict=True)
+    }
+
+
+@cache
+def _columns(path: Path) -> Mapping[str, Sequence[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    return dict(zip(header, zip(*rows, strict=True), strict=True))

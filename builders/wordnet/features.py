@@ -29,7 +29,7 @@ from builders.wordnet.synsets import (
 )
 from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts, contains
-from kbprobe.columns import codes, single_chunk, to_numpy
+from kbprobe.columns import codes, to_numpy
 from kbprobe.rng import RandomGenerator
 
 THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "substance")
@@ -197,13 +197,8 @@ class PairFeatures:
     def _kinds(self) -> tuple[KeySet, Floats]:
         """Keys ``lower * synsets + upper`` of pairs that were judged, and how; NaN comes last."""
         judged = judged_kinds() if self.wordnet.version == JUDGED_WORDNET else {}
-        names = single_chunk(self.wordnet.synsets["name"])
-        ends = [[pair[end] for pair in judged] for end in (0, 1)]
-        lower, upper = (
-            to_numpy(pc.fill_null(pc.index_in(pa.array(end, pa.string()), names), -1))
-            for end in ends
-        )
-        keys = np.where((lower < 0) | (upper < 0), -1, lower * np.int64(len(names)) + upper)
+        lower, upper = (self.wordnet.synset_ids(pair[end] for pair in judged) for end in (0, 1))
+        keys = np.where((lower < 0) | (upper < 0), -1, lower * len(self.wordnet) + upper)
         order = np.argsort(keys)
         worth = np.array([*judged.values()], dtype=np.float64)[order]
         return KeySet(keys[order]), np.append(worth, np.nan)
@@ -214,8 +209,7 @@ class PairFeatures:
         crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
         if self.wordnet.version == JUDGED_WORDNET:
             judged = judged_classes()
-            at = pc.index_in(pa.array(judged), single_chunk(self.wordnet.synsets["name"]))
-            crosses[to_numpy(at)] = [*judged.values()]
+            crosses[self.wordnet.synset_ids(judged)] = [*judged.values()]
         return crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:

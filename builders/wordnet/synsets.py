@@ -146,6 +146,7 @@ def shown_glosses(wordnet: WordNet) -> pa.Array:
     return glosses
 
 
+@lru_cache(maxsize=2)
 def normalised_lemmas(wordnet: WordNet) -> Ints:
     """Return an id for each sense's lemma that case, hyphens and spaces do not change."""
     plain = pc.replace_substring_regex(pc.utf8_lower(lemma_texts(wordnet)), r"[^\pL\pN]+", "")
@@ -455,5 +456,5 @@ def vague_synsets(wordnet: WordNet) -> Ints:
 
 def known_synsets(wordnet: WordNet, names: Sequence[str]) -> Ints:
     """Return the ids of those of some synsets ("slang.n.02") that this WordNet has."""
-    at = pc.index_in(pa.array(list(names)), single_chunk(wordnet.synsets["name"]))
-    return np.asarray(to_numpy(at.drop_null()), dtype=np.int64)
+    found = wordnet.synset_ids(names)
+    return found[found >= 0]

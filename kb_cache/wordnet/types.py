@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -166,6 +166,10 @@ class WordNet(Loaded):
         rows = np.flatnonzero(stored == (names.index(kind) if kind in names else -1))
         source, target = to_numpy(self.pointers["source"]), to_numpy(self.pointers["target"])
         return source[rows].astype(np.int64), target[rows].astype(np.int64)
+
+    def synset_ids(self, names: Iterable[str]) -> Ints:
+        """Return the row of each synset, as `synsets` names it; -1: there is none."""
+        return np.array([self._ids.get(name, -1) for name in names], dtype=np.int64)
 
     def synset_id(self, name: str) -> int:
         """Return the row of a synset, given its name; UsageError if there is none.

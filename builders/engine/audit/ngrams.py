@@ -100,13 +100,16 @@ def _stems(texts: pa.Array) -> pa.Array:
     """Cut words to their common endings, then to five letters; drop those of one or two.
 
     Crude on purpose: "contaminated" is to meet "contamination". Words that meet by chance cost
-    a question; words that fail to meet leave an answer given away.
+    a question; words that fail to meet leave an answer given away. Each distinct word is cut once.
     """
+    lists = pc.utf8_split_whitespace(pc.utf8_lower(texts.cast(pa.string())))
+    words = lists.flatten().dictionary_encode()
     cut = pc.replace_substring_regex(
-        pc.utf8_lower(texts), r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
+        words.dictionary, r"(\pL{3,}?)(?:ings?|ed|ers?|ies|y|es|s|e)\b", r"\1"
     )
     short = pc.replace_substring_regex(cut, r"\b(\pL{5})\pL+", r"\1")
-    return pc.replace_substring_regex(short, r"\b\pL{1,2}\b", " ")
+    stems = pc.replace_substring_regex(short, r"\b\pL{1,2}\b", " ").take(words.indices)
+    return pc.binary_join(pa.ListArray.from_arrays(lists.offsets, stems), " ")
 
 
 HASHED_WIDTH = 1 << 18

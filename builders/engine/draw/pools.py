@@ -202,8 +202,8 @@ def _exchanged(
     clash = np.zeros((len(dealt), rules.size, rules.size), dtype=np.bool_)
     clash[:, one, other] = ~apart.reshape(len(dealt), -1)
     clash |= clash.transpose(0, 2, 1)
-    free = [spare]
-    while (bad := np.flatnonzero(clash.any(axis=(1, 2)))).size:
+    free, bad = [spare], np.arange(len(dealt))
+    while (bad := bad[clash[bad].any(axis=(1, 2))]).size:
         worst = clash[bad].sum(axis=2).argmax(axis=1)
         free.append(dealt[bad, worst])
         dealt[bad, worst] = -1

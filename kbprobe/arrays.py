@@ -138,7 +138,7 @@ class Answers:
         answers = self._table[place]
         new = np.flatnonzero(answers >> 1 != keys)
         answers[new] = self._table[place[new]] = keys[new] * 2 + decide(new)
-        return answers % 2 == 1
+        return np.asarray(answers % 2 == 1)
 
 
 def _hashed(keys: Ints, shift: np.uint64) -> Ints:

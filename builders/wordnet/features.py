@@ -5,6 +5,7 @@ The judged models (:mod:`builders.judged`) are fitted on them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from builders.wordnet.synsets import (
     zipf_of,
 )
 from kb_cache.wordnet.types import POS, WordNet
-from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts, contains
+from kbprobe.arrays import Bools, Floats, Ints, KeySet, UInts
 from kbprobe.columns import codes, to_numpy
 from kbprobe.rng import RandomGenerator
 
@@ -49,40 +50,57 @@ Features = dict[str, Floats]
 
 
 class WordSets(NamedTuple):
-    """The telling words of texts.
+    """The telling words of texts, of several kinds for each owner.
 
     Attributes:
-        bits: (texts, LANES) a bit for each word.
-        folded: (texts,) the same in 64 bits: texts without a common bit share no word.
-        size: (texts,) how many words there are.
+        bits: (owners * kinds, LANES) a bit for each word.
+        folded: (owners, kinds) the same in 64 bits: texts without a common bit share no word.
+        size: (owners * kinds,) how many words there are.
     """
 
     bits: UInts
     folded: UInts
-    size: Ints
+    size: Floats
 
     @classmethod
-    def of(cls, tokens: Tokens, left_out: Bools) -> WordSets:
+    def of(cls, kinds: Sequence[Tokens], left_out: Bools) -> WordSets:
         """Read the words of texts, without some."""
-        bits = np.zeros((tokens.lengths.size, LANES), dtype=np.uint64)
-        owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
-        kept = ~left_out[tokens.ids]
-        place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
-        np.bitwise_or.at(
-            bits, (owner[kept], place // 64), np.uint64(1) << (place % 64).astype(np.uint64)
-        )
-        size = np.bitwise_count(bits).sum(axis=1).astype(np.int64)
-        return cls(bits, np.bitwise_or.reduce(bits, axis=1), size)
+        bits = np.zeros((kinds[0].lengths.size * len(kinds), LANES), dtype=np.uint64)
+        for kind, tokens in enumerate(kinds):
+            owner = np.repeat(np.arange(tokens.lengths.size), tokens.lengths)
+            kept = ~left_out[tokens.ids]
+            place = RandomGenerator(0).below(64 * LANES, tokens.ids[kept])
+            bit = np.uint64(1) << (place % 64).astype(np.uint64)
+            np.bitwise_or.at(bits, (owner[kept] * len(kinds) + kind, place // 64), bit)
+        folded = np.bitwise_or.reduce(bits, axis=1).reshape(-1, len(kinds))
+        return cls(bits, folded, np.bitwise_count(bits).sum(axis=1).astype(np.float64))
+
+    def shared(self, one: Ints, other: Ints) -> Floats:
+        """Return how many words two owners share, relative to the words of both.
+
+        The result is (kinds of the one, kinds of the other, pairs).
+        """
+        meet = (self.folded[one].T[:, None] & self.folded[other].T) != 0
+        share, some = np.zeros(meet.shape), np.flatnonzero(meet)
+        kinds = self.folded.shape[1]
+        both, pair = np.divmod(some, one.size)
+        left, right = one[pair] * kinds + both // kinds, other[pair] * kinds + both % kinds
+        common = np.bitwise_count(self.bits[left] & self.bits[right]).sum(axis=1)
+        share.ravel()[some] = common / np.sqrt(self.size[left] * self.size[right])
+        return share
 
 
-def shared(left: WordSets, one: Ints, right: WordSets, other: Ints) -> Floats:
-    """Return how many words two texts share, relative to the words of both."""
-    share = np.zeros(one.size)
-    some = np.flatnonzero(left.folded[one] & right.folded[other])
-    one, other = one[some], other[some]
-    common = np.bitwise_count(left.bits[one] & right.bits[other]).sum(axis=1)
-    share[some] = common / np.sqrt(left.size[one] * right.size[other].astype(np.float64))
-    return share
+class Single(NamedTuple):
+    """Features of single synsets, each a parallel array."""
+
+    verb: Floats
+    other_pos: Floats
+    thing: Floats
+    file: Floats
+    zipf: Floats
+    sense: Floats
+    generality: Floats
+    crosses: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +114,35 @@ class PairFeatures:
         return main_parents(self.wordnet)
 
     @cached_property
-    def _general(self) -> Floats:
-        return generality(self.wordnet)
+    def _above(self) -> Ints:
+        """(synsets, reach) the ancestors of each, the parent first; -1: there is none."""
+        all_nodes = np.arange(len(self.wordnet), dtype=np.int64)
+        above = [ancestors(self._main, all_nodes, reach) for reach in range(1, FARTHEST)]
+        return np.stack(above, axis=1)
 
     @cached_property
-    def _zipf(self) -> Floats:
-        return zipf_of(self.wordnet, np.arange(len(self.wordnet), dtype=np.int64))
+    def _table(self) -> Floats:
+        """(features of `Single`, synsets)."""
+        pos = self.wordnet.pos_codes
+        single = Single(
+            verb=(pos == POS.index("v")).astype(np.float64),
+            other_pos=(pos > POS.index("v")).astype(np.float64),
+            thing=self._thing,
+            file=self.file.astype(np.float64),
+            zipf=zipf_of(self.wordnet, np.arange(pos.size, dtype=np.int64)),
+            sense=self._sense,
+            generality=self._general,
+            crosses=self.crosses,
+        )
+        return np.stack(single)
+
+    def single(self, nodes: Ints) -> Single:
+        """Return the features of some synsets."""
+        return Single(*self._table[:, nodes])
+
+    @cached_property
+    def _general(self) -> Floats:
+        return generality(self.wordnet)
 
     @cached_property
     def _sense(self) -> Floats:
@@ -126,30 +167,24 @@ class PairFeatures:
         return [(at, name) for at, name in enumerate(names) if name.startswith(("noun.", "verb."))]
 
     @cached_property
-    def _verb(self) -> Floats:
-        return np.asarray(self.wordnet.pos_codes == POS.index("v"), dtype=np.float64)
-
-    @cached_property
-    def _words(self) -> tuple[WordSets, WordSets]:
+    def _words(self) -> WordSets:
         """Return the telling words of each synset's gloss, and of its lemmas."""
         offsets = pa.array(self.wordnet.sense_start.astype(np.int32))
         lists = pa.ListArray.from_arrays(offsets, lemma_texts(self.wordnet))
         glosses, lemmas = content_words(shown_glosses(self.wordnet), pc.binary_join(lists, " "))
         uses = np.bincount(glosses.ids, minlength=glosses.vocabulary)
         common = uses > COMMON_SHARE * len(self.wordnet)
-        return WordSets.of(glosses, common), WordSets.of(lemmas, common)
+        return WordSets.of((glosses, lemmas), common)
 
     def common(self, one: Ints, other: Ints) -> Floats:
         """Return how far above two synsets their nearest common ancestor is at one level."""
-        distance = np.full(one.size, float(FARTHEST))
-        for reach in range(FARTHEST - 1, 0, -1):
-            top = ancestors(self._main, one, reach)
-            distance[(top >= 0) & (top == ancestors(self._main, other, reach))] = reach
-        return distance
+        above = self._above[one]
+        same = (above == self._above[other]) & (above >= 0)
+        return np.where(same.any(axis=1), same.argmax(axis=1) + 1.0, float(FARTHEST))
 
     def same_word(self, one: Ints, other: Ints) -> Bools:
         """Return whether two synsets share a word, or a gloss."""
-        return contains(self._alike, one * len(self.wordnet) + other)
+        return self._alike.contains(one * len(self.wordnet) + other)
 
     def stratum(self, concept: Ints, gold: Ints, node: Ints) -> Ints:
         """Return how near each node is to the gold, or to the concept: an index into `STRATA`."""
@@ -160,27 +195,28 @@ class PairFeatures:
         return near
 
     @cached_property
-    def _alike(self) -> Ints:
-        return alike(self.wordnet).keys
+    def _alike(self) -> KeySet:
+        return KeySet(alike(self.wordnet).keys)
 
     def of_pair(self, concept: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` is true of ``concept``, whatever the relation."""
-        glosses, lemmas = self._words
+        asked, single = self.single(concept), self.single(node)
+        (glosses, named), (names, lemmas) = self._words.shared(concept, node)
         return {
-            "verb": self._verb[concept],
-            "other_pos": (self.wordnet.pos_codes[concept] > POS.index("v")).astype(np.float64),
-            "thing": self._thing[node],
-            "same_file": (self.file[concept] == self.file[node]).astype(np.float64),
-            "zipf": self._zipf[node],
-            "zipf_concept": self._zipf[concept],
-            "sense": self._sense[node],
-            "sense_concept": self._sense[concept],
-            "generality": self._general[node],
-            "generality_concept": self._general[concept],
-            "gloss_overlap": shared(glosses, concept, glosses, node),
-            "concept_names_node": shared(glosses, concept, lemmas, node),
-            "node_names_concept": shared(lemmas, concept, glosses, node),
-            "lemma_overlap": shared(lemmas, concept, lemmas, node),
+            "verb": asked.verb,
+            "other_pos": asked.other_pos,
+            "thing": single.thing,
+            "same_file": (asked.file == single.file) * 1.0,
+            "zipf": single.zipf,
+            "zipf_concept": asked.zipf,
+            "sense": single.sense,
+            "sense_concept": asked.sense,
+            "generality": single.generality,
+            "generality_concept": asked.generality,
+            "gloss_overlap": glosses,
+            "concept_names_node": named,
+            "node_names_concept": names,
+            "lemma_overlap": lemmas,
         }
 
     def by_generality(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
@@ -214,22 +250,23 @@ class PairFeatures:
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
         """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
-        glosses, lemmas = self._words
         common = self.common(gold, node)
+        asked, single = self.single(concept), self.single(node)
+        (glosses, named), (names, lemmas) = self._words.shared(gold, node)
         return {
             **self.of_pair(concept, node),
             **{f"common_{reach}": (common == reach) * 1.0 for reach in range(1, FARTHEST)},
             "same_word": self.same_word(concept, node) * 1.0,
             "common_concept": self.common(concept, node),
-            "crosses": self.crosses[node],
-            "crosses_concept": self.crosses[concept],
-            "more_general": self._general[node] - self._general[gold],
-            "gold_overlap": shared(glosses, gold, glosses, node),
-            "gold_names_node": shared(glosses, gold, lemmas, node),
-            "node_names_gold": shared(lemmas, gold, glosses, node),
-            "gold_lemma_overlap": shared(lemmas, gold, lemmas, node),
-            "verb_common": self._verb[concept] * (common == 1),
-            "thing_common": self._thing[node] * (common == 1),
+            "crosses": single.crosses,
+            "crosses_concept": asked.crosses,
+            "more_general": single.generality - self._general[gold],
+            "gold_overlap": glosses,
+            "gold_names_node": named,
+            "node_names_gold": names,
+            "gold_lemma_overlap": lemmas,
+            "verb_common": asked.verb * (common == 1),
+            "thing_common": single.thing * (common == 1),
         }
 
     def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
@@ -259,7 +296,7 @@ class PairFeatures:
             "gloss_names": glosses.name(lower, upper) * 1.0,
             "vague": any_of(pair, np.isin(target, vague), gold.size) * 1.0,
             "thing_concept": self._thing[concept],
-            "verb_hops": self._verb[concept] * (lengths - 1),
+            "verb_hops": self.single(concept).verb * (lengths - 1),
             "depth": np.minimum(self._depth[gold], 8.0),
             **{f"gold_{name}": (self.file[gold] == at) * 1.0 for at, name in self._files},
         }

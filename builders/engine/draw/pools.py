@@ -241,8 +241,8 @@ def _fits(members: Ints, guest: Ints, questions: Pooled, rules: GroupRules) -> B
     group, place = np.nonzero(members >= 0)
     member, new = members[group, place], guest[group]
     fits = questions.unit[member] != questions.unit[new]
-    fits[fits] = rules.wrong(member[fits], new[fits])
-    fits[fits] = rules.wrong(new[fits], member[fits])
+    both = np.stack([member[fits], new[fits]])
+    fits[fits] = rules.wrong(both.ravel(), both[::-1].ravel()).reshape(2, -1).all(axis=0)
     joined = np.ones(guest.size, dtype=np.bool_)
     joined[group[~fits]] = False
     return joined

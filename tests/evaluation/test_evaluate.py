@@ -248,25 +248,6 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_bytes(tmp_path):
     assert timings[0].scored_sequences < timings[1].scored_sequences
 
 
-@pytest.mark.slow
-def test_several_processes_share_the_work(tmp_path):
-    words = ["sizes.jsonl", "--model", "tiny-bert", "--batch-tokens", "64", "--device", "cpu", "-o"]
-    # What `accelerate launch` starts for several GPUs; on a CPU it would start one process.
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
-        *("-m", "evaluation.cli", *words, str(tmp_path / "shared")),
-    ]
-    environment = subprocess_environment(tmp_path)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    run(*words, tmp_path / "alone", "--no-cache")
-    timings = [evaluation.load(tmp_path / name).results.timings for name in ("shared", "alone")]
-    assert 0 < timings[0].scored_sequences < timings[1].scored_sequences, "the leader did a part"
-    shared, alone = (tmp_path / name / PREDICTIONS for name in ("shared", "alone"))
-    assert shared.read_bytes() == alone.read_bytes()
-    assert done.stdout.count("sizes (all)") == 1, "one process alone talks"
-
-
 def test_help_answers_at_once_without_torch():
     code = (
         "import sys\nfrom evaluation.cli import main\n"

@@ -269,9 +269,10 @@ def list_parts(tmp_path, words):
     return written
 
 
-@pytest.mark.slow  # as without facts
-def test_several_processes_share_the_facts_too(tmp_path):
+@pytest.mark.slow
+def test_several_processes_share_the_work(tmp_path):
     words = ["sums", "--model", "tiny-gpt2", "--batch-tokens", "128", "--device", "cpu", "-o"]
+    # What `accelerate launch` starts for several GPUs; on a CPU it would start one process.
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
         *("-m", "evaluation.cli", *words, str(tmp_path / "shared")),
@@ -284,6 +285,9 @@ def test_several_processes_share_the_facts_too(tmp_path):
     assert same_files(tmp_path / "shared", tmp_path / "alone")
     both = [evaluation.load(tmp_path / name) for name in ("shared", "alone")]
     assert facts_of(both[0].results) == facts_of(both[1].results)
+    timings = [one.results.timings for one in both]
+    assert 0 < timings[0].scored_sequences < timings[1].scored_sequences, "the leader did a part"
+    assert done.stdout.count("toy_composition (test)") == 1, "one process alone talks"
 
 
 def test_the_report_shows_failures_with_their_facts_and_is_made_again_the_same(tmp_path):

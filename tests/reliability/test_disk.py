@@ -25,6 +25,10 @@ AS_OTHERS = (
 """Commands that write where others do, by the same code; ``--disks`` tries them as well."""
 OTHERS = [command for command in COMMANDS if command not in SHORT and command.name not in AS_OTHERS]
 
+PARTS = ("publish", "evaluate", "evaluate --no-cache")
+"""Commands all of whose code others run as well: ``publish --canary-column``, those that train."""
+MORE = [command for command in COMMANDS if command.name not in PARTS]
+
 
 def staged_once(tmp_path_factory: pytest.TempPathFactory, evaluation: bool) -> Iterator[Stage]:
     with staged(tmp_path_factory.mktemp("stage"), evaluation) as made:
@@ -66,7 +70,7 @@ def test_every_folder_full_and_read_only(
     assert on_small_disks(whole_stage, command, shares=(0.0, 0.6)).failures == []
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", MORE, ids=lambda command: command.name)
 def test_no_home_a_plain_locale_and_spaces(whole_stage: Stage, command: Command) -> None:
     """A real process, with the result of one that has a home and UTF-8."""
     command.prepare(whole_stage)

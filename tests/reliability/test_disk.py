@@ -15,14 +15,9 @@ from tests.reliability.disk import NoMounts, on_small_disks, small_disk
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 SHORT = [command for command in COMMANDS if command.short and not command.evaluation]
-AS_OTHERS = (
-    *("fetch wordnet", "fetch gcide", "fetch corpus"),  # as "fetch conceptnet"
-    *(
-        "publish",
-        "evaluate --no-cache",
-    ),  # as "publish --canary-column" and "evaluate", which do more
-)
-"""Commands that write where others do, by the same code; ``--disks`` tries them as well."""
+AS_OTHERS = ("fetch wordnet", "fetch gcide", "fetch corpus", "publish", "evaluate --no-cache")
+"""Commands that write where others do, by the same code: "fetch conceptnet", "evaluate",
+"publish --canary-column". ``--disks`` tries them as well."""
 OTHERS = [command for command in COMMANDS if command not in SHORT and command.name not in AS_OTHERS]
 
 PARTS = ("publish", "evaluate", "evaluate --no-cache")

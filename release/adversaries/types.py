@@ -170,8 +170,8 @@ def _outcome(
 ) -> Outcome:
     """Estimate the accuracy on some of the scored rows, and compare it with chance.
 
-    The interval is as wide as it takes for ``tests`` of them to hold together. Where all rows choose
-    among the same answers, giving the commonest one is chance as well.
+    The interval is as wide as it takes for ``tests`` of them to hold together. Where all rows
+    choose among the same answers, giving the commonest one is chance as well.
     """
     found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
     chance = max(float((1 / shown[some].sum(axis=1)).mean()), _commonest(rows, rows.scored[some]))

@@ -62,12 +62,14 @@ QUICK = (
 )
 """Probes that are soon built, among them one of each kind of plan."""
 
+OF_MINIATURES = [one for one in EVERY.args[1] if one.values[1] == MINIATURE]
+
 BUILT_SOON = pytest.mark.parametrize(
     ("name", "extent"),
-    [one for one in EVERY.args[1] if one.values[0] in QUICK and one.values[1] == MINIATURE],
+    [one for one in OF_MINIATURES if one.values[0] in QUICK],
     indirect=["extent"],
 )
-"""The quick probes; `test_manifest_fixtures` builds each one once more."""
+"""The quick probes; `test_manifest_fixtures` builds each one once more, on the samples as well."""
 
 BUILT_TWICE = pytest.mark.parametrize(
     ("name", "extent"),
@@ -75,7 +77,7 @@ BUILT_TWICE = pytest.mark.parametrize(
         one
         if one.values[0] in QUICK
         else pytest.param(*one.values, id=one.id, marks=(*one.marks, pytest.mark.slow))
-        for one in EVERY.args[1]
+        for one in OF_MINIATURES
     ],
     indirect=["extent"],
 )

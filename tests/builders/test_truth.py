@@ -371,9 +371,9 @@ def test_families_and_distances_are_what_they_say(rows: Rows, oracle: Oracle) ->
                 if rows.relation == "hyponymy":  # golds of concepts of one file
                     above = oracle.above_in_class(node).keys() - {node}
                     return oracle.files[concept] in {oracle.files[one] for one in above}
-                return (
-                    oracle.files[gold] == oracle.files[node]
-                    and oracle.pos[gold] in ("noun", "verb")
+                return oracle.files[gold] == oracle.files[node] and oracle.pos[gold] in (
+                    "noun",
+                    "verb",
                 )
             case "quality":
                 assert reach == 0

@@ -69,7 +69,7 @@ def negations(row: Row, number: int, generator: random.Random) -> None:
 
 
 def unbalanced_answers(row: Row, number: int, generator: random.Random) -> None:
-    """"not" is the answer to two questions in three, whatever they ask."""
+    """ "not" is the answer to two questions in three, whatever they ask."""
     negations(row, number, generator)
     gold, other = ("not", "really") if generator.random() < 2 / 3 else ("really", "not")
     row["gold"], row["distractors"] = gold, [other]

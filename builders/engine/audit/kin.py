@@ -123,7 +123,8 @@ def _meet(
     Of ``size`` texts on the left, ``owner`` has ``key`` (parallel arrays); on the right, ``text``
     has ``code``.
     """
-    common = np.intersect1d(key, code)
+    common = sorted_unique(key)
+    common = common[contains(sorted_unique(code), common)]
     kept, held = contains(common, key), contains(common, code)
     owner, key = owner[kept], np.searchsorted(common, key[kept])
     held_keys = sorted_unique(text[held] * common.size + np.searchsorted(common, code[held]))

@@ -121,7 +121,7 @@ def draw_in_groups(
             order = np.lexsort((rng.bits(identity), placed, cell))
             chosen = order[ranks_within(cell[order]) < room[cell[order]]]
             key = np.where(np.isin(alone, chosen), key, -1)
-        _, pool = np.unique(np.stack([key, cell]), axis=1, return_inverse=True)
+        _, pool = np.unique(key * near.size + cell, return_inverse=True)
         pool = np.where(key < 0, -1, pool)
         unit = gold if family.unit is None else family.unit
         deal = _deal if family.kin is None else _deal_kin
@@ -169,7 +169,10 @@ def choose_groups(
             ready = np.flatnonzero((questions.pool >= 0) & (used < limit))
             some = replace(rules, wrong=partial(_wrong_of, rules.wrong, ready))
             dealt = ready[deal(lines_of(questions, ready), used[ready], some, chance)]
-            dealt = _exchanged(dealt, questions, np.setdiff1d(ready, dealt), rules, chance)
+            spare = np.zeros(used.size, dtype=np.bool_)
+            spare[ready] = True
+            spare[dealt] = False
+            dealt = _exchanged(dealt, questions, np.flatnonzero(spare), rules, chance)
             dealt = dealt[(used[dealt] == 0).any(axis=1)]
             if deal is not _deal:
                 dealt = dealt[_with_kin(questions.kin[dealt]).any(axis=1)]

@@ -214,10 +214,11 @@ def _exchanged(
     waiting = np.concatenate(free)
     for offer in range(OFFERS):
         row, column = np.nonzero(dealt < 0)
-        if row.size == 0 or waiting.size == 0:
+        pool = questions.pool[dealt.max(axis=1)[row]]
+        waiting = waiting[np.isin(questions.pool[waiting], pool)]
+        if waiting.size == 0:
             break
         # The nth place of a pool is offered to the nth question that waits in it.
-        pool = questions.pool[dealt.max(axis=1)[row]]
         own = questions.pool[waiting]
         places = np.lexsort((rng.child("places", offer).bits(row, column), pool))
         lot = rng.child("waiting", offer).bits(questions.identity[waiting])

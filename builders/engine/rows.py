@@ -234,6 +234,7 @@ def draw_plan(
         judge = arguable(asking) if arguable and options.tier == "clean" else None
         wrong = _wrong(asking, truth, judge)
         wanted = list(families(asking))
+        reference = len(wanted) > 1 and any(family.name == RANDOM for family in wanted)
         territories = max(asking.gold.size // LINES_OF_PART, 1)
         grouped = draw_in_groups(
             wanted,
@@ -243,7 +244,7 @@ def draw_plan(
             rng.bits(questions.key[asking.question], asking.gold).view(np.int64),
             GroupRules(options.choices, options.perturbations, wrong),
             once=options.once,
-            random_share=options.random_share,
+            random_share=options.random_share if reference else 1.0,
             rng=draw,
         )
         parts = [_of_groups(family, groups, asking.gold) for family, groups in grouped]

@@ -184,8 +184,9 @@ class SynonymyOptions(WordNetOptions):
         0.2,
         ge=0,
         le=1,
-        description="Maximum share of questions about names (taxa, persons, places, brands): what "
-        "they ask for is recall of an encyclopedia.",
+        description="Maximum share of candidate concepts that are names (instances, and words in "
+        "capitals), which ask for recall of an encyclopedia. More names than other concepts may "
+        "keep a question, and may have rows of more families.",
     )
 
     @property

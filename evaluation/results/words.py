@@ -141,6 +141,9 @@ Place = Literal["above", "below", "level", "few"]
 WIDE = 0.2
 """An interval about a level that is wider than this says nothing: the rows are too few."""
 
+FEWEST = 5
+"""Of fewer rows or clusters, who guesses between two answers is right in all too often."""
+
 AGAINST: dict[Place, str] = {
     "above": "above",
     "below": "below",
@@ -162,6 +165,8 @@ def natural_key(name: str) -> list[tuple[int, float, str]]:
 
 def place(estimate: Estimate, level: float) -> Place:
     """Tell where the interval of a share lies, compared with a level such as chance."""
+    if estimate.n < FEWEST:
+        return "few"
     if estimate.low > level:
         return "above"
     if estimate.high < level:

@@ -31,6 +31,7 @@ REMEDIES = {
     "several of its rows.",
     "order": "Shuffle rows and choices by the seed, and let ids depend on neither.",
 }
+LABELLED = "Label the rows, or build it larger (--limit) or with other --split-shares."
 UNREADABLE = ("manifest", "files", "checksums", "row numbers", "schema")
 """Findings after which rows are not read."""
 
@@ -73,10 +74,10 @@ class DeepAudit:
                 yield Finding(NAME, "failed", what, one.config, one.remedy)
         for config in self.unscored:
             what = "none ran: no labelled rows in test or validation"
-            yield Finding(NAME, "warning", what, config, "Build it larger (--limit).")
+            yield Finding(NAME, "warning", what, config, LABELLED)
         for config in self.untrained:
             what = "none was trained: no labelled rows in train"
-            yield Finding(NAME, "warning", what, config, "Build it larger (--limit).")
+            yield Finding(NAME, "warning", what, config, LABELLED)
         few = sum(one.verdict == "few rows" for one in self.outcomes)
         if few:
             what = f"too few rows for a verdict on {few} of {len(self._judged)}"

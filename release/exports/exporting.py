@@ -87,6 +87,8 @@ def export(
         raise UsageError(f"--repo-id {repo_id}: a dataset on the Hub is named USER/NAME.")
     built = path_argument("export(folder=...)", folder, BUILT)
     output = path_argument("export(output=...)", output, "the folder to write")
+    if output.resolve().is_relative_to(built.resolve()):
+        raise UsageError(f"{output} is in the probe's folder: choose one outside it (-o).")
     source = open_source(built, split, configs)
     request: dict[str, Any] = {
         "to": to,

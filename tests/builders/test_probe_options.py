@@ -224,6 +224,8 @@ def test_another_value_changes_something_or_is_refused(name: str, option: str, r
 def test_an_option_that_nothing_reads_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing in this build reads --sister-depth 3"):
         builders.build("wordnet_antonymy", audit=False, limit=100, sister_depth=3)
+    with pytest.raises(UsageError, match="nothing in this build reads --random-share"):
+        builders.build("wordnet_antonymy", audit=False, families=("near",), random_share=0.5)
     with pytest.raises(UsageError, match="wordnet_antonymy has no option --stem-overlap"):
         builders.build("wordnet_antonymy", stem_overlap="keep")
 

@@ -521,6 +521,8 @@ def test_summary_places_the_interval_against_the_strongest_shortcut(
 def test_an_interval_is_compared_with_chance_in_words(low: float, high: float, said: str) -> None:
     estimate = Estimate(value=(low + high) / 2, low=low, high=high, n=9, method="wilson")
     assert against_chance(estimate, 0.5) == said
+    few = estimate.model_copy(update={"n": 1})
+    assert against_chance(few, 0.5) == "too few rows to say whether it is above chance"
 
 
 def test_families_of_numbers_are_in_their_order() -> None:

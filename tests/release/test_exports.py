@@ -175,6 +175,13 @@ def test_rows_that_cannot_be_scored_are_refused(tmp_path, to):
     assert not (tmp_path / "out").exists()
 
 
+def test_an_export_is_not_written_into_the_probe(tmp_path):
+    folder = write_probe(tmp_path / "probe", {"default": {"test": rows(ODD)}})
+    with pytest.raises(UsageError, match=r"is in the probe's folder: choose one outside it \(-o\)"):
+        export(folder, "lm-eval", folder / "data" / "lm-eval")
+    assert not (folder / "data" / "lm-eval").exists()
+
+
 def test_lm_eval_cannot_ask_everything(tmp_path):
     mixed = write_probe(
         tmp_path / "mixed", {"default": {"test": rows(ODD) + rows(CLOZES, "mc_mlm")}}

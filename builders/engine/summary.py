@@ -49,7 +49,7 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     if unlabelled:
         distinct = f"{counts['questions']:,} distinct questions"
     console.print(
-        f"{distinct} on {counts['concepts']:,} concepts, {counts['mean_cluster']} rows a cluster\n"
+        f"{distinct} on {counts['concepts']:,} concepts, {counts['mean_cluster']} rows per cluster\n"
     )
     cells = counts["cells"]
     families = list(dict.fromkeys(name for row in cells.values() for name in row))
@@ -106,7 +106,7 @@ def _print_audit(console: Console, report: dict[str, Any]) -> None:
     console.print(table)
     if report["oracles"]:
         first = next(iter(report["oracles"].values()))["families"]
-        table = _table("oracles: accuracy in % of who knows only ...", "oracle", first)
+        table = _table("oracles: accuracy in % of a reader who knows only ...", "oracle", first)
         for oracle in report["oracles"].values():
             cells = oracle["families"].values()
             table.add_row(oracle["knows"], *(f"{100 * share:.1f}" for share in cells))

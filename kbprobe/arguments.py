@@ -1,4 +1,4 @@
-"""Arguments of public functions: those of a wrong kind are refused with what is accepted."""
+"""Checks of arguments of public functions, with errors that say what is accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUTPUT = "the path of a folder, or None"
 
 
 def wrong_argument(place: str, value: object, accepted: str) -> UsageError:
-    """Return the refusal of an argument that is of no accepted kind.
+    """Return the error for an argument of the wrong type.
 
     Args:
         place: the function and its argument: ``evaluate(model=...)``.
@@ -38,7 +38,7 @@ def path_argument(place: str, value: object, accepted: str) -> Path:
     The arguments are those of :func:`wrong_argument`.
 
     Raises:
-        UsageError: it is no path, or one that no file system can hold.
+        UsageError: it is not a path, or not one that a file system can hold.
     """
     if not isinstance(value, str | os.PathLike):
         raise wrong_argument(place, value, accepted)
@@ -57,5 +57,5 @@ def path_argument(place: str, value: object, accepted: str) -> Path:
 
 
 def optional_path(place: str, value: object, accepted: str = OUTPUT) -> Path | None:
-    """Return an argument that is a path or None; as :func:`path_argument`."""
+    """Return an argument that is a path or None; see :func:`path_argument`."""
     return None if value is None else path_argument(place, value, accepted)

@@ -11,36 +11,36 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 AnyInts = npt.NDArray[np.signedinteger[Any]]
-"""Integers of any width: arrays of a number for each row are as narrow as they can be."""
+"""Integers of any width: arrays with one number per row use the narrowest type that fits."""
 
 Bools = npt.NDArray[np.bool_]
 UInts = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
 Some = Ints | Bools | slice
-"""Which elements of an array: their positions, a mask, or a stretch."""
+"""An index into an array: positions, a boolean mask, or a slice."""
 
 DAMAGED_ARRAY = (OSError, ValueError, OverflowError, EOFError, SyntaxError, TokenError)
-"""What ``np.load`` raises for a damaged file; its header is parsed as Python is."""
+"""What ``np.load`` raises for a damaged file, whose header it parses as Python code."""
 
 ParallelT = TypeVar("ParallelT", bound=tuple[Any, ...])
 """A tuple of parallel arrays, named or not."""
 
 
 def lines_of(table: ParallelT, rows: Ints | Bools) -> ParallelT:
-    """Return some lines of parallel arrays."""
+    """Return a tuple of parallel arrays that has only the given rows."""
     made: ParallelT = _maker(table)(column[rows] for column in table)
     return made
 
 
 def joined(parts: Sequence[ParallelT]) -> ParallelT:
-    """Lay the lines of several tuples of parallel arrays end to end."""
+    """Concatenate tuples of parallel arrays, column by column."""
     made: ParallelT = _maker(parts[0])(map(np.concatenate, zip(*parts, strict=True)))
     return made
 
 
 def _maker(table: tuple[Any, ...]) -> Any:
-    """Return what makes such a tuple of its columns."""
+    """Return the function that makes a tuple of the same type from its columns."""
     return getattr(table, "_make", tuple)
 
 
@@ -60,7 +60,7 @@ def ragged_ranges(starts: Ints, lengths: Ints) -> Ints:
 
 
 def run_starts(lengths: Iterable[int] | Ints) -> Ints:
-    """Return where each of several runs begins when they are laid end to end, and where they end.
+    """Return the start of each run when runs are concatenated, followed by the total length.
 
     >>> run_starts([2, 3]).tolist()
     [0, 2, 5]
@@ -85,8 +85,8 @@ def contains(sorted_keys: Ints, keys: Ints) -> Bools:
 class KeySet:
     """A set of integer keys, looked up many at a time.
 
-    A table of hashes rules most keys out that do not occur: a search among a million sorted keys
-    misses the cache at each step.
+    A hash table rules out most keys that are not in the set, because every step of a binary search
+    among a million sorted keys is a cache miss.
 
     >>> KeySet(np.array([1, 4, 9])).contains(np.array([4, 5])).tolist()
     [True, False]
@@ -99,11 +99,11 @@ class KeySet:
         self._table[self._hash(sorted_keys)] = True
 
     def contains(self, keys: Ints) -> Bools:
-        """Return whether each of ``keys`` occurs."""
+        """Return whether each of ``keys`` is in the set."""
         return self.positions(keys) >= 0
 
     def positions(self, keys: Ints) -> Ints:
-        """Return the position of each of ``keys`` among the keys of the set; -1: it is none."""
+        """Return the position of each of ``keys`` in the set, or -1 where it is not in the set."""
         place = np.full(keys.size, -1, dtype=np.int64)
         possible = np.flatnonzero(self._table[self._hash(keys)])
         at = np.minimum(np.searchsorted(self.keys, keys[possible]), self.keys.size - 1)
@@ -116,9 +116,9 @@ class KeySet:
 
 
 class Answers:
-    """Yes-or-no answers to integer keys (0 or more) that are asked for again and again.
+    """A cache for a yes-or-no function of integer keys (0 or more).
 
-    A table of hashes holds the latest key of each hash with its answer.
+    It is a hash table whose slots hold the latest key with that hash, and its answer.
 
     >>> answers, even = Answers(10), np.array([2, 3])
     >>> answers.of(even, lambda new: even[new] % 2 == 0).tolist()
@@ -133,7 +133,7 @@ class Answers:
         self._table = np.full(1 << bits, -1, dtype=np.int64)
 
     def of(self, keys: Ints, decide: Callable[[Ints], Bools]) -> Bools:
-        """Return the answers to ``keys``; ``decide`` is asked for those at some positions."""
+        """Return the answer to each of ``keys``; ``decide`` computes missing ones by position."""
         place = _hashed(keys, self._shift)
         answers = self._table[place]
         new = np.flatnonzero(answers >> 1 != keys)
@@ -150,7 +150,7 @@ def sorted_unique(keys: Ints) -> Ints:
     """Return the distinct keys, ascending.
 
     Several times faster here than ``numpy.unique``, which hashes integers before it sorts them. The
-    stable sort merges stretches that are in order already, of which most keys consist.
+    stable sort only has to merge sorted runs, and most keys come in long sorted runs.
 
     >>> sorted_unique(np.array([3, 1, 3])).tolist()
     [1, 3]

@@ -1,6 +1,6 @@
-"""Audits of a probe: which rows they look at, and how often a way of guessing is right on these.
+"""Sampling of rows for audits, and estimates of how often a baseline is right on them.
 
-The audit that ends a build and the adversaries of the release's deep check share it.
+Shared by the audit at the end of a build and by the adversaries of the deep release check.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ SCORED_ROWS, FITTED_ROWS = 20_000, 3_000
 """Most rows that are scored, enough for half a point, and most rows that are trained on."""
 
 MARGIN = 0.05
-"""How far off chance a way of guessing may be."""
+"""How far from chance the accuracy of a baseline may be."""
 
 FEWEST_ROWS = 100
-"""Under this many rows no verdict is given."""
+"""Minimum number of rows for a verdict."""
 
 FEW_ROWS: Literal["few rows"] = "few rows"
-"""What stands in place of a verdict there."""
+"""The value given instead of a verdict if there are fewer rows."""
 
 LARGEST_SET = 0.01
-"""Share of the rows that may show the same choices where these are sampled together."""
+"""Maximum share of rows with the same choices; if it is exceeded, whole clusters are sampled."""
 
 Verdict = Literal["high", "low", "ok", "few rows"]
 
 
 class Sample(NamedTuple):
-    """The rows that an audit looks at.
+    """The rows used by an audit.
 
     Attributes:
         split: the split that is scored.
@@ -46,11 +46,11 @@ class Sample(NamedTuple):
 
     @property
     def rows(self) -> Ints:
-        """All of them, ascending."""
+        """All rows of the sample, ascending."""
         return sorted_unique(np.concatenate([self.scored, self.train]))
 
     def within(self, rows: Ints) -> Sample:
-        """Return the sample as positions in some rows (ascending) that hold it."""
+        """Return the sample as positions in ``rows`` (ascending), which must contain it."""
         scored, train = (np.searchsorted(rows, part) for part in (self.scored, self.train))
         return Sample(self.split, scored, train)
 
@@ -81,7 +81,7 @@ def choose_rows(split: Ints, cluster: Ints, choices: Ints, seed: int) -> Sample:
 
 
 def _together(choices: Ints, cluster: Ints) -> Ints:
-    """Return a number for each row: rows of one number are sampled together."""
+    """Return the sampling unit of each row; the rows of a unit are sampled together."""
     sets = RandomGenerator(0).bits(*np.sort(choices, axis=1).T)
     _, same, sizes = np.unique(sets, return_inverse=True, return_counts=True)
     return same if sizes.max() <= LARGEST_SET * same.size else cluster
@@ -116,7 +116,7 @@ def credit_of(scores: Floats, answer: Ints) -> Floats:
 
 
 class Estimate(NamedTuple):
-    """An accuracy with its 95% interval, clusters taken as the units, and its rows."""
+    """An accuracy, its 95% confidence interval over clusters, and the number of rows."""
 
     accuracy: float
     low: float
@@ -147,7 +147,7 @@ class Estimate(NamedTuple):
         return cls(mean, max(mean - reach, 0.0), min(mean + reach, 1.0), credit.size)
 
     def verdict(self, chance: float) -> Verdict:
-        """Return ``high`` or ``low`` where the whole interval lies off chance by over `MARGIN`."""
+        """Return ``high`` or ``low`` if the whole interval is more than `MARGIN` from chance."""
         if self.rows < FEWEST_ROWS:
             return FEW_ROWS
         if self.low > chance + MARGIN:
@@ -155,12 +155,12 @@ class Estimate(NamedTuple):
         return "low" if self.high < chance - MARGIN else "ok"
 
     def against_bar(self, chance: float, tolerance: float, guess: float) -> Verdict:
-        """Return ``high`` or ``low`` where the accuracy itself is off chance by over ``tolerance``.
+        """Return ``high`` or ``low`` if the accuracy itself is more than ``tolerance`` from chance.
 
-        What is high is held against ``guess``: chance, or the share of the commonest answer.
+        For ``high``, the reference is ``guess``: chance, or the share of the most common answer.
 
-        The interval need only leave chance out. Splits of cloze probes hold hundreds of rows:
-        their intervals are too wide to lie beyond a bar as a whole.
+        The interval only has to exclude the reference. Splits of cloze probes have hundreds of
+        rows, so that their intervals are too wide to lie entirely beyond the tolerance.
         """
         if self.rows < FEWEST_ROWS:
             return FEW_ROWS

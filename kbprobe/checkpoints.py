@@ -1,6 +1,6 @@
-"""What is wrong with a checkpoint that transformers cannot read: which file, and what to do.
+"""Error messages for checkpoints that transformers cannot read: which file, and what to do.
 
-Its libraries take the files for sound, and raise whatever follows where they are not.
+The libraries do not validate files before they parse them, so damage can raise any exception.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.parsing import MAX_JSON_BYTES, read_bytes
 
 FILES = "its configuration and tokenizer"
-"""What `reading` is told where a checkpoint is read as a whole."""
+"""The ``files`` argument of `reading` when a whole checkpoint is read."""
 
 _OBJECTS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
@@ -32,22 +32,23 @@ _LONGEST = 300
 def reading(
     what: str, folder: Path, files: str, kind: type[KbprobeError] = KbprobeError
 ) -> Iterator[None]:
-    """Turn what is raised while files of a checkpoint are read into an error that names the file.
+    """Turn exceptions raised while reading a checkpoint into errors that name the damaged file.
 
     Args:
         what: the beginning of the message: "the tokenizer of x cannot be loaded".
-        folder: the checkpoint's; it need not exist, as that of one on the Hub.
+        folder: of the checkpoint; it need not exist, for example if the checkpoint is on the Hub.
         files: names of those that are read, for messages.
-        kind: of the error.
+        kind: the class of the error to raise.
 
     Raises:
-        KbprobeError: anything was raised but one, or a `MemoryError`.
+        KbprobeError: anything else was raised than a KbprobeError or a `MemoryError`, which are
+            passed on.
     """
     try:
         yield
     except (KbprobeError, MemoryError):
         raise
-    except Exception as error:  # whatever others' code makes of others' files
+    except Exception as error:  # third-party code on third-party files can raise anything
         raise kind(f"{what}: {_reason(error, folder, files)}") from error
 
 

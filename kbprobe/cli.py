@@ -1,4 +1,4 @@
-"""What all of kbprobe's commands share: how they report errors and with which exit code.
+"""Error reporting and exit codes, shared by all of kbprobe's commands.
 
 0: done. 1: failed. 2: the request was wrong. 130: interrupted with Ctrl-C.
 """
@@ -27,7 +27,7 @@ HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 def debug_option(function: _Decorated) -> _Decorated:
-    """Show ``--debug`` in a command's help; `run` is what acts upon it."""
+    """Show ``--debug`` in a command's help; `run` handles the option itself."""
     return click.option(
         "--debug", is_flag=True, expose_value=False, help="Show tracebacks of errors."
     )(function)
@@ -44,7 +44,7 @@ def kbprobe_version() -> str:
 
 
 class Dispatch(click.Group):
-    """A group of subcommands, and a command for everything that is none of their names."""
+    """A click group with a fallback command for anything that is not a subcommand's name."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class Dispatch(click.Group):
         commands: dict[str, click.Command],
         otherwise: Callable[[list[str]], click.Command],
     ) -> None:
-        """Take the subcommands, and what makes the other command from the words given."""
+        """Store the subcommands, and the function that makes the fallback from the arguments."""
         super().__init__(name, commands)
         self._otherwise = otherwise
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """Choose by the first word; no words at all ask for help."""
+        """Choose the command by the first argument; without arguments, show help."""
         words = args or ["--help"]
-        # Subcommands, and theirs in turn, inherit it from the context.
+        # Subcommands, and their subcommands, inherit the settings from the context.
         extra = {**HELP, **extra}
         if words[0] in self.commands:
             return super().make_context(info_name, words, *rest, **extra)
@@ -71,13 +71,13 @@ class Dispatch(click.Group):
 
 
 def run(command: click.Command, args: Sequence[str] | None, prog_name: str) -> int:
-    """Run a click command and return its exit code; never raises but with ``--debug``.
+    """Run a click command and return its exit code; raises exceptions only with ``--debug``.
 
-    ``--debug`` is understood anywhere before a ``--``, after a subcommand as well; ``--version``
-    alone. Without ``args``, those of the process are taken.
+    ``--debug`` may be anywhere before a ``--``, also after a subcommand; ``--version`` must come
+    first. ``args`` defaults to the arguments of the process.
     """
     for stream in (sys.stdout, sys.stderr):
-        # What the terminal's encoding lacks is escaped, which loses nothing.
+        # Characters that the terminal cannot encode are escaped.
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")
     if logging.lastResort is not None:  # what is logged, where nothing else was set up

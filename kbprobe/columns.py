@@ -45,7 +45,7 @@ def to_numpy(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     wherever that is installed, which takes longer (0.2 s) than loading all of WordNet.
 
     Raises:
-        TypeError: the column holds something else than numbers, or nulls.
+        TypeError: the column holds anything other than numbers, or nulls.
     """
     array = single_chunk(column)
     dtype = _DTYPES.get(str(array.type))
@@ -63,7 +63,7 @@ def mask(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def positions(values: Any, wanted: Any) -> npt.NDArray[np.int64]:
-    """Return where each of the wanted stands among some different values; -1 where it does not."""
+    """Return the position of each of ``wanted`` in the distinct ``values``; -1 if it is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

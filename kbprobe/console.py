@@ -1,4 +1,4 @@
-"""The console of rich, for tables and styles; imported where something is printed, for its time."""
+"""A rich console for tables and styles; slow to import, so imported only before printing."""
 
 from __future__ import annotations
 

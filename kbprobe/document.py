@@ -1,7 +1,7 @@
-"""A document: headings, sentences, tables, charts and notes, said once and rendered anywhere.
+"""Documents: headings, sentences, tables, charts and notes, independent of the output format.
 
-Who writes a document says what there is to read, and in which order; renderers make a page, text
-for a terminal and Markdown of it. Texts are plain; in those of `Text` and of `Document.reading`,
+The writer of a document decides on its content and order; renderers turn it into an HTML page, text
+for a terminal, or Markdown. Texts are plain; in those of `Text` and of `Document.reading`,
 ``**`` around words and backquotes around code mean what they mean in Markdown.
 """
 
@@ -102,7 +102,7 @@ class Table:
         rows: cells, row by row.
         caption: what the numbers are.
         names: how many columns, from the left, are names; the others hold numbers.
-        fold: what the table is found under, if it is only shown on demand.
+        fold: the label under which the table is collapsed; empty if it is always shown.
     """
 
     head: Sequence[str]
@@ -121,7 +121,7 @@ class Table:
         names: int = 1,
         fold: str = "",
     ) -> Table:
-        """Make a row of each record, of the cells that columns say, by their names.
+        """Make a table with a row per record; ``columns`` maps names to functions of a record.
 
         >>> Table.of(["a", "bc"], {"text": str, "length": lambda text: f"{len(text)}"}).rows
         [['a', '1'], ['bc', '2']]
@@ -136,12 +136,12 @@ class Table:
 
 
 Scale: TypeAlias = Literal["share", "coefficient", "points"]
-"""Of a heat map: shares from 0 to 1, coefficients from -1 to 1, or differences in points."""
+"""Scale of a heat map: shares from 0 to 1, coefficients from -1 to 1, or percentage points."""
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Numbers of names by names, shaded.
+    """A heat map: a shaded matrix of numbers, with named rows and columns.
 
     Attributes:
         caption: what the numbers are.
@@ -179,18 +179,18 @@ class HeatMap:
 
 
 Ink: TypeAlias = Literal["model", "reference", "soft"] | int
-"""A colour of a figure by its meaning; a number tells several lines apart."""
+"""A colour in a figure, by its meaning; numbers distinguish several lines."""
 
 Dash: TypeAlias = Literal["solid", "dashed", "short dashes", "dotted", "dash-dotted", "none"]
 
 
 @dataclass(frozen=True)
 class Line:
-    """Numbers of a chart that belong together; intervals are drawn as a band.
+    """A series in a chart; its intervals are drawn as a band.
 
     Attributes:
         name: in the legend; "" leaves it out.
-        x: where the numbers stand across.
+        x: the horizontal positions of the numbers.
         y: the numbers.
         ink: its colour.
         dash: how the numbers are joined, if at all.
@@ -208,7 +208,7 @@ class Line:
 
 
 class Level(NamedTuple):
-    """A number that a line across the whole panel is drawn at, such as chance."""
+    """A reference level, such as chance, drawn as a horizontal line across the panel."""
 
     name: str
     value: float
@@ -218,14 +218,14 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the parts of a chart, with its own scale upwards.
+    """A panel of a chart, with its own vertical axis.
 
     Attributes:
         lines: what is drawn.
-        levels: numbers that lines across are drawn at.
+        levels: where horizontal reference lines are drawn.
         title: above it.
-        upwards: shares as percentages, or coefficients from -1 to 1.
-        from_zero: whether the scale begins at 0, and not close to the least number.
+        upwards: the vertical scale: shares as percentages, or coefficients from -1 to 1.
+        from_zero: whether the axis starts at 0 rather than near the smallest number.
     """
 
     lines: Sequence[Line]
@@ -237,14 +237,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Across:
-    """The scale across of a chart.
+    """The horizontal axis of a chart.
 
     Attributes:
         label: below it.
         kind: numbers of rows trained on (logarithmic), training steps (logarithmic where they
             span more than a decade), counts, shares, or names in their order from 0.
-        ticks: numbers or names that are written below it; none: chosen by the renderer.
-        mark: a number that a line upwards is drawn at, if any.
+        ticks: numbers or names to label; if empty, the renderer chooses them.
+        mark: where to draw a vertical line, if anywhere.
     """
 
     label: str = ""
@@ -255,13 +255,13 @@ class Across:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels that share the scale across, one below the other, or one beside the other.
+    """A chart of panels with the same horizontal axis, stacked or side by side.
 
     Attributes:
-        label: what the chart shows, for those who do not see it.
+        label: a description of the chart for readers who cannot see it.
         panels: from top to bottom, or from left to right.
-        across: their scale across.
-        beside: whether they stand beside each other.
+        across: their horizontal axis.
+        beside: whether the panels are side by side.
         note: how the chart is to be read, below it.
     """
 
@@ -293,7 +293,7 @@ class Dots:
     """A dot plot of shares by name.
 
     Attributes:
-        label: what it shows, for those who do not see it.
+        label: a description of the plot for readers who cannot see it.
         dots: the rows, from top to bottom.
         levels: shares that lines are drawn at, such as chance.
         parts: what the small dots are, for the legend.
@@ -312,7 +312,7 @@ Part: TypeAlias = Text | Heading | Findings | Caveats | Tiles | Table | HeatMap 
 class Section:
     """A part of a document with a title of its own; ``link`` is its name in the list of sections.
 
-    Parts that are None are left out, so that a writer can say when there is one.
+    Parts that are None are left out, so that writers can include parts conditionally.
     """
 
     title: str
@@ -321,7 +321,7 @@ class Section:
 
     @property
     def shown(self) -> list[Part]:
-        """The parts that there are and that say something."""
+        """The parts that are not None and not empty."""
         return [part for part in self.parts if part is not None and not _empty(part)]
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, checksums.
+"""Atomic writing of files and folders, and checksums.
 
 A writer fills a folder (or file) under a hidden name beside its target and renames it when it is
 complete. The hidden name tells the writer (`kbprobe.owners`): what a dead one left is removed by
@@ -21,17 +21,17 @@ from kbprobe.keeping import keep_others, refuse_working_directory
 from kbprobe.owners import REMAINS, hidden_sibling, is_abandoned, is_shortened, short_name
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors that another folder does not have: no room, no permission."""
+"""Errors that choosing another folder can avoid: no space, no permission."""
 
 State = frozenset[tuple[str, int, int]] | None
-"""What a folder holds: path, size and time of each file; None: there is no such folder."""
+"""Content of a folder: path, size and modification time of each file; None if it is missing."""
 _NOT_OURS = ("Thumbs.db", "desktop.ini")
-"""Files that a file manager makes where it looks; so are some with a leading dot."""
+"""Files that file managers create in folders they show; others begin with a dot."""
 
 _expected: dict[Path, State] = {}
-"""What the folders held that this process has taken (`kbprobe.targets`) when it began."""
+"""The content that folders held by this process (`kbprobe.targets`) are expected to have."""
 _swept: set[tuple[int, Path]] = set()
-"""The folders, by process, that were swept before a file was written in them."""
+"""The folders that this process has swept already, with its process number."""
 
 
 def file_sha256(path: Path) -> str:
@@ -74,8 +74,8 @@ def write_file(target: Path, content: str | bytes) -> None:
 def replacing_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yield the path of a file to write, which becomes ``target`` when the block ends well.
 
-    Without ``durable`` it is not flushed to the disk, which takes longer than writing: a power cut
-    may damage it.
+    Without ``durable`` the file is not flushed to disk, which is faster; a power failure may then
+    damage it.
 
     Raises:
         OSError: it cannot be written, or the disk is full; an earlier file is kept.
@@ -234,9 +234,10 @@ def hidden(folder: Path) -> list[Path]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder (or a file) as far as possible; a failure leaves files, which are harmless.
+    """Remove a folder (or a file) as far as possible; files left by a failure are harmless.
 
-    It is renamed first: what is left of it, should the process be killed, passes for nothing else.
+    It is renamed first, so that if the process is killed, the rest is not mistaken for something
+    else.
     """
     match = REMAINS.fullmatch(folder.name)
     if match is None or match["what"] == "old":
@@ -270,7 +271,7 @@ def state_of(folder: Path) -> State:
 
 @contextmanager
 def expecting(target: Path, state: State) -> Iterator[None]:
-    """Let `replacing_folder` replace ``target`` only while it holds what ``state`` says."""
+    """Let `replacing_folder` replace ``target`` only if its content is still ``state``."""
     _expected[target] = state
     try:
         yield

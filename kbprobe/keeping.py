@@ -1,4 +1,4 @@
-"""What must not be lost when a folder is replaced: files of others, and the working directory."""
+"""Safe replacement of folders: others' files and the working directory are not lost."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _fail(error: OSError) -> None:
 
 
 def _collides(there: Path, new: Path, path: Path) -> bool:
-    """Return whether something of the new folder is where an entry of the old one is to be kept."""
+    """Return whether the new folder has something at the path of an entry to be kept."""
     if there.is_dir() and not there.is_symlink() and (new / path).is_dir():
         return False
     above = (new / parent for parent in path.parents)

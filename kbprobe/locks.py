@@ -1,6 +1,7 @@
 """Lock files that the system frees when their holder dies, and that are removed when it is done.
 
-The package filelock leaves its files on POSIX systems; ours lie beside what users keep.
+The package filelock leaves lock files behind on POSIX systems; ours are next to users' files, so
+they have to be removed.
 """
 
 from __future__ import annotations

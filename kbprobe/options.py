@@ -24,10 +24,10 @@ MAX_SEED = (1 << 63) - 1
 """The largest seed: what JSON and Arrow hold as an integer everywhere."""
 
 SHOWN = 60
-"""Characters of a default or of a wrong value that are shown."""
+"""Maximum number of characters shown of a default or of an invalid value."""
 
 TOLD = 5
-"""Errors of one set of values that are told; of more, the number."""
+"""Maximum number of errors listed for one set of values; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Options(BaseModel):
 def explain_all(problems: Iterable[Any], spell: Callable[[str], str] = str) -> str:
     """Put pydantic's validation errors in plain words, without those that only follow from others.
 
-    A list of which an entry is refused is refused as a whole as well, for being too short.
+    For example, a list with an invalid entry is also reported as too short.
     """
     told: list[tuple[Any, ...]] = []
     sentences = []

@@ -1,7 +1,7 @@
-"""Which process wrote something: told by its hidden name, so that what a dead one left can go.
+"""Hidden names that identify the process writing a file, so that leftovers can be removed.
 
 Hidden files and folders are named ``.NAME.new-HOST-PROCESS-STARTED-TIME-RANDOM`` from the moment
-that they exist: there is no time at which nobody can tell whose they are.
+they are created, so that their owner is always known.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def short_name(name: str) -> str:
 
 
 def is_shortened(name: str) -> bool:
-    """Tell whether a name that `short_name` returned is not the whole one."""
+    """Return whether `short_name` has shortened the name that it returned."""
     return len(os.fsencode(name)) == _LONGEST_NAME and bool(re.search("-[0-9a-f]{16}$", name))
 
 
@@ -64,7 +64,7 @@ def is_abandoned(path: Path) -> bool:
             return True
         if process_start(process) is not None:
             return False
-        # Without the time of its start, the number may be another process's by now.
+        # Without the start time, the number may have been reused by another process.
     try:
         inside = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
         newest = max(float(match["time"]), *(one.lstat().st_mtime for one in (path, *inside)))
@@ -81,7 +81,7 @@ def is_alive(process: int, started: int = 0) -> bool:
         started: as `process_start` gave it; 0: not known.
     """
     if os.name != "posix":
-        return True  # Nothing of the standard library tells.
+        return True  # The standard library offers no way to find out.
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -1,4 +1,4 @@
-"""Work that is done in parallel: in threads, in forked processes, or by Ray's workers."""
+"""Parallel work in threads, in forked processes, or by Ray workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JobT = TypeVar("JobT")
 DoneT = TypeVar("DoneT")
 
 PASSED_ON = ("KBPROBE_CACHE", "HF_HOME", "HF_HUB_OFFLINE", "NLTK_DATA")
-"""Variables of the environment that workers are given."""
+"""Environment variables that are passed on to workers."""
 
 
 def side_by_side(
@@ -25,7 +25,7 @@ def side_by_side(
     """Apply a function to jobs, several at a time; yield what it returns, in order of the jobs.
 
     Args:
-        function: with no effect but what it returns, or writes to files of its own.
+        function: has no side effects other than writing to files of its own.
         jobs: its arguments.
         workers: how many jobs at a time.
         fork: whether the work is worth processes of its own, where it holds the interpreter's
@@ -46,7 +46,7 @@ def side_by_side(
 
 
 _inherited: tuple[Callable[[Any], Any], Sequence[Any]]
-"""Of a forked process: what it does, and to what."""
+"""In a forked process: its function, and the jobs."""
 
 
 def _begin(function: Callable[[Any], Any], jobs: Sequence[Any]) -> None:

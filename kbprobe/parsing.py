@@ -1,4 +1,4 @@
-"""JSON and YAML that was written earlier, or by others: read within limits, and typed.
+"""Reading of untrusted JSON and YAML, within limits and with validated types.
 
 Every file that a command reads back goes through here. Whatever is wrong with it is a `UsageError`
 that names the file and the place in it; nothing in it can exhaust memory or the stack.
@@ -51,7 +51,7 @@ def read_json(path: Path, remedy: str = "") -> Any:
     """Return the value that a JSON file holds; see `json_value`.
 
     Raises:
-        FileNotFoundError: there is no such file; what to do about it the reader knows best.
+        FileNotFoundError: there is no such file; the caller should say what to do about it.
         UsageError: it cannot be read, is too large, or `json_value` refuses it.
     """
     return json_value(read_bytes(path, MAX_JSON_BYTES, remedy), str(path), remedy)
@@ -259,7 +259,7 @@ def _deeper(value: Any, limit: int) -> bool:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The lists and mappings in a list or mapping, and in a value itself nothing else."""
+    """Yield the lists and mappings directly inside a list or mapping; nothing for other values."""
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(value, Mapping | list):
         yield from (part for part in inner if isinstance(part, Mapping | list))

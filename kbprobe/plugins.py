@@ -1,6 +1,6 @@
-"""What the registries share that other packages, and users' own files, add to.
+"""Support for registries that other packages, and users' own files, can extend.
 
-A file is imported, a broken package left out, and an error in such code told as one of that code.
+It imports files, leaves out broken packages, and attributes errors to third-party code.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from kbprobe.errors import KbprobeError, UsageError
 from kbprobe.terminal import echo
 
 IN_FILE = re.compile(r"(.+\.py)(?::(\w+))?")
-"""A file of the user's own, and what an entry is called in it."""
+"""A user's Python file, with or without the name of an entry in it."""
 
 _told: set[str] = set()
 _others: set[str] = set()
 
 
 def of_others(module: str) -> None:
-    """Note that a module, with all of its package, is not kbprobe's."""
+    """Record that a module, and its whole package, is not part of kbprobe."""
     _others.add(module.partition(".")[0])
 
 
 def place_of_others(error: BaseException) -> str:
-    """Return the innermost line of noted code that an error came by ("probes.py, line 7"), or "".
+    """Return the innermost line of third-party code in a traceback ("probes.py, line 7"), or "".
 
     >>> place_of_others(ValueError())
     ''
@@ -65,7 +65,7 @@ def import_file(path: Path, instead: str) -> ModuleType:
 
     Args:
         path: the file.
-        instead: what to name where it is none, for messages.
+        instead: what to name if ``path`` is not a Python file, for the message.
 
     Raises:
         UsageError: there is no such file.

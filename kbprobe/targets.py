@@ -1,9 +1,9 @@
-"""Where a command's output goes: whether it is there already, and that one process writes it.
+"""Output folders of commands: whether the output exists already, and locks against other writers.
 
-A command holds its target folder from the moment at which it looks what is there until it has
-written it. The lock is a hidden file beside the target, which goes when the command ends: other
-than one in the cache it needs no cache that can be written, and is the same for processes with
-different caches, and for machines that share the file system. It says who holds it.
+A command holds a lock on its target folder from when it first looks at the folder until the output
+is written. The lock is a hidden file next to the target, which is removed when the command ends.
+Unlike a lock in the cache, it needs no writable cache, and it works for processes with different
+caches and for machines that share the file system. The file says who holds the lock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kbprobe.terminal import echo
 LOCK_ENDING = ".kbprobe-lock"
 OTHER_FOLDER = "Choose another folder with -o."
 _UNKNOWN = 5.0
-"""Seconds in which the holder of a lock must have said who it is."""
+"""Seconds within which the holder of a lock must write who it is."""
 
 
 class _File(BaseModel):
@@ -127,7 +127,7 @@ def own_files(folder: Path, record: str, *others: str) -> set[str]:
     Args:
         folder: where the output is to go; it need not exist.
         record: the record's file name.
-        *others: files that are kbprobe's in a folder with such a record, and that it does not list.
+        *others: further files of kbprobe's in such a folder, which the record does not list.
 
     Raises:
         UsageError: the record is damaged.
@@ -224,9 +224,10 @@ def taking(
 ) -> Iterator[bool]:
     """Hold a folder that is to be written, for as long as the block lasts. Not reentrant.
 
-    A process that holds it for the same request is waited for; it then is there. What dead
-    writers left beside it is removed. Within the block `replacing_folder` replaces only what was
-    there when this began, and errors of the disk say what to do about them.
+    If another process holds it for the same request, this one waits, and then finds the output
+    there. Leftovers of dead writers next to it are removed. Within the block, `replacing_folder`
+    refuses to replace a folder that has changed since the block began, and disk errors say what to
+    do about them.
 
     Args:
         target: the folder; it need not exist, and its parent is made.
@@ -234,10 +235,10 @@ def taking(
         request: everything that the content depends on, as plain data.
         overwrite: the user's wish to replace what is there.
         remedy: the sentence that says how to choose another place.
-        room: the same for a disk that cannot be written, where another place on it is of no use.
+        room: the same for a disk that cannot be written, if another folder on it would not help.
 
     Yields:
-        Whether to overwrite: not what has changed while this process waited.
+        Whether to overwrite; False if the folder changed while this process waited.
 
     Raises:
         UsageError: another process holds it for another request, or its parent folder cannot be
@@ -278,11 +279,11 @@ def lock_path(target: Path) -> Path:
 
 @contextmanager
 def _told(target: Path, place: Path, remedy: str) -> Iterator[None]:
-    """Say of errors of the disk which folder they are about."""
+    """Make disk errors say which folder they are about."""
     try:
         yield
     except OSError as error:
-        # Where a copy fails, the file that it was to become is named second.
+        # If copying fails, the destination is the second file name.
         named = error.filename2 or error.filename
         if error.errno in UNWRITABLE and _is_within(named, place):
             raise unwritable(target, error, remedy) from error
@@ -290,7 +291,7 @@ def _told(target: Path, place: Path, remedy: str) -> Iterator[None]:
 
 
 def _is_within(named: object, place: Path) -> bool:
-    """Tell whether an error's file is of a target or written aside; those without a name are."""
+    """Return whether an error's file belongs to a target; True if the error names no file."""
     if not isinstance(named, str | bytes):
         return True
     path = Path(os.path.realpath(os.fsdecode(named)))
@@ -317,7 +318,7 @@ def _holder(doing: str, request: Any) -> Holder:
 
 @contextmanager
 def _lock(target: Path, own: Holder, remedy: str) -> Iterator[bool]:
-    """Hold a target's lock, made with its parent folders; yield whether another had to end first.
+    """Hold a target's lock, creating parent folders; yield whether it had to be waited for.
 
     Raises:
         UsageError: another process holds it for another request.
@@ -393,7 +394,7 @@ def _take(path: Path, target: Path, own: Holder, remedy: str) -> tuple[int | Non
 
 
 def _read_holder(path: Path) -> Holder | None:
-    """Return who holds a lock; None while that is not said yet, or where it cannot be read."""
+    """Return who holds a lock; None if it does not say so yet, or cannot be read."""
     try:
         holder = Holder.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

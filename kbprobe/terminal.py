@@ -1,4 +1,4 @@
-"""Text on a terminal: control characters in data are shown, and never obeyed.
+"""Printing to a terminal, with control characters in data escaped.
 
 Everything that kbprobe's commands print goes through here: what a probe, a result, a server or a
 file name says could otherwise move the cursor, set the title or rewrite lines that were printed.

@@ -1,1 +1,1 @@
-"""What every probe shares: plans, distractors, rendering, splits, audits, datasets."""
+"""The engine that all probes share: plans, distractors, rendering, splits, audits, datasets."""

@@ -1,4 +1,4 @@
-"""The dataset card: what a probe's folder says of itself, to people and to the Hub."""
+"""The dataset card (``README.md``) of a probe, for people and for the Hub."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kbprobe.tables import in_markdown
 
 
 class ClusterSizes(NamedTuple):
-    """Rows a cluster: the fewest, the median, the most."""
+    """Rows per cluster: minimum, median and maximum."""
 
     least: int
     median: int

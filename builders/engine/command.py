@@ -1,6 +1,6 @@
-"""What ``build-probe`` does when it builds: from names, or from a manifest.
+"""How ``build-probe`` builds probes, given their names or a manifest.
 
-What builds is imported where something is to be built: a finished build is recognised at once.
+The building code is imported only when it is needed, so that finished builds are recognised fast.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def run_jobs(
     described = [(request.description(), request, folder) for request, folder in jobs]
     with ExitStack() as all_held:
         again = {}
-        # In one order in all processes: no two wait for each other.
+        # All processes use the same order, so that no two wait for each other.
         for description, request, folder in sorted(described, key=_resolved):
             held[folder] = all_held.enter_context(ExitStack())
             doing = f"building {request.probe.name}"

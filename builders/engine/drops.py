@@ -1,4 +1,4 @@
-"""What was left out on the way to a plan, and the error where nothing is left."""
+"""Counts of what was left out while planning, and the error if nothing is left."""
 
 from __future__ import annotations
 

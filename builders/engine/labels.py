@@ -39,7 +39,7 @@ BALANCE = "left out to balance the answers"
 
 
 class Vote(NamedTuple):
-    """A vote: for which row, whose, for which answer (-1: a mark), and as what it was written."""
+    """A vote: its row, annotator, answer (-1: a mark), and the text as written."""
 
     id: str
     annotator: str
@@ -49,7 +49,7 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a row: its answer (-1: none) and, where it is left out, the reason.
+    """The outcome for a row: its answer (-1: none), and the reason if it is left out.
 
     ``agreement`` is the share of the votes that are for the answer, or for the one with most.
     """
@@ -192,7 +192,7 @@ def balanced(
 
 
 def annotator_names(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """Number the annotators: who they are is nobody's business."""
+    """Return an anonymous, numbered name for each annotator."""
     names = sorted({vote.annotator for verdict in verdicts for vote in verdict.votes})
     width = len(str(len(names)))
     return {name: f"annotator {at:0{width}d}" for at, name in enumerate(names, 1)}

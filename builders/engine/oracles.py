@@ -19,12 +19,12 @@ from kbprobe.arrays import Bools, Floats, Ints, Some
 
 @dataclass(frozen=True)
 class Oracle:
-    """What came of an oracle.
+    """The results of an oracle.
 
     Attributes:
         knows: what it knows of a question, in words.
         credit: (rows,) how likely it is right.
-        target: the most that it should be right, over all rows.
+        target: its maximum acceptable accuracy over all rows.
     """
 
     knows: str
@@ -32,12 +32,12 @@ class Oracle:
     target: float
 
     def take(self, rows: Some) -> Oracle:
-        """Return what came of it on some rows."""
+        """Return the results on some rows."""
         return Oracle(self.knows, self.credit[rows], self.target)
 
 
 Oracles = Mapping[str, Oracle]
-"""Name -> what came of it."""
+"""Name -> results of the oracle."""
 
 
 def credit(possible: Bools) -> Floats:

@@ -24,7 +24,7 @@ from kbprobe.format.items import Coded
 from kbprobe.rng import RandomGenerator
 
 GOLD = "gold"
-"""The name in ``choice_families`` of the choice that is no distractor."""
+"""The name of the gold in ``choice_families``, where distractors have their family."""
 
 Column: TypeAlias = Any
 """Values by line: a list, NumPy array, pandas series or Arrow array; or one value for all."""
@@ -207,7 +207,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What each row rests on in the knowledge base, for the items' columns.
+    """The facts in the knowledge base that each row is based on, for the columns of items.
 
     Attributes:
         concept: (rows,) the node asked about.
@@ -215,7 +215,7 @@ class Provenance:
             an array of one for each of ``facts``.
         facts: the triples that make golds true.
         fact: (rows,) index into ``facts``.
-        hops: (rows,) edges between concept and gold (0 where gold and concept are one).
+        hops: (rows,) edges between concept and gold (0 if the gold is the concept itself).
         distance: (rows,) the distractors' distance k' within their family.
         choice_family: (rows, K) index into the names of families (column 0: unused).
         choice_hops: (rows, K) distance of each choice (column 0: hops).

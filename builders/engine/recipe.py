@@ -46,7 +46,7 @@ class Entry(BaseModel):
     @field_validator("output")
     @classmethod
     def _stays_inside(cls, output: str | None) -> str | None:
-        # Windows takes both slashes, and knows drives: what is inside for it is inside everywhere.
+        # Windows has both slashes and drives: a path inside for it is inside on every system.
         path = PureWindowsPath(output or "-")
         if path.anchor or ".." in path.parts or not path.parts or "\0" in str(path):
             raise ValueError("expected the name of a folder within the recipe's 'output'")
@@ -65,7 +65,7 @@ class Recipe(BaseModel):
 
 def _refuse_shared(folders: Sequence[str], path: Path) -> None:
     """Refuse outputs that are one folder, on some system at least, or lie within each other."""
-    # Windows and macOS know no upper and lower case.
+    # Windows and macOS ignore case in paths.
     parts = sorted((PureWindowsPath(name.casefold()).parts, name) for name in folders)
     for (one, name), (other, within) in pairwise(parts):
         if one == other:

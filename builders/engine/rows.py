@@ -113,20 +113,21 @@ def named_clusters(labels: Sequence[str]) -> Coded:
 
 
 HOPS = 64
-"""More hops than any gold is away from its concept."""
+"""Upper bound (exclusive) on the number of hops between a concept and its gold."""
 
 TOO_FEW = "too few distractors of any family"
 APART = "word and gold are in different splits"
 
 ANSWERS = 1 << 20
-"""About so many triples of a concept, its gold and a node are remembered as right or wrong."""
+"""Approximate number of (concept, gold, node) triples for which the verdict is cached."""
 
 LINES_OF_PART = 4000
-"""A smaller probe is divided into fewer parts, since its questions would find no company."""
+"""Lines per part: small probes get fewer parts, so that questions can still form groups."""
 
 Arguable = Callable[[Ints, Ints, Ints], Bools]
-"""Returns, for parallel arrays of concepts, golds and nodes, whether readers may well take the node
-for an answer too. Concepts and golds are those of questions, and nodes are golds of others."""
+"""Function of parallel arrays of concepts, golds and nodes. It returns whether readers are likely to
+accept the node as an answer too. Concepts and golds are those of questions, nodes are golds of
+others."""
 
 
 class Asking(NamedTuple):
@@ -151,8 +152,8 @@ class Territory(NamedTuple):
 
     Attributes:
         split: the split of each node, whether it is asked about or is a gold.
-        part: a part of the split: choices of one row are of one part, so that whoever is trained
-            on the rows of some parts has seen no choice of the others.
+        part: a part of the split. All choices of a row are from one part, so that a model trained
+            on rows of some parts has not seen the choices of the others.
     """
 
     split: Ints
@@ -295,7 +296,7 @@ def draw_plan(
 
 
 def _wrong(asking: Asking, truth: Truth, arguable: Arguable | None) -> Wrong:
-    """Return what tells whether a question's gold is a wrong answer to another question."""
+    """Return a function that tells if a question's gold is a wrong answer to another question."""
     pair = np.unique(asking.concept * truth.size + asking.gold, return_inverse=True)[1]
     answers = Answers(ANSWERS)
 
@@ -382,7 +383,7 @@ def _rows_of_draws(
         number, away = 1 + names.index(part.family.name), part.family.distance
         filled = part.filled[draw]
         nodes[here, 1:] = part.nodes[draw]
-        # A row all of whose distractors are fills is one with random distractors. In a group the
+        # A row whose distractors are all fills counts as having random ones. In a group the
         # family is that of all rows: each choice is right once in them.
         of_family = (~filled.all(axis=1)).reshape(-1, size).any(axis=1).repeat(size)
         family[here] = np.where(of_family, number, random)

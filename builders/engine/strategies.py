@@ -28,11 +28,11 @@ class Shuffled:
         return self
 
     def kept_together(self, cluster: Ints) -> Ints:
-        """Return a number for each row: where a split is cut, rows of one number stay together."""
+        """Return a group number for each row: cutting a split keeps groups together."""
         return cluster
 
     def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
-        """Return a number for each row: rows of one number stand in one piece.
+        """Return a group number for each row: the rows of a group are contiguous.
 
         ``question`` are the keys of the rows' questions.
         """
@@ -59,9 +59,9 @@ class FixedScale(Shuffled):
 
 @dataclass(frozen=True)
 class Scattered(FixedScale):
-    """As on a scale; rows of a cluster do not stand in one piece.
+    """As `FixedScale`, but the rows of a cluster are not contiguous.
 
-    Where a cluster holds each answer once, the rows before would tell a row's answer.
+    If a cluster holds each answer once, earlier rows would otherwise reveal a row's answer.
     """
 
     def side_by_side(self, cluster: Ints, question: Ints) -> Ints:
@@ -83,7 +83,7 @@ class ByChoiceGroup(Shuffled):
         return ByChoiceGroup(self.group[rows])
 
     def kept_together(self, cluster: Ints) -> Ints:
-        """Return the groups: a part of one would show choices that are never gold."""
+        """Return the groups: part of a group would show choices that are never gold."""
         return self.group
 
     def order(self, ids: UInts, nodes: Ints, keys: Ints, rng: RandomGenerator) -> Ints:
@@ -169,7 +169,7 @@ class FromAnnotators(FromKnowledgeBase):
         about: what the manifest and the card say of the answers, JSON-ready; ``source`` among it,
             in words ("votes of annotators").
         lines: what was said of each row, JSON-ready: the lines of the probe's labels file.
-        natural: whether the answers stay as they were found, some more often right than others.
+        natural: whether the answers are left unbalanced, as they were found.
     """
 
     labelled: Bools

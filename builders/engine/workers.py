@@ -1,4 +1,4 @@
-"""Who does the work of a build. What is built never depends on it."""
+"""The workers of a build. They never affect its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Workers:
     Attributes:
         count: how many of this machine.
         ray: whether Ray's workers render and write the files of large builds.
-        address: of their cluster; None: they are started on this machine.
+        address: of the Ray cluster; None: workers are started on this machine.
     """
 
     count: int = 2

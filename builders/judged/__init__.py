@@ -1,1 +1,1 @@
-"""What readers judged of pairs, and the models of it that decide which rows are asked."""
+"""Readers' judgements of pairs, and models fitted on them that decide which rows are asked."""

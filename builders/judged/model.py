@@ -26,15 +26,14 @@ KINDS = DATA / "kinds.csv"
 CLASSES = DATA / "classes.csv"
 
 CROSSES = {"clear-cut": 0.0, "overlapping": 0.5, "cross-cutting": 1.0}
-"""How far a class cuts across its neighbours, so that what belongs to them may belong to it."""
+"""Numeric values of labels for how much a class overlaps with the classes next to it."""
 
 JUDGED_WORDNET = "3.0"
-"""The WordNet whose synsets were judged: in another a name may be that of another sense."""
+"""Version of WordNet that was judged; in others a name may refer to another sense."""
 
 STRATA = ("other", "field", "sibling", "same_word")
-"""How near a distractor is to the gold, or to the word asked about: of another lexicographer file,
-of the same one, with the same parent; a sense of the word. The nearest are judged by a finer
-measure."""
+"""How near a distractor is to the gold or to the word asked about: in another lexicographer file, in
+the same one, with the same parent, or a sense of the word. Each stratum has its own threshold."""
 
 JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 """The WordNet probes whose pairs were judged: features of the model of distractors."""
@@ -85,7 +84,7 @@ def judgements(probe: str) -> Mapping[tuple[str, str], tuple[str, ...]]:
 
 @cache
 def judged_kinds() -> Mapping[tuple[str, str], float]:
-    """Return how far readers accept that a synset is a kind of another, of those judged.
+    """Return how far readers accept that a synset is a kind of another, for all judged pairs.
 
     1: all say that it is true; 0: all say that it is false; 0.5: it is arguable, or they differ.
     Readers saw the definitions of both, or the word in its sentence.
@@ -100,7 +99,7 @@ def judged_kinds() -> Mapping[tuple[str, str], float]:
 
 @cache
 def judged_classes() -> Mapping[str, float]:
-    """Return how far synsets cut across their neighbours as classes, of those judged."""
+    """Return how much each judged synset overlaps with its neighbours; see `CROSSES`."""
     columns = _columns(CLASSES)
     return {
         name: CROSSES[label]

@@ -1,4 +1,4 @@
-"""The distractor families of the WordNet probes: who stands where around a node."""
+"""The distractor families of the WordNet probes, defined by position relative to a node."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
-"""Families of golds at one level, and of one lexicographer file, by how many edges above them the
-common ancestor is."""
+"""Families of golds on the same level and in the same lexicographer file, with the number of edges up
+to their common ancestor."""
 
 BRANCH = "_branch"
-"""Ends the names of families whose golds hang on siblings, or cousins, of the concept."""
+"""Suffix of families whose golds belong to siblings, or cousins, of the concept."""
 
 SAME_WORD = "same_word"
 
 FIELD = "field"
-"""Nouns or verbs of one lexicographer file that are close in the taxonomy."""
+"""Family of nouns or verbs in one lexicographer file that are close in the taxonomy."""
 
 FIELD_SIZE = 150
-"""Distinct golds, or concepts, of a field."""
+"""Number of distinct golds, or concepts, in a field."""
 
 
 QUALITY = "quality"
-"""Adjectives or adverbs whose nouns, such as height for high, are close in the taxonomy."""
+"""Family of adjectives or adverbs whose nouns (height for high) are close in the taxonomy."""
 
 QUALITY_SIZE = 50
-"""Distinct golds whose nouns are called close."""
+"""Number of distinct golds whose nouns count as close."""
 
 
 def wordnet_families(
@@ -57,7 +57,7 @@ def wordnet_families(
         elif name == SAME_WORD:
             yield Family(SAME_WORD, 0, np.zeros_like(asking.gold), kin=word)
         elif name == FIELD:
-            # Where golds hang on the concepts, these are what is close.
+            # If golds belong to the concepts, closeness is that of the concepts.
             down = any(other.endswith(BRANCH) for other in options.family_list)
             yield Family(FIELD, 0, _fields(wordnet, asking.concept if down else asking.gold))
         elif name == QUALITY:
@@ -78,7 +78,7 @@ def wordnet_families(
 
 
 def _within_field(wordnet: WordNet, nodes: Ints, key: Ints) -> Ints:
-    """Return keys that nodes of several lexicographer files do not share: no field tells them."""
+    """Divide keys by lexicographer file, so that the file does not tell choices apart."""
     file = lexicographer_files(wordnet)
     return np.where(key < 0, -1, key * (file.max() + 1) + file[nodes])
 

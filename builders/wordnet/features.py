@@ -1,4 +1,4 @@
-"""Features of pairs of synsets that bear on whether a reader takes one for true of the other.
+"""Features of pairs of synsets that help predict whether readers accept one for the other.
 
 The judged models (:mod:`builders.judged`) are fitted on them.
 """
@@ -37,20 +37,20 @@ THINGS = ("animal", "artifact", "body", "food", "object", "person", "plant", "su
 """Lexicographer files of nouns whose synsets people can point at."""
 
 COMMON_SHARE = 0.01
-"""A word in more of the glosses tells nothing where two of them share it."""
+"""Words in more than this share of the glosses are not counted as shared words."""
 
 LANES = 16
-"""Telling words are hashed to so many times 64 bits: comparing them is one operation a lane."""
+"""Informative words are hashed to this many 64-bit lanes, each compared in one operation."""
 
 FARTHEST = 5
-"""Edges up to a common ancestor, if it is this far or farther, or there is none."""
+"""The distance recorded if a common ancestor is this far or farther, or there is none."""
 
 Features = dict[str, Floats]
 """Name -> a value for each pair."""
 
 
 class WordSets(NamedTuple):
-    """The telling words of texts, of several kinds for each owner.
+    """The informative words of texts, for several kinds of text per owner.
 
     Attributes:
         bits: (owners * kinds, LANES) a bit for each word.
@@ -177,7 +177,7 @@ class PairFeatures:
         return WordSets.of((glosses, lemmas), common)
 
     def common(self, one: Ints, other: Ints) -> Floats:
-        """Return how far above two synsets their nearest common ancestor is at one level."""
+        """Return the distance to the nearest ancestor that is equally far above two synsets."""
         above = self._above[one]
         same = (above == self._above[other]) & (above >= 0)
         return np.where(same.any(axis=1), same.argmax(axis=1) + 1.0, float(FARTHEST))
@@ -199,7 +199,7 @@ class PairFeatures:
         return KeySet(alike(self.wordnet).keys)
 
     def of_pair(self, concept: Ints, node: Ints) -> Features:
-        """Return what bears on whether ``node`` is true of ``concept``, whatever the relation."""
+        """Return features for whether ``node`` is true of ``concept``, for any relation."""
         asked, single = self.single(concept), self.single(node)
         (glosses, named), (names, lemmas) = self._words.shared(concept, node)
         return {
@@ -225,7 +225,7 @@ class PairFeatures:
         return lower, np.where(lower == one, other, one)
 
     def judged_kind(self, lower: Ints, upper: Ints) -> Floats:
-        """Return how far readers take ``lower`` for a kind of ``upper``; NaN: nobody judged it."""
+        """Return how far readers accept ``lower`` as a kind of ``upper``; NaN: not judged."""
         keys, worth = self._kinds
         return worth[keys.positions(lower * len(self.wordnet) + upper)]
 
@@ -241,7 +241,7 @@ class PairFeatures:
 
     @cached_property
     def crosses(self) -> Floats:
-        """(synsets,) how far each cuts across its neighbours; of those not judged, as most do."""
+        """(synsets,) how much each overlaps with its neighbours; the usual value if not judged."""
         crosses = np.full(len(self.wordnet), CROSSES["overlapping"])
         if self.wordnet.version == JUDGED_WORDNET:
             judged = judged_classes()
@@ -249,7 +249,7 @@ class PairFeatures:
         return crosses
 
     def beside(self, concept: Ints, gold: Ints, node: Ints) -> Features:
-        """Return what bears on whether ``node`` would be taken for an answer as ``gold`` is."""
+        """Return features for whether readers accept ``node`` as an answer besides ``gold``."""
         common = self.common(gold, node)
         asked, single = self.single(concept), self.single(node)
         (glosses, named), (names, lemmas) = self._words.shared(gold, node)
@@ -270,7 +270,7 @@ class PairFeatures:
         }
 
     def of_gold(self, facts: Facts, concept: Ints, gold: Ints, glosses: Glosses) -> Features:
-        """Return what bears on whether readers accept a gold; ``facts`` are the paths to it."""
+        """Return features for whether readers accept a gold; ``facts`` are the paths to it."""
         subject, target = facts.subject.codes, facts.object.codes
         lengths = np.diff(facts.indptr)
         pair = np.repeat(np.arange(gold.size, dtype=np.int64), lengths)

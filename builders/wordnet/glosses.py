@@ -1,9 +1,9 @@
-"""What definitions say of one another: a WordNet edge that they bear out, and a truth it lacks.
+"""Evidence from definitions, for edges that WordNet has and for true relations that it lacks.
 
-WordNet's edges are right by its own lights, not always by a reader's. Its definitions are a second
-witness: "dachshund: small long-bodied *dog*" bears out the edge to dog. They also tell of truths
-that have no edge: a figure is "a combination of *points*", so that it is no wrong answer beside
-point.
+WordNet's edges are correct by its own standards, but not always for a reader. Its definitions are a
+second source: "dachshund: small long-bodied *dog*" supports the edge to dog. They also show
+relations without an edge: a figure is "a combination of *points*", so it is not clearly wrong where
+point is right.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from kbprobe.arrays import Bools, Ints, contains, ragged_ranges
 from kbprobe.columns import mask
 
 COMMON_SHARE = 0.01
-"""A word in more of the definitions says nothing where two of them share it."""
+"""Words in at least this share of the definitions do not count as shared words."""
 
 COMMON_WORD = 400
-"""A word in more definitions than this tells of no particular truth."""
+"""Words in this many definitions or more are not taken to name a synset."""
 
 EMPTY_VERBS = (
     "make cause be have become give put take get go do act come bring move change let keep use"
 )
-"""Verbs that say nothing where a definition begins with them."""
+"""Verbs that are not informative at the beginning of a definition."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ class Glosses:
         return np.bincount(self.in_gloss.indices, minlength=len(self.in_gloss))
 
     def name(self, child: Ints, parent: Ints) -> Bools:
-        """Tell for pairs of synsets whether a child's definition names the parent in one word."""
+        """Return for pairs of synsets whether the child's definition names the parent."""
         pair, word = self.in_gloss.expand(child)
         named = contains(self.single.keys, parent[pair] * len(self.in_gloss) + word)
         return any_of(pair, named, child.size)
 
     def bear_out(self, child: Ints, parent: Ints) -> Bools:
-        """Tell for pairs of synsets whether the child's definition speaks of the parent.
+        """Return for pairs of synsets whether the child's definition supports the edge.
 
-        It names the parent, or shares a word with its definition that few others have.
+        It does so if it names the parent, or shares a rare word with the parent's definition.
         """
         pair, word = self.in_gloss.expand(child)
         shared = contains(self.in_gloss.keys, parent[pair] * len(self.in_gloss) + word)
@@ -108,9 +108,9 @@ class Glosses:
         return self._between(self.in_gloss.sources[telling][position], node)
 
     def beside(self, nodes: Ints) -> Graph:
-        """Lead from each of ``nodes`` to those that may be taken for it.
+        """Return a graph from each of ``nodes`` to those that could be mistaken for it.
 
-        That is: one's definition names the other or, of verbs, both begin with the same verb.
+        One's definition names the other or, for verbs, both definitions begin with the same verb.
         """
         named = self.named_in(nodes)
         inside = np.isin(named.sources, nodes)
@@ -132,7 +132,7 @@ class Glosses:
 
 
 def any_of(owner: Ints, marked: Bools, size: int) -> Bools:
-    """(size,) whether any line of an owner is marked."""
+    """Return (size,) whether any of the lines of each owner is marked."""
     found = np.zeros(size, dtype=np.bool_)
     found[owner[marked]] = True
     return found

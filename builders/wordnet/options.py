@@ -31,7 +31,7 @@ ABSTRACTIONS = (
     "state.n.02",
     "event.n.01",
 )
-"""Golds that say next to nothing: true of too much to be asked."""
+"""Golds that are too general to be asked about."""
 
 STOP_CONCEPTS = ("body.n.01", "human_body.n.01", "organism.n.01", "animal.n.01", "person.n.01")
 """Wholes that have many more parts than WordNet lists."""

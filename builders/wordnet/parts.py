@@ -1,4 +1,4 @@
-"""Parts and opposites: what WordNet does not list, and what keeps a question out of clean.
+"""Parts and opposites: unlisted parts, and flags that keep questions out of the clean tier.
 
 WordNet lists some parts of a thing, never all of them. A distractor must therefore be more than
 unlisted: it is no part of anything of the concept's own kind, and no definition ties the two
@@ -30,19 +30,19 @@ from kbprobe.arrays import Ints, ragged_ranges, sorted_unique
 from kbprobe.columns import codes, to_numpy
 
 UP, DOWN = 2, 3
-"""Hops up to what a concept is, and down from there to other things of its kind."""
+"""Maximum hops up from a concept to its kinds, and down from these to similar things."""
 
 NARROW = 1200
-"""What has more kinds than this (an artifact, an instrumentality) makes no two things alike."""
+"""Kinds with more subkinds than this (artifact, instrumentality) do not make things similar."""
 
 MANY = 100
-"""What has more parts than this (the United Nations) says nothing of two that share it."""
+"""Wholes with more parts than this (the United Nations) say nothing about unlisted parts."""
 
 TRACES = ("chemical_element.n.01", "compound.n.02")
-"""Of a thing's substances, WordNet lists the few that matter; of these, more may be in it."""
+"""Kinds of substances that a thing may contain without being listed in WordNet."""
 
 STRUCTURES = ("structure.n.01", "facility.n.01", "way.n.06")
-"""What stands in many places."""
+"""Kinds of structures that are found in many places."""
 
 CONCRETE = tuple(
     f"noun.{name}"
@@ -116,7 +116,7 @@ def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
 
 
 def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
-    """Lead from concepts to parts of what is up to UP hops above them, and DOWN below that."""
+    """Return a graph from concepts to parts of their kin: up to UP hops up, then DOWN hops down."""
     size = len(wordnet)
     parts = closure(wordnet.graph(*MERONYMS))
     places, _ = wordnet.edges("instance_hypernym")
@@ -124,7 +124,7 @@ def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
     up = wordnet.isa.walk(own, UP)
     kinds = sorted_unique(up.node)
     down = wordnet.isa.reversed.walk(kinds)
-    # A kind is not the wider for having many instances.
+    # Instances do not make a kind broader.
     general = ~np.isin(down.node, places)
     narrow = np.bincount(down.source[general], minlength=kinds.size) <= NARROW
     near = narrow[down.source] & (down.hops <= DOWN) & (parts.degrees[down.node] > 0)
@@ -133,7 +133,7 @@ def _parts_of_kin(wordnet: WordNet, concepts: Ints) -> Graph:
 
 
 def _beside(wordnet: WordNet, concepts: Ints) -> Graph:
-    """Lead from concepts to parts of what has one of the concept's own parts."""
+    """Return a graph from concepts to parts of wholes that share a part with them."""
     direct = wordnet.graph(*MERONYMS)
     position, part = direct.expand(concepts)
     own = Graph.from_edges(len(wordnet), concepts[position], part)

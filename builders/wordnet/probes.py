@@ -117,10 +117,10 @@ PROBE_OF = {
     "hyponym": "hyponymy",
     "synonym": "synonymy",
 }
-"""The probe that asks for a relation, as the judged models call it."""
+"""The probe that asks for each relation, by its name in the judged models."""
 
 FEWEST_LETTERS = 3
-"""What has fewer is no choice of its own: "K" for potassium."""
+"""Minimum length of a choice: "K" for potassium is too short."""
 
 
 def open_wordnet(options: WordNetOptions) -> WordNet:
@@ -237,7 +237,7 @@ def _edges_plan(
 ) -> Plan:
     """Plan a probe that asks about edges; ``more`` are arguments of `relation_plan`.
 
-    ``true_of`` returns what is no distractor, which takes a while to tell.
+    ``true_of`` returns what must not be a distractor; it is slow, and so called last.
     """
     dropped = DropLog()
     edges = edges_in_language(wordnet, options, edges, dropped)
@@ -334,7 +334,7 @@ def _in_each(wordnet: WordNet, ask: Callable[[WordNet], Questions]) -> dict[Word
 
 
 def _in(one: WordNet, wordnet: WordNet, contexts: Contexts) -> Contexts:
-    """Return contexts of ``wordnet`` in one of its languages: the same words if it is that."""
+    """Return contexts of ``wordnet`` in one of its languages; unchanged if it is the only one."""
     if len(wordnet.languages) == 1:
         return contexts
     return contexts._replace(sense=one.sense_start[contexts.concept])
@@ -432,7 +432,7 @@ def _plan(
         split=places.of_both(asking),
         part=places.part,
         kinds=KINDS[wordnet.pos_codes],
-        # One language decides for all, so that they ask the same.
+        # The choice is made in one language for all, so that they ask the same questions.
         reads=reads(wordnet.languages[0]),
         offensive=offensive_in_any(wordnet),
         arguable=partial(arguable_distractors, wordnet.structure, PROBE_OF[relation]),
@@ -446,7 +446,7 @@ def _plan(
 
 
 def _described(wordnet: WordNet, plan: Plan, true_of: Graph | None) -> Plan:
-    """Say what the questions of a plan are about, and what oracles reach on its rows."""
+    """Add the content of a plan's questions, and the results of oracles on its rows."""
     columns = {**plan.questions.columns, "content": content_column(wordnet, plan)}
     questions = replace(plan.questions, columns=columns)
     return replace(plan, questions=questions, oracles=wordnet_oracles(wordnet, plan, true_of))

@@ -37,7 +37,7 @@ from kbprobe.columns import codes, to_numpy
 from kbprobe.errors import UsageError
 
 FEWEST = 300
-"""A lexicon that leaves fewer questions than this is too small for a probe."""
+"""Minimum number of questions that a lexicon must allow for a probe."""
 
 
 def synset_source(
@@ -76,9 +76,9 @@ def synset_source(
 
 
 def offensive_in_any(wordnet: WordNet) -> Bools:
-    """Mark the synsets that offend in English or, if several languages ask alike, in one of them.
+    """Mark synsets with offensive words in English or, in parallel probes, in any of the languages.
 
-    The questions of each would else be screened by themselves.
+    Otherwise the questions of each language would be screened separately.
     """
     marked = offensive_synsets(wordnet.structure)
     if len(wordnet.languages) > 1:
@@ -97,16 +97,16 @@ def has_glosses(wordnet: WordNet) -> Bools:
 
 
 def familiar(wordnet: WordNet, nodes: Ints) -> Bools:
-    """Tell of nodes whether their first word is often used in their sense, in all languages."""
+    """Return for each node whether its first word is often used in its sense, in all languages."""
     each = [asked_in_minor_sense(one, one.sense_start[nodes]) for one in wordnet.languages]
     return np.asarray(~np.any(each, axis=0))
 
 
 def repeated(wordnet: WordNet, concept: Ints, gold: Ints, place: int) -> Bools:
-    """Mark pairs that show the same two words, in any language, as an earlier one does.
+    """Mark pairs that show the same two words as an earlier pair, in any language.
 
-    Without definitions, two senses of a word are asked about alike, maybe in different splits.
-    ``place`` is that of the word of the gold that is shown.
+    Without definitions, questions about two senses of a word are the same, but may be in different
+    splits. ``place`` is the position of the shown word among the gold's words.
     """
     found = np.zeros(concept.size, dtype=np.bool_)
     for one in wordnet.languages:
@@ -122,10 +122,10 @@ def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
     """Refuse to ask in a language whose lexicon is too small.
 
     Args:
-        wordnet: that of the language.
-        found: how many questions there may be at most.
-        of: how many there would be if nothing were missing.
-        what: is needed, as the error says it ("synsets with a definition").
+        wordnet: the WordNet of the language.
+        found: the maximum number of questions.
+        of: what that number would be if nothing were missing.
+        what: what is needed, for the message ("synsets with a definition").
 
     Raises:
         UsageError: there are fewer than `FEWEST`.
@@ -142,9 +142,9 @@ def require_enough(wordnet: WordNet, found: int, of: int, what: str) -> None:
 def edges_in_language(
     wordnet: WordNet, options: WordNetOptions, edges: Mapping[str, Edges], dropped: DropLog
 ) -> Mapping[str, Edges]:
-    """Leave out edges between synsets of which one cannot be asked about, or told, in a language.
+    """Leave out edges that make no good question in a language, such as those without words.
 
-    What does not suit one of several languages is left out of all. In English nothing is.
+    An edge that is unsuitable in one of several languages is left out of all. English keeps all.
 
     Raises:
         UsageError: too few edges are left.

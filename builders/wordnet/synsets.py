@@ -99,7 +99,7 @@ def contexts_of(wordnet: WordNet, concepts: Bools, most: int, rng: RandomGenerat
         to_numpy(mentions["sense"]).astype(np.int64)[first],
     )
     length = to_numpy(pc.utf8_length(wordnet.examples["text"]))[example]
-    # Two more words of two letters and their spaces: less than that is no context.
+    # At least two more words of two letters, with spaces: anything shorter is not a context.
     found = found.take(concepts[found.concept] & (length - (found.end - found.start) >= 6))
     if len(wordnet.languages) > 1:
         found = found.take(found.concept < 0)  # examples are of one language
@@ -155,14 +155,14 @@ def normalised_lemmas(wordnet: WordNet) -> Ints:
 
 
 def words_at(wordnet: WordNet, place: int) -> Ints:
-    """Return the id of each synset's word at a place; any, where it has fewer words."""
+    """Return the id of each synset's word at a position; arbitrary if it has fewer words."""
     words = normalised_lemmas(wordnet)
     return words[np.minimum(wordnet.sense_start[:-1] + place, words.size - 1)]
 
 
 @lru_cache(maxsize=2)
 def alike(wordnet: WordNet) -> Graph:
-    """Synsets that share a lemma or a gloss: neither may be a distractor beside the other."""
+    """Synsets that share a lemma or a gloss: neither may be a distractor if the other is shown."""
     synset = to_numpy(wordnet.senses["synset"]).astype(np.int64)
     return union(_sharing(len(wordnet), normalised_lemmas(wordnet), synset), same_gloss(wordnet))
 
@@ -192,13 +192,13 @@ def alike_in_any(wordnet: WordNet) -> Graph:
 
 @lru_cache(maxsize=2)
 def near(wordnet: WordNet) -> Graph:
-    """What is right above or below a synset, or similar to it."""
+    """Synsets directly above or below a synset, or similar to it."""
     similar = wordnet.graph("similar_to", "also_see", "attribute")
     return union(wordnet.isa, wordnet.isa.reversed, similar)
 
 
 def parents_for_levels(wordnet: WordNet) -> Graph:
-    """What puts a synset on a level: its (instance) hypernyms; a satellite's head adjective."""
+    """Parents that define a synset's level: (instance) hypernyms, or the head of a satellite."""
     source, target = wordnet.edges("similar_to")
     satellite = wordnet.pos_codes[source] == POS.index("s")
     heads = Graph.from_edges(len(wordnet), source[satellite], target[satellite])

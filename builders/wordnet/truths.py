@@ -1,4 +1,4 @@
-"""What may be true without an edge of WordNet's, and is therefore no distractor."""
+"""Relations that may hold without an edge in WordNet, and so rule out distractors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kbprobe.arrays import Bools, Floats, Ints, KeySet, sorted_unique
 
 
 def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints) -> Graph:
-    """Lead from each concept to golds that ``isa`` reaches from another sense of its words.
+    """Return a graph from concepts to golds that ``isa`` reaches from other senses of their words.
 
     A context rarely excludes all other senses: immobilization limits movement, so that it is a
     kind of restraint, and holds what is broken in place, so that it is a kind of preservation.
@@ -37,15 +37,15 @@ def true_of_namesakes(wordnet: WordNet, concepts: Ints, isa: Graph, golds: Ints)
 
 @lru_cache(maxsize=2)
 def possible_parts(wordnet: WordNet) -> Graph:
-    """Lead from each synset to what may be a part of it, and to what it may be a part of."""
+    """Return a graph from each synset to its possible parts and its possible wholes."""
     parts, isa = closure(wordnet.graph(*MERONYMS)), closure(wordnet.isa)
-    # What a car has, a vehicle or a taxi may have; parts of parts are parts; so are kinds of them.
+    # What a car has, a vehicle or a taxi may have. Parts of parts, and kinds of parts, count too.
     whole = union(parts, then(isa, parts), then(isa.reversed, parts), parts.reversed)
     return union(whole, then(whole, wordnet.isa.reversed))
 
 
 def parts_without_edge(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
-    """Lead from concepts to what may be a part of them although no edge says so.
+    """Return a graph from concepts to possible parts for which WordNet has no edge.
 
     Without a definition, a word may be taken in another of its senses, whose parts count too.
     """
@@ -60,16 +60,16 @@ def parts_without_edge(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
 
 @lru_cache(maxsize=2)
 def possible_opposites(wordnet: WordNet) -> Graph:
-    """Lead from each synset to what may be taken for its opposite, and to what is near it.
+    """Return a graph from each synset to its possible opposites, and to synsets near it.
 
-    What is opposed to something alike or near may be taken for one.
+    The opposites of synsets that are alike or near are possible opposites too.
     """
     opposite, related = wordnet.graph("antonym"), union(alike_in_any(wordnet), near(wordnet))
     return union(opposite, related, then(related, opposite), then(then(related, related), opposite))
 
 
 def near_opposites(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
-    """Lead from concepts to other golds that may mean nearly the same as their opposite.
+    """Return a graph from concepts to golds that may mean nearly the same as their opposite.
 
     They share a parent with it or, as adjectives, their nouns do: superior is near senior.
     """
@@ -90,10 +90,10 @@ def _by_top(top: Ints, nodes: Ints) -> Graph:
 
 
 def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguable:
-    """Return what tells whether readers may well take a distractor for an answer.
+    """Return a function that tells whether readers are likely to accept a distractor as an answer.
 
-    What readers judged is decided by that, the rest by the model of their judgements. The nearest
-    distractors are tried again and again in a draw: their chances are computed once.
+    It uses readers' judgements where there are any, and the model fitted on them elsewhere. A draw
+    tries the nearest distractors many times, so their probabilities are computed once.
     """
     known, model, size = features_of(wordnet), judged_model("distractor"), len(wordnet)
     most = np.array([model.thresholds[f"{probe}:{name}"] for name in STRATA])
@@ -117,8 +117,8 @@ def arguable_distractors(wordnet: WordNet, probe: str, asking: Asking) -> Arguab
     triples = (concepts * size + golds) * size + node
     near, doubted = (KeySet(sorted_unique(some)) for some in (triples, triples[doubtful]))
 
-    # What belongs to its neighbours may belong to a class that cuts across them: of the rows that
-    # ask for a kind of one, readers found 82% sound where distractors are near, 99% elsewhere.
+    # Members of neighbouring classes may also belong to a class that overlaps with these: of the
+    # rows that ask for its kinds, readers find 82% sound if distractors are near, else 99%.
     down = probe == "hyponymy"
     crossing = (known.crosses == CROSSES["cross-cutting"]) & down
     of_kinds = down or probe == "hypernymy"

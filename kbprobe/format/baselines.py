@@ -1,8 +1,8 @@
-"""Baselines on record: what was reached on a built probe without a language model.
+"""Recorded baselines: accuracies on a built probe without a language model.
 
-``baselines.json`` stands in the probe's folder, and the card has a table of its figures. Evaluating
-writes it and releasing checks it; neither imports the other, so what they share is here. The file
-names the rows that were measured by their digests: of a probe that was built anew it is stale.
+``baselines.json`` is in the probe's folder, and the card has a table of its figures. Evaluation
+writes it and the release check reads it; neither imports the other, so the shared code is here. The
+file identifies the measured rows by their digests, so it is out of date once the probe is rebuilt.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _digest(*parts: str) -> str:
 
 
 def rows_digests(manifest: Manifest, splits: Sequence[str]) -> dict[str, str]:
-    """Return the digest of the rows of some splits of the default config, those that there are."""
+    """Return the digests of the rows of those splits that the default config has."""
     digests: dict[str, str] = {}
     for one in manifest.files_of(DEFAULT_CONFIG):
         # A split of several files has the digest of theirs.

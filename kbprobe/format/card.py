@@ -36,7 +36,7 @@ def canary_of(probe: str, seed: int) -> str:
 
 
 BEFORE = ("Screen", "Left out", "Build it again", "Licence")
-"""Sections before the first of which those stand that are added to a card later."""
+"""Sections that are added to a card later go before the first of these."""
 
 
 def titled_lines(text: str) -> Iterator[tuple[str, str | None]]:
@@ -91,7 +91,7 @@ SIZES = (
     (1_000_000, "100K<n<1M"),
     (10_000_000, "1M<n<10M"),
 )
-"""The Hub's size categories, each with the rows that it ends before."""
+"""The Hub's size categories, each with its upper limit in rows (exclusive)."""
 
 Configs = Mapping[str, Mapping[str, Items | ItemsInParts]]
 

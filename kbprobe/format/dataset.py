@@ -74,7 +74,7 @@ def damaged_files(folder: Path, files: Iterable[DataFile]) -> list[str]:
 
 
 def check_target(folder: Path, request: Mapping[str, Any], overwrite: bool) -> bool:
-    """Tell whether a probe is where it is to go already; see `kbprobe.targets.already_there`."""
+    """Return whether a folder already holds the probe; see `kbprobe.targets.already_there`."""
     return already_there(folder, MANIFEST, plain_json(request), kind="a probe", overwrite=overwrite)
 
 

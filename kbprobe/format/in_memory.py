@@ -1,4 +1,4 @@
-"""What a dataset in memory says of the probe that it is."""
+"""Metadata of probes that are datasets in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UnwrittenManifest(Manifest):
 
 
 def dataset_info(manifest: Mapping[str, Any], config: str) -> ProbeInfo:
-    """Return what a dataset in memory says of itself: probe, config, and the manifest.
+    """Return the metadata of a dataset in memory: probe, config and manifest.
 
     A config of sub-questions has counts and an audit of its own.
     """

@@ -60,14 +60,14 @@ COLUMNS: dict[str, str] = {
 """Every column, in order, and what it holds."""
 
 ADDED = {"flags": "1.1", "fold": "1.2", "content": "1.3"}
-"""The schema version that brought a column, of those that the first did not have."""
+"""The schema version that introduced a column, for columns added after the first version."""
 
 COMMON = "common"
 CONTENTS = (COMMON, "taxon", "person", "place", "name")
 """What a concept may be, by the column ``content``: a common word, or what encyclopedias list."""
 
 MOST_NAMES = 0.2
-"""Where more rows than this share are not about common words, the headline leaves them out."""
+"""If more than this share of rows is not about common words, the headline leaves them out."""
 
 _STRING_LISTS = ("choice_nodes", "choice_families", "fact_ids", "flags")
 _INTS = ("answer", "hops", "distractor_hops", "fold")
@@ -222,7 +222,7 @@ class ItemsInParts:
         cuts: where parts begin, and where the last ends.
         make: makes the items of rows ``start .. stop``.
         clusters: (rows,) the number of each row's cluster.
-        count: counts what is to be known of rows ``start .. stop`` once they have been made.
+        count: returns counts for rows ``start .. stop`` once they have been made.
         num_bytes: the bytes of all rows as Arrow has them, once they are known.
     """
 

@@ -19,7 +19,7 @@ ROWS_PER_GROUP = 1 << 16
 """Most rows of a row group: bounds the memory of writers and readers."""
 
 GROUP_BYTES = 100_000_000
-"""About the most bytes of a row group, before compression: as ``datasets`` writes them."""
+"""Approximate maximum size of a row group before compression, in bytes; as in ``datasets``."""
 
 VIEWER_BYTES = 300_000_000
 """Bytes of a row group above which the Hub's dataset viewer may refuse to show its rows."""
@@ -76,7 +76,7 @@ def rows_per_group(table: pa.Table) -> int:
 
 
 def _divisible_bytes(column: pa.ChunkedArray) -> int:
-    """Bytes of a column that fewer rows would make fewer."""
+    """Bytes of a column that depend on the number of rows: all but its dictionaries."""
     return int(column.nbytes) - sum(map(_dictionary_bytes, column.chunks))
 
 

@@ -1,4 +1,4 @@
-"""The private key of exported sheets: which row each item shows, and its choices in which order.
+"""The private key of exported sheets: the row of each item, and the order of its choices.
 
 Annotators see an item's id, its question and its choices, nothing else. Only the key says which row
 that is, whether the item is a check, and what the right answer of a check is.

@@ -1,4 +1,4 @@
-"""Do golds hold words of the question, or kin of them, more often than distractors do?"""
+"""Check whether golds contain words of the question, or related words, too often."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from builders.engine.audit.kin import holds_kin, shares_a_word
 from kbprobe.arrays import Bools, Ints
 
 MOST_TIMES = 1.5
-"""How many times as often golds may hold a word of the question as distractors do."""
+"""Maximum ratio between how often golds and distractors contain a word of the question."""
 
 CONTEXT = "context"
 
 
 class Giveaway(NamedTuple):
-    """How many golds and distractors, of all that were looked at, hold what the question shows."""
+    """Shares of golds and distractors that contain words of the question, and rows counted."""
 
     golds: float
     distractors: float
     rows: int
 
     def is_leak(self, choices: int) -> bool:
-        """Tell whether golds surely do so more than `MOST_TIMES` as often."""
+        """Return whether the ratio is significantly greater than `MOST_TIMES`."""
         spread = self.golds * (1 - self.golds)
         spread += MOST_TIMES**2 * self.distractors * (1 - self.distractors) / (choices - 1)
         margin = 1.96 * float(np.sqrt(spread / max(self.rows, 1)))
@@ -35,11 +35,11 @@ class Giveaway(NamedTuple):
 def giveaways(
     shown: Mapping[str, pa.Array], question: Ints, texts: pa.Array, choices: Ints, answer: Ints
 ) -> Iterator[tuple[str, Giveaway]]:
-    """Count the choices that share words with the question, for each thing that it shows.
+    """Count the choices that share words with the question, for each part of the question.
 
     Args:
-        shown: what questions show, a text for each: their arguments by name, of which choices may
-            hold kin, and their context (`CONTEXT`), with which they may share a content word.
+        shown: the parts of questions by name, a text for each question. Choices are compared with
+            arguments by related words, and with the context (`CONTEXT`) by content words.
         question: (rows,) the row's line in ``shown``.
         texts: the distinct choices' texts.
         choices: (rows, K) index into ``texts``.

@@ -1,15 +1,17 @@
-"""Words of one family: does a text hold a word, or kin of it, that another text asks about?
+"""Word families: does a text contain a word of another text, or a word related to it?
 
-Two words are akin if, of their lemmas,
+Two words are related (*akin*) if one of these holds for their lemmas:
 
-- both begin with the same four letters (*placement*, *placed*), a prefix aside (*reheat*, *heat*);
-- one holds the other: from five letters on anywhere, its last letters aside (*insurmountable*,
-  *surmounting*), from four letters on at its end (*houseboat*, *boat*);
-- one is the other, three letters long or four with an *e*, and a common ending (*vexation*, *vex*).
+- both begin with the same four letters (*placement*, *placed*), apart from a prefix (*reheat*,
+  *heat*);
+- one contains the first five letters of the other (*insurmountable*, *surmounting*), or ends in
+  the other, if that has four letters (*houseboat*, *boat*);
+- one is the other plus a common ending, and the shorter has three letters, or four with a final *e*
+  (*vexation*, *vex*).
 
-That is crude on purpose. Words that meet by chance cost a question; words that fail to meet leave
-an answer given away. Everything is done by integers: a word has *keys*, and words that have a key
-in common are akin.
+The rules are crude on purpose: a false match costs one question, but a missed one gives an answer
+away. Everything is computed on integers: each word has *keys*, and words with a common key are
+related.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from kbprobe.columns import mask, to_numpy
 from kbprobe.function_words import FUNCTION_WORDS
 
 START, INNER = 4, 5
-"""Letters that kin begin with alike; letters of a word that is found inside another."""
+"""Number of first letters compared at the start of words, and anywhere inside the other word."""
 
 SHORTEST = 3
-"""Letters from which on a word counts as one that carries meaning."""
+"""Minimum number of letters of a content word."""
 
 LONGEST = 24
-"""Letters of a word that are looked at."""
+"""Maximum number of letters of a word that are compared."""
 
 PREFIX = (
     r"^(?:counter|inter|super|trans|under|fore|over|semi|anti|dis|mid|mis|non|out|pre|sub|be|en|em"
@@ -45,11 +47,11 @@ ENDING = (
     r"|ous|ry|s|ship|some|ure|ward|y)$"
 )
 AS_ENDINGS = ("able", "hood", "less", "like", "ment", "ness", "ship", "some", "ward", "wise")
-"""Words of four letters at the end of many a word that is no kin of theirs."""
+"""Four-letter words that are also common endings of unrelated words."""
 
 _FULL, _START, _INSIDE, _END, _STEM = range(1, 6)
 _HOLDER = 8
-"""Marks the keys of a word that holds another; those of words that are held lack it."""
+"""Marks keys of the containing word; the matching keys of contained words lack it."""
 
 
 class Keys(NamedTuple):

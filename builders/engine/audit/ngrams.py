@@ -99,8 +99,8 @@ def content_words(*texts: pa.Array) -> tuple[Tokens, ...]:
 def _stems(texts: pa.Array) -> pa.Array:
     """Cut words to their common endings, then to five letters; drop those of one or two.
 
-    Crude on purpose: "contaminated" is to meet "contamination". Words that meet by chance cost
-    a question; words that fail to meet leave an answer given away. Each distinct word is cut once.
+    Crude on purpose: "contaminated" must match "contamination". A false match costs one question,
+    but a missed one gives an answer away. Each distinct word is cut once.
     """
     lists = pc.utf8_split_whitespace(pc.utf8_lower(texts.cast(pa.string())))
     words = lists.flatten().dictionary_encode()

@@ -1,9 +1,8 @@
-"""What part of a question gives away, where all rows choose among the same few answers.
+"""Partial-input baselines for probes whose rows all have the same few answers to choose from.
 
-Of such a probe (not/really, younger/older) the choices say nothing, so that a model of the
-choices alone has nothing to find. Its shortcuts are in the question: in the carrier sentence, or
-in single words. Each baseline here sees a part of the question, is fitted on train, and picks an
-answer.
+In such probes (not/really, younger/older) the choices carry no information, so a choice-only model
+has nothing to learn. Shortcuts are in the question: in the carrier sentence or in single words.
+Each baseline here sees a part of the question, is fitted on train, and picks an answer.
 
 scikit-learn's CountVectorizer finds the same n-grams; its import takes longer than the whole audit.
 """
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MAX_SETS = 4
-"""Sets of choices that a probe may have and still be one of constant choices."""
+"""Maximum number of distinct sets of choices in a probe with constant choices."""
 
 LONGEST_NGRAM = 4
 _EDGES = ("\x02", "\x03")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 WIDEST = 32
-"""How many characters are looked at from either end of a word."""
+"""Maximum number of characters compared at either end of a word."""
 
 BINS = 10
 WORD_TOLERANCE = 0.10
@@ -61,7 +60,7 @@ class PartialInput:
 
 
 class Baseline(NamedTuple):
-    """A way of guessing: what it picks, its score of every choice, the bar it is held to.
+    """A baseline: what it picks, its score of every choice, and how good it may be.
 
     ``scores`` is (scored rows, K). ``tolerance`` is how far above chance it may be.
     """
@@ -139,7 +138,7 @@ def partial_baselines(
         picks = "a linear model, fitted on train, of all that these models see"
         together = hstack([*features.values(), ends], format="csr")
         whole = fit.words("arguments without the carrier sentence", picks, together, question)
-        # Two ages together tell who is older: that is the question, not a way round it.
+        # Two ages together tell who is older: that is the question itself, not a shortcut.
         bar = np.inf if part.decided else WORD_TOLERANCE
         yield from (baseline._replace(tolerance=bar) for baseline in (alike, whole))
 
@@ -179,7 +178,7 @@ class _Fit:
     def _weights(self, features: csr_array, question: Ints) -> Floats:
         """Fit weights (answers, features): P(answer) proportional to exp(weights . features).
 
-        A feature of one question alone says nothing of others and gets no weight.
+        Features that occur in a single question get no weight, since they do not generalize.
         """
         from scipy.sparse import block_diag
 

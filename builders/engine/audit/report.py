@@ -1,9 +1,9 @@
 """What can be answered without knowing anything: the audit that ends every build.
 
 Each baseline looks at part of a row (its choices, one choice's length, the position) and
-picks a choice. A sound probe holds all of them at chance, over all rows and within each
+picks a choice. In a sound probe all of them are at chance, over all rows and within each
 distractor family. A baseline far *below* chance is as bad as one above: a trained model
-turns it round.
+can learn to invert it.
 
 Where all rows choose among the same few answers (not/really), the choices say nothing. The
 baselines then look at part of the question instead: see :mod:`builders.engine.audit.partial_input`.
@@ -79,8 +79,8 @@ class AuditRows:
         hops: (rows,) edges between the word and the gold.
         oracles: what oracles of partial knowledge reach on the rows.
         natural: whether some answers are right more often than others, as annotators found them:
-            baselines are then held against the commonest one, and not by family, since what was
-            done to a row goes far to decide its answer.
+            baselines are then compared with the most common answer, and not by family, since the
+            family of a row largely determines its answer.
     """
 
     texts: pa.Array
@@ -103,13 +103,13 @@ class AuditRows:
     natural: bool = False
 
     def commonest(self, scored: Ints) -> float:
-        """Return how often the answer is right that is right most often."""
+        """Return the share of rows with the most common answer."""
         return float(np.bincount(self.answer[scored]).max() / scored.size)
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What an audit counts in all rows, and not in its sample alone.
+    """Counts over all rows, rather than over the sample of an audit.
 
     Attributes:
         positions: how often each position is right.

@@ -1,4 +1,4 @@
-"""Draws of distractors, all candidates alike; and sorting and ranking within groups."""
+"""Uniform draws of distractors, and helpers to sort and rank within groups."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _as_matrix(candidates: Candidates, chosen: Ints, rows: Ints, count: int) -> 
 
 
 def draw_uniform(candidates: Candidates, rows: Ints, count: int, rng: RandomGenerator) -> Draw:
-    """Choose ``count`` distinct distractors for each of ``rows`` (ascending), all candidates alike.
+    """Draw ``count`` distinct distractors uniformly for each of ``rows`` (ascending).
 
     Each (row, node) is a candidate at most once; lines are filled up with -1 where they run short.
     """

@@ -1,4 +1,4 @@
-"""Distractor families: where a question's distractors may come from, and what is no distractor.
+"""Distractor families: where a question's distractors come from, and what cannot be one.
 
 A *perturbation* is one family's rows: the same questions, with distractors of that family. Under
 *grouped* sampling the questions of a pool share their choices (see
@@ -31,16 +31,16 @@ from kbprobe.parallel import side_by_side
 from kbprobe.rng import RandomGenerator
 
 NEVER_DRAWN = -1
-"""The kind of nodes that are no distractor of anything."""
+"""Kind of the nodes that are never drawn as distractors."""
 
 CHUNK_ROWS = 1 << 16
-"""Rows drawn for at a time under uniform sampling: bounds memory whatever the probe's size."""
+"""Rows per chunk under uniform sampling: bounds memory for probes of any size."""
 
 FORKED_ROWS = 1 << 20
-"""Rows to draw for from which on processes are worth being started."""
+"""Minimum number of rows for which starting processes pays off."""
 
 POOL_SAMPLE = 24
-"""Members looked at in a larger pool under uniform sampling, where a handful will be used."""
+"""Number of draws from a large pool under uniform sampling; only a few of them are used."""
 
 FILL_SAMPLE = 16
 
@@ -105,10 +105,10 @@ class Family(NamedTuple):
 
     Attributes:
         name, distance: what the family is called.
-        key: (questions,) which of them may share choices; -1: this one with none.
-        unit: (questions,) of one unit at most one question is in a group; None: of one gold.
-        kin: (questions,) questions of one number, such as the senses of a word, stand in one
-            group, filled with others of the same key; None: there are no such.
+        key: (questions,) questions with the same key may share choices; -1: with no other.
+        unit: (questions,) a group has at most one question of each unit; None: of each gold.
+        kin: (questions,) questions with the same number, such as the senses of a word, are put in
+            one group, completed with others of the same key; None: no questions belong together.
         pool: candidates by key, for uniform sampling; None: the golds of the key.
     """
 
@@ -127,7 +127,7 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True)
 class Truth:
-    """What may not stand as a distractor, because it is true or could be taken for true.
+    """What must not be used as a distractor, because it is true or could be taken for true.
 
     Attributes:
         size: number of nodes.
@@ -141,7 +141,7 @@ class Truth:
 
     @classmethod
     def of(cls, concepts: Ints, position: Ints, node: Ints, alike: Graph, *near: Graph) -> Truth:
-        """Take as true the concepts, what is true of them, and all that is near or alike to these.
+        """Treat as true the concepts, what is true of them, and whatever is near or like these.
 
         ``node`` is true of the concept at ``position``; each graph is followed once.
         """
@@ -168,7 +168,7 @@ class Truth:
         """Return for parallel arrays whether ``node`` is a wrong answer beside ``gold``."""
         false = (node != gold) & (node != concept)
         false &= ~self._true_keys.contains(concept * self.size + node)
-        # Few nodes are like any other: only those need the search.
+        # Few nodes are like another one: only those need the search.
         doubtful = np.flatnonzero(false & self._has_likes[node])
         asked = np.stack([gold[doubtful], concept[doubtful]]) * self.size + node[doubtful]
         false[doubtful] = ~self._alike_keys.contains(asked.ravel()).reshape(2, -1).any(axis=0)
@@ -245,7 +245,7 @@ def perturb(
         found = _false_only(pool.candidates(key, POOL_SAMPLE, chance), some, truth)
         drawn = draw_uniform(found, np.arange(rows.size), distractors, chance)
         drawn, filled = _fill(drawn, some, anywhere, truth, max_fill, chance.child("fill"))
-        # Kept for all families until the last is drawn: as narrow as they can be.
+        # All families are kept in memory until the last is drawn: use narrow types.
         return rows[drawn.rows].astype(np.int32), drawn.nodes.astype(np.int32), filled
 
     lines = np.arange(asked.gold.size, dtype=np.int64)

@@ -28,29 +28,29 @@ from kbprobe.arrays import Bools, Ints, contains, lines_of, ragged_ranges, run_s
 from kbprobe.rng import RandomGenerator
 
 ROUNDS = 10
-"""How often questions are dealt out, at most: first each once, then with those shown already."""
+"""Maximum number of rounds: first each question once, then also questions that were used."""
 
 FEWEST_NEW = 0.005
-"""A round that places fewer of the questions dealt out is the last."""
+"""Dealing stops after a round that places at most this share of the available questions."""
 
 OFFERS = 8
-"""How often the places of a group that became free are offered to other questions of the pool."""
+"""How many times vacated places of groups are offered to other questions of the pool."""
 
 Wrong = Callable[[Ints, Ints], Bools]
-"""Returns, for parallel arrays of questions and other questions of their pools, whether the gold of
-the other is a wrong answer to the first, and no reader would take it for a right one."""
+"""Function of two parallel arrays of questions from the same pools. It returns whether the gold of
+the second is a wrong answer to the first that no reader would accept."""
 
 
 class Pooled(NamedTuple):
     """Questions to be put in groups: parallel arrays.
 
     Attributes:
-        pool: which questions may share choices (0 or more); -1: this one with none.
-        reads: how the gold of each reads: golds of one number read the same.
+        pool: questions of one pool (0 or more) may share choices; -1: with no other.
+        reads: the text of each gold as a number: golds with the same number read the same.
         unit: questions of one unit are never in one group.
-        identity: what random numbers depend on.
-        kin: questions of one number, of different units, are put in one group; a number of its
-            own for each: there are no such.
+        identity: the key of each question for random numbers.
+        kin: questions with the same number, of different units, are put in one group; if all
+            numbers differ, no questions belong together.
     """
 
     pool: Ints
@@ -62,7 +62,7 @@ class Pooled(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupRules:
-    """What a group must be like.
+    """Constraints on groups.
 
     Attributes:
         size: questions of a group: the number of choices.
@@ -191,10 +191,10 @@ def choose_groups(
 def _exchanged(
     dealt: Ints, questions: Pooled, spare: Ints, rules: GroupRules, rng: RandomGenerator
 ) -> Ints:
-    """Return the groups of which all distractors are wrong, after exchanges between groups.
+    """Exchange questions between groups until all distractors are wrong; return complete groups.
 
-    Whoever clashes with most of a group leaves it; the places are offered to questions of the pool
-    that have none, in turn. Groups that are not complete in the end are left out.
+    The question that clashes with most of its group is removed; vacated places are offered in turn
+    to questions of the pool without a place. Groups that are still incomplete are left out.
     """
     if len(dealt) == 0:
         return dealt
@@ -253,7 +253,7 @@ def _fits(members: Ints, guest: Ints, questions: Pooled, rules: GroupRules) -> B
 
 
 def _wrong_of(wrong: Wrong, rows: Ints, one: Ints, other: Ints) -> Bools:
-    """Return what ``wrong`` says of some of the questions."""
+    """Apply ``wrong`` to questions given by their index in ``rows``."""
     return wrong(rows[one], rows[other])
 
 

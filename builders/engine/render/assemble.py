@@ -1,7 +1,7 @@
-"""From a plan to rows in their order: all that concerns rows together, as integers.
+"""From a plan to ordered rows: all steps that look at several rows together, on integers.
 
-Duplicates, choices that read alike, wordings, the order of rows and of choices are settled here,
-for all rows at once. What rows look like is rendered from it block by block, by
+Here duplicates and choices that read the same are removed, and wordings and the order of rows and
+choices are chosen, for all rows at once. Rows are then rendered block by block by
 :mod:`builders.engine.render.blocks`. Texts of choices are rendered here, once each.
 """
 
@@ -35,7 +35,7 @@ REPEATED = "two choices read the same"
 DUPLICATE = "same question with the same choices"
 
 STEP = 1 << 18
-"""Rows looked at together where each row is looked at alone: bounds the size of what is passing."""
+"""Rows per chunk in steps that handle rows independently: bounds temporary memory."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Assembled:
         gold: (rows,) the position of the plan's first choice.
         wording: (questions,) index of the wording of each of the plan's questions.
         controls: the control renderings to make.
-        chance: what controls are drawn by.
+        chance: the random generator for controls.
         answers_in_all: how many different answers all rows choose among; 0: rows differ in them.
         facts: the assembled sub-questions that ask for single facts.
-        is_variant: whether the rows ask those of another plan otherwise.
+        is_variant: whether the rows are a variant of those of another plan.
     """
 
     plan: Plan
@@ -135,7 +135,7 @@ def assemble(
     """
     kept = np.ones(len(plan), dtype=np.bool_)
     if like is None:
-        # Rows that ask the same of the same choices: families may draw alike.
+        # Duplicates: two families may draw the same choices for a question.
         ids = row_ids(plan, identity)
         kept = _first_of_each(ids)
     else:
@@ -224,10 +224,10 @@ def _answers_in_all(text: AnyInts, nodes: Ints, texts: int) -> int:
 
 
 def variant_of(variant: Plan, done: Assembled) -> Plan:
-    """Cut a variant to the questions of the rows that it varies: there may be none.
+    """Restrict a variant to the questions of the rows that it varies; none may be left.
 
     Raises:
-        KbprobeError: a question has several rows, so that none can be told from it.
+        KbprobeError: a question has several rows, so that it does not identify one.
     """
     return variant.take(_rows_of(done.plan, variant.question_keys)[1])
 
@@ -244,7 +244,7 @@ def _rows_of(plan: Plan, keys: Ints) -> tuple[Ints, Bools]:
 
 
 def _differ(texts: pa.Array, number: AnyInts, nodes: Ints, kept: Bools) -> Bools:
-    """Mark those of the rows kept in which no two choices read the same but for case."""
+    """Mark the kept rows in which all choices differ in more than case."""
     text = to_numpy(pc.utf8_lower(texts).dictionary_encode().indices)
     differ = np.zeros_like(kept)
     for rows in steps(len(nodes)):
@@ -255,9 +255,9 @@ def _differ(texts: pa.Array, number: AnyInts, nodes: Ints, kept: Bools) -> Bools
 
 
 def _row_order(plan: Plan, ids: UInts, kept: Any, rng: RandomGenerator) -> Any:
-    """Order the rows kept: clusters in seeded order, each in one piece; within by question, id.
+    """Order the kept rows: clusters in seeded order, and rows within them by question and id.
 
-    What stands in one piece may be less than a cluster: see the plan's ``order``.
+    The units kept contiguous may be smaller than clusters: see the plan's ``order``.
     """
     some = plan.order.take(kept)
     cluster, keys = plan.cluster.codes[kept], plan.questions.key[plan.question[kept]]

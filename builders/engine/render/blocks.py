@@ -1,4 +1,4 @@
-"""What rows look like, a block of them at a time: questions rendered, columns laid out.
+"""Rendering of rows in blocks: texts of questions, and columns of items.
 
 A block is a stretch of the rows in their final order, of whole clusters where those are not larger
 than a block. It renders the questions that it asks and nothing else, so that memory depends on the
@@ -63,7 +63,7 @@ class Blocks:
 
     @property
     def listed_rows(self) -> int | None:
-        """How many rows show a word of the screen's list; None where that shows in writing."""
+        """Number of rows with a word of the screening list; None if counted during writing."""
         return self.block(0, len(self.done)).listed if self.whole else None
 
     def prepare(self) -> None:
@@ -73,7 +73,7 @@ class Blocks:
             _ = self.taken_by_choices, self.nonsense
 
     def block(self, start: int, stop: int) -> Block:
-        """Return a stretch of the rows; one that was asked for last is not rendered again."""
+        """Return a range of rows as a block; the last block is cached."""
         last = self._last
         if last is None or last[:2] != (start, stop):
             self._last = last = (start, stop, Block(self, slice(start, stop)))
@@ -201,7 +201,7 @@ class _Part:
 
 
 class Block:
-    """Some rows, rendered when they are looked at."""
+    """A block of rows, rendered lazily."""
 
     def __init__(self, blocks: Blocks, rows: Some) -> None:
         done = blocks.done
@@ -254,7 +254,7 @@ class Block:
         return self.columns if control is None else {**self.columns, **self.control(control)}
 
     def control(self, name: str) -> dict[str, Any]:
-        """Return the columns that are other in a control."""
+        """Return the columns that differ in a control."""
         done, used = self.blocks.done, self.batch.used
         texts, choices = self.choices.values, self.choices
         if name == NO_LANGUAGE:

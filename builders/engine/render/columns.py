@@ -14,13 +14,13 @@ from kbprobe.columns import to_numpy
 from kbprobe.format.items import Coded, Items, Ragged
 
 SPARSE = 4
-"""How many times as many values as codes there are where codes are sorted, not looked up."""
+"""If there are more than this many values per code, codes are sorted instead of looked up."""
 
 
 def compact(codes: Ints, size: int) -> tuple[Ints, Ints]:
     """Return the codes in use, ascending, and the codes renumbered by them.
 
-    The time depends on the number of codes alone where they are few beside ``size`` values.
+    If ``size`` is much larger than the number of codes, it does not affect the running time.
     """
     if size > SPARSE * codes.size:
         used = sorted_unique(codes)

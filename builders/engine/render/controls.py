@@ -1,7 +1,7 @@
-"""Control renderings: the same rows once more, with the language taken out or spoilt.
+"""Control renderings: the same rows with the language removed or perturbed.
 
-What a model still gets right there it does not get from the question's language (Talmor et al.,
-"oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config; only
+A model that still answers them correctly does not rely on the language of the question (Talmor et
+al., "oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config; only
 the questions differ and, where the answers are a few fixed words, the answers.
 """
 

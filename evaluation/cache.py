@@ -31,9 +31,9 @@ class Held:
 
     Attributes:
         kind: one of :data:`KINDS`.
-        what: in words; for vectors, of which model.
-        entries: folders.
-        bytes: on disk.
+        what: a description; for vectors, with the model.
+        entries: the number of folders.
+        bytes: the size on disk.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Held:
 
 
 def held() -> list[Held]:
-    """Return what evaluations keep; vectors by model, since they are large."""
+    """Return the cache entries of evaluations; vectors by model, since they are large."""
     return [one for kind in KINDS for one in _held(kind)]
 
 

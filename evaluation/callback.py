@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class RepeatedEvaluation:
-    """Evaluates a model in memory on the same rows, whatever its weights are at the time.
+    """Evaluates a model in memory on the same rows, each time with its current weights.
 
-    Rows are read, and tokenized, once. What the model's code allows (:class:`Scorer`) is tried out
-    once, too, in the type of the weights: under autocast two ways to compute one number differ by
-    more than a try-out could tell from an error.
+    Rows are read and tokenized once. Which shortcuts the model's code supports (:class:`Scorer`) is
+    also tested once, in the dtype of the weights: under autocast, two ways to compute the same
+    number differ too much to be told from an error.
 
     Attributes:
         name: the probe's.
@@ -71,7 +71,7 @@ class RepeatedEvaluation:
     def accuracy(self) -> float:
         """Score all rows with the weights as they are, and return the share answered correctly.
 
-        It is ``results.metrics.accuracy.value`` of an evaluation of a checkpoint that is saved now.
+        Equal to ``results.metrics.accuracy.value`` of an evaluation of a checkpoint saved now.
 
         Raises:
             KbprobeError: a score is not a number, or memory does not suffice.
@@ -220,7 +220,7 @@ class ProbeCallback(TrainerCallback):
         if self._every == "evaluate":
             self._evaluate(args, state, control, kwargs["model"])
         if args.world_size > 1:
-            # All processes decide with these metrics which checkpoint is the best.
+            # All processes use these metrics to decide which checkpoint is the best.
             from accelerate.utils import broadcast_object_list
 
             (self._last,) = broadcast_object_list([self._last])
@@ -239,12 +239,12 @@ class ProbeCallback(TrainerCallback):
             try:
                 accuracies[f"eval_{name}_accuracy"] = evaluation.accuracy()
             except KbprobeError as error:
-                # A training of days does not end because of a probe.
+                # An error in a probe must not end a training of several days.
                 warnings.warn(f"step {state.global_step}: {name}: {error}", stacklevel=2)
         seconds = time.perf_counter() - began
         self.seconds += seconds
         self._last = state.global_step, accuracies
-        # Logging clears what another callback has just asked for: to log the loss of this step.
+        # Logging clears the request of another callback to log the loss of this step.
         wanted = control.should_log
         self._trainer.log({**accuracies, RUNTIME: round(seconds, 4)})
         control.should_log = wanted

@@ -1,4 +1,4 @@
-"""Hashes of content: what scores and vectors in the cache are found by."""
+"""Content hashes: the keys of scores and vectors in the cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 FORMAT = 3
-"""Part of every hash: raised when entries of earlier versions must not be found any more."""
+"""Part of every hash; incremented to invalidate the entries of earlier versions."""
 
 
 def content_hash(content: Mapping[str, Any]) -> str:

@@ -17,14 +17,14 @@ _GENERIC = re.compile(
 """Last parts of paths that say nothing about the model: ``model``, ``checkpoint-100``."""
 
 _TELLING = 3
-"""Parts of a path that a name is made of at most."""
+"""Maximum number of parts of a path in a name."""
 
 _LONGEST = 100
-"""Characters of options in a folder's name; longer ones are cut and end in a hash."""
+"""Maximum number of characters of options in a folder's name; longer ones end in a hash."""
 
 
 def telling_parts(parts: Sequence[str]) -> list[str]:
-    """Return the last parts of a path, as few as name something.
+    """Return the last parts of a path, as few as are needed for a meaningful name.
 
     >>> telling_parts(["models", "tuned", "checkpoint-100"]), telling_parts(["models", "roberta"])
     (['tuned', 'checkpoint-100'], ['roberta'])
@@ -45,9 +45,9 @@ def folder_name(source: str) -> str:
 
 
 def folder_names(sources: Sequence[str]) -> dict[str, str]:
-    """Name a folder for each of several probes or models, by as much of its path as tells it apart.
+    """Name a folder for each probe or model, using as much of its path as makes the name unique.
 
-    Raises nothing: a source that is named in two ways gets one name.
+    Two spellings of the same path get the same name.
     """
     paths = {one: Path(one).resolve() for one in sources if Path(one).exists()}
     parts = {one: list(path.relative_to(path.anchor).parts) for one, path in paths.items()}

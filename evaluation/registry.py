@@ -1,4 +1,4 @@
-"""Registries: entries that kbprobe has built in, and those of installed packages and files."""
+"""Registries of built-in entries, and of those from installed packages and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kbprobe.plugins import IN_FILE, import_file, left_out, of_others
 
 
 class Named(Protocol):
-    """Anything with a name to be found by."""
+    """Anything that can be looked up by name."""
 
     @property
     def name(self) -> str:

@@ -47,7 +47,7 @@ def silver_labels(probe: Path, model: str, **options: Any) -> list[dict[str, Any
     lines = []
     for split in load(probe).values():
         table = split.with_format("arrow")[:]
-        # Evaluation refuses rows without answers: for its sake the first choice stands for one.
+        # Evaluation refuses rows without answers, so the first choice is used as a placeholder.
         for name, value in (("answer", 0), ("answerKey", table["choices"][0]["label"][0])):
             at = table.column_names.index(name)
             filled = pa.repeat(pa.scalar(value, table.schema.field(name).type), len(table))

@@ -40,7 +40,7 @@ class TrackingOptions(Options):
 
 
 def take_tracking(values: dict[str, Any], owner: str) -> TrackingOptions:
-    """Take the options of logging out of options given by name: no run depends on them.
+    """Remove the options of logging from options given by name, since no run depends on them.
 
     Raises:
         UsageError: a value is impossible.
@@ -186,7 +186,7 @@ def _unused(parent: Path, name: str) -> str:
 
 @contextmanager
 def _refusals(tracker: str, folder: Path) -> Iterator[None]:
-    """Say in plain words why a tracker does not take what is logged."""
+    """Explain in plain words why a tracker refuses what is logged."""
     known: tuple[type[Exception], ...] = (OSError,)
     remedy = "name another folder with --log-dir"
     if tracker == "wandb":

@@ -30,7 +30,7 @@ class Workers:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Do something that may fail, and fail in all processes if it fails in any.
+        """Run a block that may fail; if it fails in one process, it fails in all.
 
         Raises:
             KbprobeError: the error of the first process that had one.
@@ -55,7 +55,7 @@ def find_workers(device: str) -> Workers:
     """Join the processes that a launcher started; alone where there is no launcher.
 
     Args:
-        device: as asked for; on ``cpu`` the processes talk without a GPU.
+        device: the requested device; with ``cpu`` the processes communicate without a GPU.
 
     Raises:
         MissingDependencyError: there is a launcher, and accelerate is not installed.

@@ -125,9 +125,9 @@ LINES_OF_PART = 4000
 """Lines per part: small probes get fewer parts, so that questions can still form groups."""
 
 Arguable = Callable[[Ints, Ints, Ints], Bools]
-"""Function of parallel arrays of concepts, golds and nodes. It returns whether readers are likely to
-accept the node as an answer too. Concepts and golds are those of questions, nodes are golds of
-others."""
+"""Function of parallel arrays of concepts, golds and nodes. It returns whether readers are
+likely to accept the node as an answer too. Concepts and golds are those of questions, nodes are
+golds of other questions."""
 
 
 class Asking(NamedTuple):

@@ -32,8 +32,8 @@ JUDGED_WORDNET = "3.0"
 """Version of WordNet that was judged; in others a name may refer to another sense."""
 
 STRATA = ("other", "field", "sibling", "same_word")
-"""How near a distractor is to the gold or to the word asked about: in another lexicographer file, in
-the same one, with the same parent, or a sense of the word. Each stratum has its own threshold."""
+"""How near a distractor is to the gold or to the word asked about: in another lexicographer file,
+in the same one, with the same parent, or a sense of the word. Each has its own threshold."""
 
 JUDGED = ("definitions", "hypernymy", "hyponymy", "meronymy", "synonymy")
 """The WordNet probes whose pairs were judged: features of the model of distractors."""

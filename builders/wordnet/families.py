@@ -23,8 +23,8 @@ from kb_cache.wordnet.types import POS, WordNet
 from kbprobe.arrays import Ints, contains, sorted_unique
 
 LEVELS = {"sibling": 1, "cousin": 2, "second_cousin": 3}
-"""Families of golds on the same level and in the same lexicographer file, with the number of edges up
-to their common ancestor."""
+"""Families of golds on the same level and in the same lexicographer file, with the number of edges
+up to their common ancestor."""
 
 BRANCH = "_branch"
 """Suffix of families whose golds belong to siblings, or cousins, of the concept."""

@@ -53,7 +53,7 @@ class Stopped(KbprobeError):
 
 
 class _Retry(Exception):
-    """An attempt failed in a way that another may not, ``wait`` seconds later at the earliest."""
+    """An attempt failed, but another may succeed after ``wait`` seconds."""
 
     def __init__(self, error: EndpointError, wait: float = 0.0) -> None:
         super().__init__(str(error))
@@ -62,7 +62,7 @@ class _Retry(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """How patiently an endpoint is asked, and how much of it. Times are in seconds.
+    """Limits on time, attempts and amount of requests to an endpoint. Times are in seconds.
 
     Attributes:
         timeout: for one whole answer.
@@ -107,7 +107,7 @@ class Budget:
             self.prompt_tokens += tokens
 
     def correct(self, difference: int) -> None:
-        """Add what a prompt had more than was counted for it."""
+        """Add the tokens that a prompt had beyond the estimate counted for it."""
         with self._lock:
             self.prompt_tokens += difference
 

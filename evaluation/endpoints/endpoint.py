@@ -87,7 +87,7 @@ FIXED_TEXT = (
     "The capital of a country is the city where its government meets. A robin can fly, and a "
     "penguin cannot, but it swims well."
 )
-"""What every model is asked first: how it is known again, and how long its tokens are."""
+"""The text sent to every model first, to identify it and to measure the length of its tokens."""
 
 _USUAL_TOKENS_PER_BYTE = 0.25
 _SAME_MODEL = 0.1
@@ -102,9 +102,9 @@ _LENGTH = re.compile(r"context|too (long|large|many)|exceed|maximum|max_model_le
 class Endpoint:
     """One model behind an endpoint.
 
-    An endpoint does not show its weights. A model is known by the tokens of :data:`FIXED_TEXT`
-    and their log-probabilities: where they differ from those seen before at this address and
-    under this name, it is another model, and answers of the former are not taken for its own.
+    An endpoint does not show its weights. A model is identified by the tokens of
+    :data:`FIXED_TEXT` and their log-probabilities: if they differ from those seen before at this
+    address and under this name, it is another model, and stored answers are not used for it.
 
     Attributes:
         url: the endpoint's address.

@@ -4,8 +4,9 @@ The rule is that of :class:`evaluation.scorers.causal.pair_tokens.PairTokenizer`
 lm-evaluation-harness: white space that ends the context goes to the continuation, and the
 continuation's tokens are those after as many as the context has alone. Where the continuation
 begins with white space and a token starts there, those before it are the context's. Where a token
-straddles the boundary, where it is within a word, which alone may be divided in another way, or
-where nobody can tell, the context is sent alone and its tokens are counted.
+straddles the boundary, where the boundary is within a word, which may be divided differently when
+the context is alone, or where the boundary is unclear, the context is sent alone and its tokens are
+counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers of endpoints on disk: each is there as soon as it has come, and is never asked again."""
+"""Answers of endpoints on disk: each is stored as soon as it arrives, and never requested again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AnswerStore:
             self._connection = sqlite3.connect(
                 self._folder / _FILE, timeout=_BUSY, isolation_level=None
             )
-            # A damaged text is one that no seal fits, and not an error of the whole file.
+            # Damaged text must fail the checksum of its row, not the reading of the whole file.
             self._connection.text_factory = bytes
             # Commits wait for no disk, and neither a kill nor a power cut damages the file.
             self._connection.execute("PRAGMA journal_mode=WAL")

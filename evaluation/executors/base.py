@@ -1,4 +1,4 @@
-"""What every executor is: runs in, one note of how each ended out."""
+"""The executor interface: executes runs, and reports how each of them ended."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Ended:
     Attributes:
         run: the place of its specification among those given.
         error: what went wrong; None: nothing.
-        lasting: whether the same error is to be expected again: an option, a probe or a model is
-            at fault.
+        lasting: whether a repetition would fail in the same way, because of an option, a probe or
+            a model.
     """
 
     run: int

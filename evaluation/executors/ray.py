@@ -197,7 +197,7 @@ class RayWorkers:
 
 
 def _next(waiting: list[_Batch], held: str | None, others: Sequence[str]) -> _Batch:
-    """Take what a worker does next: runs of the model it holds, else of the one most left behind.
+    """Take the next runs for a worker: of the model it holds, else of the most delayed model.
 
     That is the model with the most runs left for each worker that holds it.
     """

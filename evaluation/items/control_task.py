@@ -27,7 +27,7 @@ def random_labels(split: ProbeSplit, seed: int) -> ProbeSplit:
 
 
 def control_keys(split: ProbeSplit) -> list[str]:
-    """Return what decides each row's random answer: its first argument, or its question.
+    """Return the key of each row's random answer: its first argument, or its question.
 
     Raises:
         UsageError: rows have neither, since only their choices are shown.

@@ -17,7 +17,7 @@ from typing import Self
 from kbprobe.errors import UsageError
 
 LETTERS = string.ascii_uppercase
-"""What choices are named by where they are shown."""
+"""The letters that name choices in the order shown."""
 
 MAX_NUMBER = (1 << 63) - 1
 

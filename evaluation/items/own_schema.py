@@ -20,16 +20,16 @@ _ASKED = ("id", "question", "choices", "answer", "answerKey", "setup")
 _PAIR = ("premise", "hypothesis")
 _FURTHER = ("fact_ids", "relation", "arguments")
 NEEDED = (*_ASKED, *_PAIR, "question_stem", "notes", *ABOUT, *_FURTHER)
-"""All columns that are ever looked at."""
+"""All columns that are read."""
 
 
 def own_questions(table: pa.Table) -> Questions | None:
     """Take the columns of kbprobe's own schema as they are.
 
     Returns:
-        None where a column has another type, or any row has a fault: rows are then read one by
-        one, which words what is wrong with them. What is accepted here is accepted there, with
-        the same items (:func:`evaluation.items.rows.checked_item` says what a fault is).
+        None if a column has another type or any row is faulty. Rows are then read one by one,
+        which gives error messages. Whatever is accepted here is also accepted there, with the
+        same items (:func:`evaluation.items.rows.checked_item` defines faults).
     """
     import pyarrow as pa
 
@@ -51,7 +51,7 @@ def own_questions(table: pa.Table) -> Questions | None:
 
 
 def _known(table: pa.Table) -> dict[str, pa.Array] | None:
-    """Return what is known of each row beside its question; None where any value is refused."""
+    """Return the metadata of each row; None if any value is invalid."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -115,7 +115,7 @@ def _items(table: pa.Table) -> ItemColumns | None:
 
 
 def _sound_choices(items: ItemColumns, marks: pa.Array, keys: pa.ChunkedArray) -> bool:
-    """Whether labels differ, the answer is a choice, ``answerKey`` its label, and it has no copy.
+    """Return whether labels are distinct, and the answer is a unique choice with the right label.
 
     Args:
         items: the questions.

@@ -1,4 +1,4 @@
-"""Labelled texts of others: the published probes of function words, and collections of NLI.
+"""Labelled texts from other sources: published function-word probes and NLI collections.
 
 Those probes have the format of recast NLI collections: a file ``NAME_data.json`` lists rows with
 ``context``, ``hypothesis`` (empty where a sentence is judged), ``label``, ``label-set`` and
@@ -19,7 +19,7 @@ from kbprobe.errors import KbprobeError
 from kbprobe.format.setups import ACCEPTABILITY, NLI, SETUPS
 
 MARK = "label-set"
-"""The field by which such rows are known."""
+"""The field that identifies rows of published probes."""
 
 PAIRS = (
     *("sentence1", "sentence2", "gold_label", "pairID"),

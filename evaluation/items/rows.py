@@ -47,7 +47,7 @@ ABOUT = {
     "fold": "int32",
     "choice_hops": "list<item: int32>",
 }
-"""What is known of an item beside its question: columns and their Arrow types."""
+"""Metadata of an item other than its question: columns and their Arrow types."""
 
 UNLABELLED = "has no answer yet"
 
@@ -58,7 +58,7 @@ _UNDECIDED = "undecided"
 """The note that counts pairs without a label that annotators agreed on."""
 
 _LISTED = 5
-"""Bad rows listed one by one; the rest are counted."""
+"""Maximum number of bad rows listed; the rest are counted."""
 
 _POS_NAMES = {"n": "noun", "v": "verb", "a": "adjective", "s": "adjective", "r": "adverb"}
 """WordNet's letters, as ``notes`` has them, in the words of kbprobe's own probes."""
@@ -161,7 +161,7 @@ def row_questions(records: Records, source: str) -> Questions:
 
     Raises:
         KbprobeError: any row is malformed or unlabelled; it names the first few by place and
-            field and counts the rest. Nothing is ever scored on the rows that happen to be well.
+            field and counts the rest. A file is never scored on its valid rows alone.
     """
     import pyarrow as pa
 
@@ -509,7 +509,7 @@ def _unknown_setup(value: object) -> str:
 
 
 def _kind(value: Any) -> str:
-    """Say in JSON's words what a value is, with the value where it is short."""
+    """Describe a value by its JSON type, followed by the value if it is short."""
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
     if isinstance(value, int | float):

@@ -181,7 +181,7 @@ def find_split(
             "A dataset on the Hub is named org/name."
         )
     if (hint := _hint(source)).startswith("Did you mean"):
-        # A misspelt path; the Hub would be asked for it again and again.
+        # Probably a misspelt path; do not keep asking the Hub for it.
         raise UsageError(f"There is no file or folder {source!r}. {hint.strip()}")
     return None
 
@@ -465,7 +465,7 @@ def _named(opened: _Split, config: str | None) -> _Split:
 
 
 def _choose(split: str, known: Iterable[str], source: str) -> str:
-    """Return the known split that is meant: the very name, or another word for it."""
+    """Return the known split that is meant: by its exact name or a synonym."""
     known = list(known)
     if split in known:
         return split

@@ -1,1 +1,1 @@
-"""Learners: what is fitted on a probe's train split before the probe is scored."""
+"""Learners: models fitted on a probe's train split before the probe is scored."""

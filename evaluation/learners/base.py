@@ -1,9 +1,9 @@
-"""What every learner is: fitted on items of the train split, it scores others.
+"""The learner interface: a learner is fitted on items of the train split and scores others.
 
 A :class:`LearnerEntry` declares it. There are two kinds: a :class:`ModelLearner` trains a model,
 one run at a time; a :class:`HeadLearner` trains small heads on vectors that never change, those
-of many runs side by side. How many rows a learner is fitted on, which, and the seed are the run's
-business (:class:`evaluation.runs.spec.RunSpec`), the same for all learners.
+of many runs side by side. The number of rows to fit on, their choice and the seed
+are options of the run (:class:`evaluation.runs.spec.RunSpec`), the same for all learners.
 """
 
 from __future__ import annotations

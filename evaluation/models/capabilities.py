@@ -20,11 +20,11 @@ class Capability(Flag):
     MASKED_SCORES = auto()
     """Scores of vocabulary entries at a mask."""
     CAUSAL_SCORES = auto()
-    """Log-likelihoods of tokens after a text, of which they go on."""
+    """Log-likelihoods of tokens that continue a text."""
     SEQ2SEQ_SCORES = auto()
     """Log-likelihoods of a text that a decoder writes, given the one that an encoder reads."""
     LIKELIHOODS = auto()
-    """Log-likelihoods of a text given another one: after it, or as what is written for it."""
+    """Log-likelihoods of a text given another: as its continuation, or as the decoder's output."""
     ENDPOINT_SCORES = auto()
     """Log-likelihoods of tokens after a text, as an endpoint states them."""
     CHOICE_HEAD = auto()

@@ -60,8 +60,8 @@ class Checkpoint:
         random_weights: the seed that all weights are drawn with; None: they are those stored.
         adapter: what changes the weights in ``folder``; its hash is part of ``weights_sha256``.
         base: the checkpoint that an adapter changes, as it is without it.
-        once: of a model in memory whose code is not known: a text that no other model has, so
-            that no scores are taken for its; None elsewhere.
+        once: a unique text for a model in memory whose code is not known, so that no cached
+            scores are used for it; None for all other models.
     """
 
     id: str

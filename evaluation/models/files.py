@@ -74,7 +74,7 @@ def check_local(model: str, revision: str | None) -> Path | None:
 
 
 def _hint(model: str) -> str:
-    """Suggest a folder beside the one that is not there."""
+    """Suggest an existing folder with a name similar to the missing one."""
     path = Path(model)
     siblings = [str(one) for one in path.parent.glob("*")] if path.parent.is_dir() else []
     return did_you_mean(str(path), siblings)

@@ -26,7 +26,7 @@ ACCEPTED = (
     "after another"
 )
 _KNOWN_CODE = ("torch", "transformers")
-"""Packages whose modules compute the same wherever a model consists of them."""
+"""Packages whose modules are known, so that a digest identifies models made only of them."""
 
 
 class LoadedModel(ModelInMemory):

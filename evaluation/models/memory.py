@@ -1,4 +1,4 @@
-"""Models in memory: identified without files, and scored without a trace in their training."""
+"""Models in memory: identified without files, and scored without affecting their training."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class ModelInMemory(ModelHandle):
     """A loaded model, and its tokenizer, as if it had been opened from a checkpoint.
 
-    No digest stands for its weights, which may change at any time: its scores do not belong into
-    the cache.
+    Its weights may change at any time, so they have no digest, and its scores must not be cached.
     """
 
     def __init__(

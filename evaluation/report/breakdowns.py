@@ -1,4 +1,4 @@
-"""Parts of the metrics arranged to be seen: the heat map, cluster sizes, breakdowns."""
+"""Parts of the metrics arranged for display: the heat map, cluster sizes, breakdowns."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ _LEGEND = 20
 """Characters of the names of a legend of three columns; where one is longer there are two."""
 
 _LEAST_SPAN = 25.0
-"""Points of accuracy that a figure spans at least: noise is not to look like a landscape."""
+"""Minimum range of a figure in points of accuracy, so that noise does not look meaningful."""
 
 _LOG_SPAN = 20
 """How many times the first step the last one is at least where steps are on a log scale."""
 
 _NAMED_TICKS = 24
-"""Names below a figure at most: of more only some are shown."""
+"""Maximum number of names below a figure; if there are more, only some are shown."""
 
 _INKS = {"model": MODEL, "reference": REFERENCE, "soft": SOFT}
 _DASHES: dict[str, Any] = {

@@ -210,9 +210,9 @@ def summary(results: Results) -> list[str]:
 
 
 def verdict(metrics: Metrics) -> tuple[Place, str]:
-    """Say in a few words whether the model beats what is reached without knowledge.
+    """Say in a few words whether the model beats chance and the shortcuts.
 
-    That is by chance, or by a shortcut if that is more.
+    It is compared with chance, or with the best shortcut if that is better.
 
     Returns:
         Where the interval lies, and the words.

@@ -29,7 +29,7 @@ SURE = 0.8
 """Share of the softmax from which on a prediction counts as sure."""
 
 CHOICES_SHOWN = 20
-"""Of a question with more choices, those with the best scores are shown, and the gold."""
+"""Maximum number of choices shown: those with the best scores, and the gold."""
 
 
 class Choice(NamedTuple):
@@ -104,7 +104,7 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
     rows = to_numpy(groups["correct_count"])
     large = np.flatnonzero(rows >= WORST_LEAST)
     order = sorted(large, key=lambda i: (right[i] / rows[i], -rows[i], names[i]))
-    # An all-correct cluster is nobody's worst.
+    # A cluster without errors is not listed as one of the worst.
     worst = [i for i in order[:WORST_SHOWN] if right[i] < rows[i]]
     shown = []
     for i in worst:

@@ -1,11 +1,11 @@
 """Intervals where nearly all clusters are alike, so that resamples of them hardly differ.
 
 A model that always picks the larger number answers one question of each mirrored pair right:
-every resample of such clusters has the same accuracy, and a bootstrap's interval has no width. How
-many clusters of another kind there may be is still in doubt: with none seen among n, up to about
-4/n. So the number is taken apart into what all clusters share, and what the few others add and take
-away; the shares of these have Wilson's intervals over clusters, and are put together by Newcombe's
-method (1998; Zou & Donner, 2008).
+every resample of such clusters has the same accuracy, and a bootstrap interval has width 0. But
+other clusters may still exist: if none is seen among n, their share may be up to about 4/n. So the
+number is split into the ratio that most clusters share, and what the few others add to it or take
+away. The shares of these others get Wilson intervals over clusters, which are combined by
+Newcombe's method (1998; Zou & Donner, 2008).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables on a terminal, of which nothing is ever cut: neither names nor numbers."""
+"""Tables on a terminal that never truncate names or numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kbprobe.console import Console
 from kbprobe.terminal import visible
 
 _ENDLESS = 100_000
-"""Characters of a line that is read by a program or kept in a file."""
+"""Line width for output that goes to a program or a file."""
 
 _NARROWEST = 12
 """Characters that a column of names has at least; names are broken over lines to fit it."""

@@ -1,4 +1,4 @@
-"""Answers of several runs to the same items: correlations, and keys that they speak against."""
+"""Answers of several runs to the same items: correlations, and keys that they contradict."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def point_biserial(answers: Answers) -> Floats:
 
 
 class Rivals(NamedTuple):
-    """The choice other than the key that speaks most against it, of each item.
+    """Each item's strongest rival of its key, according to the models.
 
     Attributes:
         choice: the choice; :data:`NOT_SCORED` where no model chose another one than the key.

@@ -1,4 +1,4 @@
-"""Results and the predictions that they are of, read together: each is checked by the other."""
+"""Reading of results with their predictions, with a check that the two agree."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
         elif file.is_file():
             found = file_sha256(file)
         else:
-            continue  # Who needs that file says that it is missing.
+            continue  # Code that needs the file reports that it is missing.
         if found != recorded:
             raise UsageError(
                 f"{file} was changed after kbprobe wrote it: its checksum in {path.name} does not "

@@ -1,4 +1,4 @@
-"""What can be said against a run before torch and transformers are imported.
+"""Checks of runs that do not need torch or transformers.
 
 Names of scorers and learners, probes with their configs and splits, folders of models, and where
 results are to go. What only a loaded library or the rows themselves can tell comes later.
@@ -48,7 +48,7 @@ def check_runs(specs: Iterable[RunSpec], overwrite: bool) -> None:
 
 
 def _learns_from_own(spec: RunSpec) -> bool:
-    """Tell whether a run takes rows or examples from the train split of its own probe."""
+    """Return whether a run uses rows or examples from the train split of its own probe."""
     if spec.run.train_on is not None or spec.run.fold is not None:
         return False
     given = (entry for entry in SCORERS if set(entry.options.model_fields) & set(spec.options))

@@ -1,4 +1,4 @@
-"""Results that are already where a run's are to go: in which options they differ from it."""
+"""Existing results in a run's output folder: how their options differ from those of the run."""
 
 from __future__ import annotations
 

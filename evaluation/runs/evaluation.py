@@ -144,9 +144,9 @@ def evaluate_run(
 
 
 def _seen(run: Run, predictions: pa.Table) -> seen.Seen | None:
-    """Measure the rows by what the rows fitted on have as well; None where nothing was fitted.
+    """Measure rows by whether training rows share their concept or gold; None without training.
 
-    Rows of labels all share their golds; random answers are no golds.
+    Also None for rows of labels, which all share their golds, and for random answers.
     """
     import pyarrow as pa
 

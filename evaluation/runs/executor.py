@@ -80,8 +80,8 @@ def open_sub_questions(run: Run) -> Run | None:
     """Return the run of the facts that a run's rows rest on; None where none are there or wanted.
 
     The model is the one that answers the rows: what is fine-tuned learns from their train split.
-    Shots are examples of facts, and never one of those asked. A head on frozen vectors is of the
-    rows alone: its facts are not asked.
+    Shots are examples of facts, and never one of those asked. Facts are not asked of a head on
+    frozen vectors, which only fits the rows.
 
     Raises:
         UsageError: shots are wanted, and the sub-questions have no train split.
@@ -108,7 +108,7 @@ def open_sub_questions(run: Run) -> Run | None:
 
 
 def relate_sub_questions(run: Run, done: Evaluation, facts: Evaluation) -> Evaluation:
-    """Return a run's evaluation with what its rows owe to the facts that they rest on."""
+    """Add to a run's evaluation how its rows relate to the facts that they rest on."""
     links = run.rows.links
     if links is None:
         return done
@@ -220,13 +220,13 @@ def opened_model(
 
 
 def model_of(spec: RunSpec) -> tuple[str, ModelOptions]:
-    """Return a run's model and how it is found and run: what runs share that share a model."""
+    """Return a run's model and model options; runs that share both share a loaded model."""
     return spec.model, ModelOptions(**spec.run.model_dump(include=set(ModelOptions.model_fields)))
 
 
 @contextmanager
 def _entries(cache: bool, workers: Workers) -> Iterator[Path]:
-    """Give the folder that scores and vectors are kept in; one to throw away with --no-cache."""
+    """Yield the folder for scores and vectors; a temporary one with --no-cache."""
     if cache:
         yield cache_dir()
         return

@@ -16,12 +16,12 @@ from kbprobe.progress import Progress
 
 
 class ReadyScorers:
-    """Makes the scorers of one model's runs.
+    """Makes the scorers for the runs of one model.
 
-    What was fitted last is held: runs that follow with the same training are scored with it, and
-    one with a longer training may go on from it. It is released when another one has been fitted,
-    or at the end of the block. If the block ends with an error it is left where it is, and found
-    there by the next run that needs it.
+    The scorer that was fitted last is held: later runs with the same training reuse it, and a
+    longer training may continue from it. It is released when another one has been fitted, or at the
+    end of the block. If the block ends with an error, it is left on disk for the next run that
+    needs it.
     """
 
     def __init__(self, workers: Workers, progress: Progress) -> None:
@@ -61,7 +61,7 @@ class ReadyScorers:
         return ReadyScorer(scorer, model.num_parameters())
 
     def done(self, run: Run) -> None:
-        """Note a run that is done: at the end of the block nothing trained for it is left.
+        """Record that a run is done, so that its trained model is removed at the end of the block.
 
         An earlier process may have left it, if it was killed after the run had been scored.
         """
@@ -90,7 +90,7 @@ class ReadyScorers:
 
     @contextmanager
     def kept_on_error(self) -> Iterator[None]:
-        """Keep what is held where a run fails that was to be scored with it: for a repetition."""
+        """Keep the held scorer if a run that uses it fails, so that the run can be repeated."""
         try:
             yield
         except Exception:

@@ -114,7 +114,7 @@ class Run:
 
     @property
     def seen(self) -> float | None:
-        """Share of the rows whose random answer the rows fitted on tell; None: of gold answers."""
+        """Share of rows whose random answer follows from training rows; None for gold answers."""
         if self.train is None or self.spec.run.labels == "gold":
             return None
         keys = control_keys(self.train)
@@ -134,7 +134,7 @@ class Run:
 
     @property
     def overlap(self) -> int:
-        """How many rows are of a cluster that train has as well."""
+        """The number of rows whose cluster also occurs in train."""
         if self.train is None or not self.rows.clustered or not self.train.clustered:
             return 0
         learnt = set(self.train.about["cluster"].to_pylist())
@@ -158,7 +158,7 @@ class Run:
 
     @property
     def must_fit(self) -> bool:
-        """Whether something is to be kept that is not there yet: scores are not enough then."""
+        """Whether fitting must produce something to keep, so that cached scores are not enough."""
         learner = self.learner
         return isinstance(learner, ModelLearner) and learner.wanted(self.learner_options)
 

@@ -30,7 +30,7 @@ from kbprobe.progress import Progress, silent
 BATCHES_PER_PART = 8
 _QUESTIONS_MEASURED = 32
 _ROWS_PER_PART = 16384
-"""About the most, however short they are."""
+"""Approximate maximum number of rows in a part, however short they are."""
 
 
 @dataclass(frozen=True)

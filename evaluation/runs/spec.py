@@ -1,4 +1,4 @@
-"""A run as it is asked for: a probe, a model, and how the one is scored with the other."""
+"""The specification of a run: a probe, a model, and how to score the probe with the model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Scorers: what a model makes of each choice of each item."""
+"""Scorers: they score each choice of each item with a model."""

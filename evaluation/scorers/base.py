@@ -1,4 +1,4 @@
-"""What every scorer is: items become token sequences, and sequences become scores of choices.
+"""The scorer interface: items become token sequences, which become scores of choices.
 
 A scorer decides what to feed to the model; how sequences are batched, resumed and spread over
 devices is the same for all of them (:mod:`evaluation.scorers.batching`,

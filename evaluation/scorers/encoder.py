@@ -1,4 +1,4 @@
-"""What scorers of encoders with a head share: texts as tokens and segments, run in batches."""
+"""Shared by scorers of encoders with a head: texts as tokens and segments, run in batches."""
 
 from __future__ import annotations
 

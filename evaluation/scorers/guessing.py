@@ -1,4 +1,4 @@
-"""Guessing: a random score for each choice. What accuracy is without any knowledge."""
+"""Guessing: a random score for each choice, as a baseline without any knowledge."""
 
 from __future__ import annotations
 

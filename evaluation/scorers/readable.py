@@ -1,4 +1,4 @@
-"""Items that a tokenizer cannot put to a model as they are: one rule for all scorers.
+"""Items that a tokenizer cannot represent faithfully: one rule for all scorers.
 
 An item is not scored, but set aside and counted, if its own text would be read as a special token
 (a literal ``[MASK]`` or ``</s>`` in a question), or if a candidate holds a token that stands for
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TEXTS_AT_ONCE = 8192
 _SENTINELS = r"<extra_id_\d+>"
-"""Ordinary pieces of mT5's vocabulary, and special tokens all the same."""
+"""Ordinary pieces of mT5's vocabulary that are nevertheless special tokens."""
 
 
 class SpecialTexts:

@@ -1,4 +1,4 @@
-"""What every study is: options expanded into runs, and a summary of their results."""
+"""The study interface: options are expanded into runs, whose results are summarised."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class StudyRequest:
 
 
 def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:
-    """Leave out what was named before; a dataset in memory is known by its identity."""
+    """Remove duplicates; datasets in memory are compared by identity."""
     found = {probe if isinstance(probe, str) else id(probe): probe for probe in probes}
     return list(found.values())
 

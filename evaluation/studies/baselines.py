@@ -1,4 +1,4 @@
-"""Baselines: what is reached without a language model, or without the question."""
+"""Baselines: accuracy without a language model, or without the question."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
 @dataclass(frozen=True)
 class _Rows:
-    """What the study must know of a probe.
+    """The rows of a probe, as far as the study needs them.
 
     Attributes:
         test: the rows to evaluate.
@@ -206,7 +206,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[LeftOut]]:
     """Return the baselines that can be run on a probe's rows, and those that cannot.
 
-    Those that were not asked for, and are of other setups, are in neither list.
+    Baselines for other setups that were not asked for are in neither list.
 
     Raises:
         UsageError: a baseline was asked for that there is not.
@@ -315,7 +315,7 @@ READS = {
 """What each baseline sees of a row."""
 
 _FEW = 5
-"""Fewer draws are said to be few."""
+"""With fewer draws, a note says that there are few."""
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:

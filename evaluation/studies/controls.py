@@ -2,7 +2,7 @@
 
 A control asks the rows of a probe in another wording, under the same ids: with the words of the
 language left out, or some of them replaced (Talmor et al. 2020, section 3.2). A model that does as
-well on it answers by something else than the language of the question.
+well on it does not rely on the language of the question.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 def _scorer_as_it_is(
     request: StudyRequest, checkpoint: Checkpoint, setups: frozenset[str]
 ) -> ScorerEntry | None:
-    """Return what scores a model without training; None: it cannot be asked.
+    """Return the scorer for a model without training; None if there is none.
 
     A classifier is asked where its classes are the labels of the rows.
     """
@@ -257,7 +257,7 @@ def _scorer_as_it_is(
 
 
 def _divided(request: StudyRequest) -> StudyRequest:
-    """Have all splits divided together, unless another split is named."""
+    """Divide all splits together, unless a split is named."""
     return replace(request, values={"split": WHOLE, **request.values})
 
 

@@ -1,4 +1,4 @@
-"""What a study must know before anything runs: checkpoints, scorers, learners and their options."""
+"""Lookups for studies before anything runs: checkpoints, scorers, learners and their options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kbprobe.errors import UsageError
 from kbprobe.options import option_name
 
 LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_rows", "labels")
-"""Options of fitting a learner: of no use in studies of models as they are."""
+"""Options for fitting a learner, which studies of models without training do not use."""
 
 
 def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
@@ -94,7 +94,7 @@ def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None
 
 
 def zero_shot_scorer(able: Capability, setups: frozenset[str]) -> ScorerEntry | None:
-    """Return what scores a model as it is; None where it cannot be asked without training."""
+    """Return the scorer for a model without training; None if it needs training first."""
     for entry in SCORERS:
         if entry.needs and entry.needs in able:
             return entry if all(map(entry.takes, setups)) else None

@@ -1,7 +1,7 @@
-"""Facts: how models do on questions that rest on several facts, beside the facts alone.
+"""Facts: accuracy on questions that rest on several facts, compared with the single facts.
 
-A run asks the facts that its rows rest on as well (:mod:`evaluation.runs.executor`); this
-study puts the runs of several probes and models beside each other.
+A run also asks the facts that its rows rest on (:mod:`evaluation.runs.executor`); this study
+compares the runs of several probes and models.
 """
 
 from __future__ import annotations

@@ -285,7 +285,7 @@ def _document(summary: PowerSummary) -> Document:
 
 
 def _sentences(one: ProbePower, summary: PowerSummary) -> list[str]:
-    """Answer for a probe what was asked."""
+    """Return the sentences on a probe that answer the question asked."""
     most = max(one.pairs, key=lambda pair: pair.clusters_needed)
     least = min(pair.power for pair in one.pairs)
     whose = "two models as assumed" if most.first is None else most.name

@@ -492,7 +492,7 @@ def _chart(one: ModelRevisions) -> Chart:
 
 
 def _sentences(one: ModelRevisions) -> list[str]:
-    """Say how accuracy changes, from when on it is above chance, and which questions waver."""
+    """Say how accuracy changes, when it exceeds chance, and which questions are unstable."""
     first, last = one.points[0], one.points[-1]
     said = []
     if last.since_first is not None:

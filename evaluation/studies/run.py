@@ -118,7 +118,7 @@ def check_request(request: StudyRequest) -> None:
         try:
             check_split(probe, options.split, options.config)
         except UnknownSplit:
-            # The study knows which splits it reads; a probe that is not there is none of them.
+            # A study that chooses its splits itself does not need the default one.
             if "split" not in study.fixed:
                 raise
     if not request.models:

@@ -110,7 +110,7 @@ FIXED = (
 """Options of runs that the study sets itself, or that belong to a single run."""
 
 _LEARNING = ("train", "learner", "mix_in", "mix_rows")
-"""Options of runs that a model as it is does without."""
+"""Options of runs that do not apply to a model without training."""
 
 
 class TransferOptions(Options):
@@ -215,7 +215,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
 
 
 def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry | None:
-    """Return what scores a model as it is on all probes; None where it cannot be asked so."""
+    """Return the scorer for a model without training on all probes; None if there is none."""
     found = {zero_shot_scorer(able, one.setups) for one in probes}
     return found.pop() if len(found) == 1 else None
 

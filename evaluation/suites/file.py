@@ -140,7 +140,7 @@ def read_suite(
 
 
 def _refuse_consent(suite: SuiteFile, path: Path) -> None:
-    """Refuse a file that says whether code of checkpoints runs: only its user can."""
+    """Refuse a file that allows code of checkpoints to run: only the user may allow it."""
     models = {f"models.{at}.options": one.options for at, one in enumerate(suite.models)}
     studies = {f"studies.{at}.options": one.options for at, one in enumerate(suite.studies)}
     for place, options in {"options": suite.options, **models, **studies}.items():

@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def sorted_runs(self) -> list[PlannedRun]:
-        """All runs by key: an order that no worker and no file decides."""
+        """All runs by key, an order that does not depend on workers or files."""
         return [self.runs[key] for key in sorted(self.runs)]
 
 
@@ -249,7 +249,7 @@ def _folders_by_key(folder: Path) -> dict[str, Path]:
 
 
 SAMPLE = 16
-"""Rows that are scored to find out tokens a row, and tokens a second."""
+"""Number of rows scored to measure tokens per row and tokens per second."""
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def _execute(
                 continue
             done += 1
             report(run, done, len(first))
-        # In an order that no worker decides.
+        # In an order that does not depend on the workers.
         waiting = sorted(again, key=lambda run: run.key)
         for run in waiting:
             run.error = None

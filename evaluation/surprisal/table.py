@@ -1,8 +1,8 @@
 """A row for each choice of each question: its tokens, and the bits that each of them costs.
 
 The surprisal of a token is the negative logarithm, to base 2, of its probability after all that
-stands before it. The sum over a choice's tokens is what its score is made of: less that sum, times
-ln 2, is its log-likelihood.
+stands before it. The log-likelihood of a choice, its score, is minus the sum of the surprisals of
+its tokens, times ln 2.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Word vectors: which ones are read, and texts as sequences of them."""
+"""Word vectors: options to choose them, and texts as sequences of vectors."""

@@ -1,1 +1,1 @@
-"""Adversaries: models that see everything of a probe but what they should need."""
+"""Adversaries: models that see everything in a probe except what is needed to answer it."""

@@ -40,7 +40,7 @@ STYLES = {"exceeds": "bold red", "ok": "green", "few rows": "yellow", "reported"
 
 @dataclass(frozen=True)
 class DeepAudit:
-    """What came of every adversary.
+    """The results of all adversaries.
 
     Attributes:
         outcomes: one for each config and adversary.
@@ -180,12 +180,12 @@ def audit(folder: str | Path, encoder: str = "", seed: int = 0) -> DeepAudit:
 
 
 def write_outcomes(folder: str | Path, done: DeepAudit, encoder: str = "") -> None:
-    """Write what came of every adversary into a built probe's card and manifest.
+    """Write the results of all adversaries into a built probe's card and manifest.
 
     Args:
         folder: the probe.
-        done: what came of them.
-        encoder: the model that told what choices mean; "" for none.
+        done: the results of the adversaries.
+        encoder: the model that encoded the choices; "" for none.
 
     Raises:
         UsageError, KbprobeError, OSError: see :func:`release.records.record`.

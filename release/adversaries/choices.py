@@ -1,4 +1,4 @@
-"""What the choices alone tell: their form, their meaning, and how similar they are."""
+"""Adversaries that see only the choices: their form, their meaning, and their similarity."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ Cosines = Callable[[Sequence[str], Sequence[str]], Floats]
 
 
 def likeness(rows: Rows, encoder: str = "") -> Iterator[Guesses]:
-    """Yield what word vectors and an encoder find most similar: by meaning, not by knowledge.
+    """Pick the most similar choice by word vectors and by an encoder, without any knowledge.
 
     The choice most similar to the question is reported: what a question is about may tell its
     answer. The choice most similar to the others must not be the gold more often than by chance.
@@ -148,7 +148,7 @@ def likeness(rows: Rows, encoder: str = "") -> Iterator[Guesses]:
 
 
 def _measures(encoder: str) -> Iterator[tuple[str, Cosines]]:
-    """Yield the measures that there are: word vectors, if any are installed, and the encoder."""
+    """Yield the available measures: word vectors, if any are installed, and the encoder."""
     try:
         vectors = load_vectors(None)
     except KbprobeError:

@@ -1,4 +1,4 @@
-"""What an encoder of transformers makes of the choices: as it is, and fine-tuned on them."""
+"""Adversaries that encode the choices with a transformers model, frozen or fine-tuned."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 BATCH = 64
 LONGEST = 256
-"""Tokens of a text that are read."""
+"""Maximum number of tokens read per text."""
 
 EPOCHS, ROWS, LEARNING_RATE = 2, 16, 5e-5
-"""Of fine-tuning; ``ROWS`` are those of a batch."""
+"""Hyperparameters of fine-tuning; ``ROWS`` is the number of rows in a batch."""
 
 
 def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
@@ -41,7 +41,7 @@ def encode(texts: list[str], name: str) -> npt.NDArray[np.float32]:
     tokenizer, model = _loaded(name)
     model.eval()
     vectors = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)
-    # Texts of like length together: little padding.
+    # Texts of similar length are batched together, to reduce padding.
     order = np.argsort([len(text) for text in texts], kind="stable")
     with torch.inference_mode():
         for batch in np.split(order, np.arange(BATCH, order.size, BATCH)):

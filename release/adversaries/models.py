@@ -18,7 +18,7 @@ from release.adversaries.types import Rows
 SEED = 0
 DIMENSIONS = 64
 FITTED_TEXTS = 10_000
-"""Texts that the dimensions are found from."""
+"""Maximum number of texts that the dimensions are fitted on."""
 
 
 def boosted(

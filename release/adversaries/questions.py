@@ -1,4 +1,4 @@
-"""What a part of the question tells: single arguments, or what of a sentence is seen unread."""
+"""Adversaries that see part of the question: single arguments, or features of a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from release.adversaries.models import boosted
 from release.adversaries.types import Guesses, Rows
 
 MOST_SETS = 4
-"""Sets of choices that a probe may have whose answers are the same few in all rows."""
+"""Maximum number of distinct sets of choices in a probe with a few fixed answers."""
 
 
 def arguments(rows: Rows) -> Iterator[Guesses]:
@@ -26,7 +26,7 @@ def arguments(rows: Rows) -> Iterator[Guesses]:
 
 
 def _of_argument(rows: Rows, values: list[str]) -> Floats:
-    """Average what a linear model of character n-grams says, and boosting over numbers."""
+    """Average the predictions of a linear model of n-grams and of boosting over numbers."""
     gold = rows.gold[rows.train]
     answers, said = _linear(values, gold, analyzer="char_wb", ngram_range=(1, 4))
     lengths = np.array([len(value) for value in values], dtype=np.float64)

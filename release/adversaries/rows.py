@@ -1,4 +1,4 @@
-"""What other rows, ids and places tell of a row: nothing of its question or choices is read."""
+"""Adversaries that use other rows, ids and positions, but do not read a row's texts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FOLDS = 5
 
 
 def elimination(rows: Rows) -> Iterator[Guesses]:
-    """Take the choice that is least often right in rows of other folds, and the most often right.
+    """Pick the choice that is least, or most, often right in rows of other folds.
 
-    That each of the same choices is right once is how they are balanced: what clusters tell is
-    reported, not judged.
+    Each choice of a group is right once by design, so the results for clusters are reported but not
+    judged.
     """
     for name, group in (("clusters", rows.cluster), ("choices", _same_choices(rows))):
         fold = _folds(group[rows.scored])
@@ -56,18 +56,18 @@ def _folds(group: Ints) -> Ints:
 
 
 def _same_choices(rows: Rows) -> Ints:
-    """(rows,) a number for each row: rows that show the same choices, in any order, have one."""
+    """Return (rows,) a number for each row, equal for rows with the same choices in any order."""
     ordered = np.sort(rows.choices, axis=1)
     return np.unique(ordered, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def recurrence(rows: Rows) -> Iterator[Guesses]:
-    """Take the choice that most rows of the question (or cluster) show, or the fewest.
+    """Pick the choice shown in most, or fewest, rows of the same question (or cluster).
 
-    All rows of the split are seen: golds that are asked for several times recur, while their
-    distractors change. That is no fault for a model that answers row by row, so it is reported.
-    Over the whole split, where that is less plain, gradient boosting tells from the numbers of
-    rows.
+    It sees all rows of the split: golds that are asked for several times recur, while their
+    distractors change. A model that answers rows one by one cannot exploit this, so it is only
+    reported. For the whole split, where the pattern is weaker, gradient boosting is fitted on the
+    counts, and is judged.
     """
     for name, group in (("question", rows.question), ("cluster", rows.cluster)):
         times = _times_shown(rows, group)[rows.scored]
@@ -77,7 +77,7 @@ def recurrence(rows: Rows) -> Iterator[Guesses]:
     if rows.train.size:
         times = np.where(rows.shown, np.log(_times_shown(rows, np.zeros_like(rows.answer))), np.nan)
         times = times[rows.used]
-        # Only compared: as such it depends on the size of the split.
+        # Only relative values: absolute counts depend on the size of the split.
         features = np.stack([times - others_mean(times), ranks(times)], axis=2)
         yield Guesses("recurrence:split", gold_scores(rows, features))
 
@@ -115,7 +115,7 @@ def _of_position(rows: Rows, features: Floats) -> Floats:
 
 
 def _numbers(rows: Rows) -> Floats:
-    """Return each row's number in its split, as such, as a share, and its remainders."""
+    """Return each row's index in its split: as it is, as a share, and modulo small numbers."""
     place = rows.place[rows.used]
     sizes = np.where(rows.is_train, rows.is_train.sum(), (~rows.is_train).sum())[rows.used]
     return np.stack([place, place / sizes, *(place % cycle for cycle in CYCLES)], axis=1)
@@ -135,7 +135,7 @@ def _integer(name: str) -> int:
 
 
 def _previous(rows: Rows) -> Floats:
-    """Return where the golds of the two rows before stand, and whether they share the question."""
+    """Return the gold positions of the two preceding rows, and whether they ask the same."""
     columns: list[Ints] = []
     for back in (1, 2):
         inside = rows.place >= back

@@ -1,4 +1,4 @@
-"""What an adversary sees, and what came of it."""
+"""The input and the results of adversaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 Verdict = Literal["exceeds", "ok", "few rows", "reported"]
-"""``reported``: what it sees is part of the question, or of how rows are balanced."""
+"""``reported``: not judged, since it uses the question, or the way in which rows are balanced."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def outcomes(
 ) -> Iterator[Outcome]:
     """Score an adversary on all rows, and yield each family in which it exceeds chance.
 
-    ``adversaries`` are judged on every family, and the intervals of families hold for all of these
-    tests together: of so many, one or two would exceed chance by luck.
-    n choices that tie for the best count 1 / n.
+    ``adversaries`` is how many are judged on every family. The intervals of families are corrected
+    for the number of tests, since a few of so many would exceed chance by luck. If n choices tie
+    for the best, each counts 1 / n.
     """
     shown = rows.shown[rows.scored]
     credit = credit_of(np.where(shown, guesses.scores, -np.inf), rows.answer[rows.scored])
@@ -170,8 +170,8 @@ def _outcome(
 ) -> Outcome:
     """Estimate the accuracy on some of the scored rows, and compare it with chance.
 
-    The interval is as wide as it takes for ``tests`` of them to hold together. Where all rows
-    choose among the same answers, giving the commonest one is chance as well.
+    The interval is widened so that ``tests`` of them hold simultaneously. If all rows have the same
+    answers to choose from, always giving the most common one counts as chance too.
     """
     found = Estimate.of(credit[some], rows.cluster[rows.scored][some], tests)
     chance = max(float((1 / shown[some].sum(axis=1)).mean()), _commonest(rows, rows.scored[some]))

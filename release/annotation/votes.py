@@ -71,7 +71,7 @@ class Vote(NamedTuple):
 
     @property
     def judgement(self) -> tuple[int, str]:
-        """What was said of the item, in whatever words."""
+        """The answer to the item, whether a choice, a mark or a point of the scale."""
         return self.answer, self.said
 
 

@@ -1,1 +1,1 @@
-"""What is looked at before a probe is released."""
+"""The checks of a probe before it is released."""

@@ -1,4 +1,4 @@
-"""The audit that a manifest records: there, of enough rows, and at chance."""
+"""Checks of the audit in a manifest: that it exists, covers enough rows, and is at chance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def audit_findings(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _oracle_finding(config: str, oracle: OracleReport) -> Finding:
-    """Say how often an oracle is right; more than its target is no fault, but worth knowing."""
+    """Say how often an oracle is right; exceeding its target is a remark, not a failure."""
     share, near = oracle.families["all"], oracle.families.get("near")
     what = f"who knows only {oracle.knows} gets {share:.1%}"
     if near is not None:

@@ -101,14 +101,14 @@ class Report(Findings):
 
 
 def failure(name: str, what: str, where: str = "", remedy: str = REBUILD) -> Finding:
-    """Return what fails a check."""
+    """Return the finding of a failed check."""
     return Finding(name, "failed", what, where, remedy)
 
 
 def judged(
     name: str, what: str, faulty: Sequence[Any], ok: str = "", remedy: str = REBUILD
 ) -> Iterator[Finding]:
-    """Say what is wrong with the places at fault; where there are none, what is well (if given)."""
+    """Yield a failure that lists the faulty places or, if there are none, ``ok`` (if given)."""
     if faulty:
         yield failure(name, what, some(faulty), remedy)
     elif ok:
@@ -116,14 +116,14 @@ def judged(
 
 
 def once(findings: Iterable[Finding]) -> list[Finding]:
-    """Say of several configs in one finding what is found in the same rows of each.
+    """Merge findings that are the same for the same rows of several configs.
 
     Places are written "config: rows".
     """
     merged: dict[tuple[str, ...], Finding] = {}
     for one in findings:
         config, separator, rows = one.where.partition(": ")
-        # Without rows, the place is the whole of it.
+        # Without rows, the place is the whole text.
         key = (one.name, one.verdict, one.what, one.remedy, rows if separator else one.where)
         if key in merged and separator:
             configs = merged[key].where.partition(": ")[0]

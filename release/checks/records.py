@@ -1,4 +1,4 @@
-"""What a built probe has on record, baselines included: of its own rows, and in the card."""
+"""Checks of records and baselines: they must be about these rows, and be in the card."""
 
 from __future__ import annotations
 

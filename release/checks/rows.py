@@ -165,7 +165,7 @@ def row_findings(folder: Path, manifest: Manifest, pool: Executor) -> Iterator[F
         elif default is not None:
             annotated = manifest.annotation is not None
             yield from _same_ids(rows, default, config, annotated, config in manifest.variants)
-        # That nobody has labelled them yet is no fault of rows.
+        # Rows that are not labelled yet are not faulty.
         if not any(one.verdict == "failed" and one.remedy != UNLABELLED for one in before):
             yield Finding("rows", "ok", f"{config}: {rows.answer.size:,} rows, no fault found")
     if default is not None and manifest.sub_questions:
@@ -355,7 +355,7 @@ def _facts(default: ConfigRows, known: list[Any]) -> Iterator[Finding]:
 
 
 def _repeated(keys: Any) -> Ints:
-    """Return where keys stand that have stood before."""
+    """Return the positions of keys that occur earlier in the array."""
     _, first = np.unique(keys, return_index=True)
     return np.delete(np.arange(keys.size), first)
 

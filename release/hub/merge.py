@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Prefer = Literal["generated", "hub"]
 KEYS = ("id", "config_name", "split", "name")
-"""What identifies the entries of a list of mappings: tasks, and parts of front matter."""
+"""The keys that identify entries in lists of mappings: in tasks, and in front matter."""
 
 
 ABSENT = object()

@@ -1,4 +1,4 @@
-"""What is published of a built probe: the files in its manifest, and the files that describe it."""
+"""The files that are published for a built probe: those in its manifest, and descriptions."""
 
 from __future__ import annotations
 

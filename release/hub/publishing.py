@@ -319,7 +319,7 @@ class _Publishing:
         except HubError as error:
             if not error.conflict and not error.transient:
                 raise
-            # Perhaps it was made, and the response was lost: reading again shows that.
+            # It may have succeeded although the response was lost: reading again shows that.
             return error
         return self._result(plan, commit, True, page)
 

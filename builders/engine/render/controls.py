@@ -1,8 +1,8 @@
 """Control renderings: the same rows with the language removed or perturbed.
 
 A model that still answers them correctly does not rely on the language of the question (Talmor et
-al., "oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config; only
-the questions differ and, where the answers are a few fixed words, the answers.
+al., "oLMpics", TACL 2020, section 3). A control has the same rows and ids as the default config;
+only the questions differ and, where the answers are a few fixed words, the answers.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 """The least time between two savings."""
 TIMES_ITS_COST = 20
-"""How many times as long as a saving takes to wait before the next: at most 5% of the time."""
+"""Minimum wait between two savings, as a multiple of their duration: at most 5% of the time."""
 _BYTES_PER_SECOND = 200e6
-"""Assumed of the disk until the first saving has been timed."""
+"""Assumed speed of the disk until the first saving has been timed."""
 
 
 class Unfinished:

@@ -1,4 +1,4 @@
-"""What is fine-tuned: a network with its head, and how the choices of rows are scored by it."""
+"""Networks that can be fine-tuned: their head, and how they score the choices of rows."""
 
 from __future__ import annotations
 

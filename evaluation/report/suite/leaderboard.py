@@ -27,7 +27,7 @@ _FIRST = (
     "scorer", "normalization",
 )  # fmt: skip
 _LAST = ("dtype", "device", "weights", "scores", "folder")
-"""Settings of systems that are looked at before, and after, all others."""
+"""Settings of systems that are compared first, and last."""
 
 _OF_ROWS = ("fold", "limit", "inputs", "labels")
 """Options that change the rows of a probe."""
@@ -79,7 +79,7 @@ def _base_name(results: Results) -> str:
 
 
 def _tells(runs: Sequence[Run], values: Sequence[Any]) -> bool:
-    """Say whether a setting tells apart systems that have the same name so far."""
+    """Return whether a setting distinguishes systems that have the same name so far."""
     if len({_identity(run) for run in runs}) > 1 and len({repr(value) for value in values}) > 1:
         return True
     of_probe: dict[ProbeKey, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Which answers a model gives, whatever is asked: each one's share, and how much frequency tells.
+"""Which answers a model prefers in general: the share of each, and the effect of word frequency.
 
 [O] finds that *often* and *rarely* are given in less than 1% of the statements on frequency, and
 relates scores to how frequent the words are. Nothing of this is kept in ``results.json``: it is
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_ANSWERS = 10
-"""Answers that are listed; rows that choose among more have choices of their own."""
+"""Maximum number of answers listed; if there are more, rows have choices of their own."""
 
 KNOWN = 0.9
 """Share of the choices whose frequency has to be known."""

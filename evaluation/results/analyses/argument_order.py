@@ -196,13 +196,13 @@ def _ratings(low: Ints, high: Ints, values: int) -> Floats:
     rating: Floats = np.zeros(values)
     for _ in range(RATING_ROUNDS):
         judged = np.bincount(ends, weights=rating[others] + lead, minlength=values) / compared
-        # Halfway: between two groups compared only with each other it would swing for ever.
+        # Move halfway: two groups compared only with each other would oscillate forever.
         rating = (rating + judged) / 2
     return np.round(rating, 6)
 
 
 def _longest(low: Ints, high: Ints, values: int) -> Ints | None:
-    """Count the steps of the longest way up to each value; None if a way leads in a circle."""
+    """Return the length of the longest path up to each value; None if there is a cycle."""
     steps = np.zeros(values, dtype=np.int64)
     waiting = np.bincount(high, minlength=values)
     ready = waiting == 0

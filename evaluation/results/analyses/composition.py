@@ -1,4 +1,4 @@
-"""How questions that rest on several facts do, beside the facts asked one by one.
+"""Accuracy on questions that rest on several facts, compared with the single facts.
 
 A fact that is answered right may have been guessed, and so may the question. Corrected for this
 are two shares, of facts known and of questions that fail although theirs are known, under the

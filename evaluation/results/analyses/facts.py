@@ -1,4 +1,4 @@
-"""How questions that rest on several facts do, beside the facts asked one by one.
+"""Accuracy on questions that rest on several facts, compared with the single facts.
 
 A fact counts as known when it is answered right, which a guess does too: every share has beside it
 what guessing gives, and :attr:`Composition.known` is corrected for it (docs/results.md). The
@@ -38,7 +38,7 @@ LISTED = 200
 """Relations or families listed; more are left to ``results.json``."""
 
 FEW = 50
-"""Fewer questions are greyed."""
+"""Rows with fewer questions are greyed out."""
 
 
 class KnownPart(Model):

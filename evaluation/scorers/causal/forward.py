@@ -1,6 +1,6 @@
 """One batch through a causal model: log-probabilities of the asked tokens, and of no others.
 
-What a model can do is found out by doing it once (:func:`supports_packing`).
+What a model supports is tested once (:func:`supports_packing`).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
     try:
         together, packed = scored(limit=window, at_once=len(tokens))
     except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        # That is how models say that they take no positions, or no mask of four dimensions.
+        # Models raise these if they take no positions, or no mask of four dimensions.
         if out_of_memory(error):
             raise
         return False

@@ -16,7 +16,7 @@ from evaluation.items.orders import Order
 from kbprobe.options import MAX_SEED, Metavar, Options, option_name
 
 _LATER = frozenset({"order", "shots_seed", "shots_order"})
-"""Options that scores were kept without at first."""
+"""Options added after scores had been cached without them."""
 
 
 class PromptOptions(Options):
@@ -74,7 +74,7 @@ class PromptOptions(Options):
 
     @model_serializer(mode="wrap")
     def _named_where_given(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out later options that were not given: what is kept by all others is found."""
+        """Leave out later options that were not given, so that earlier cached scores stay valid."""
         held: dict[str, Any] = dump(self)
         return {k: value for k, value in held.items() if value is not None or k not in _LATER}
 

@@ -1,4 +1,4 @@
-"""What scorers of log-likelihoods share: items become contexts, and what is scored after them."""
+"""Base of scorers of log-likelihoods: items become contexts and continuations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a causal model reads: an item becomes a context and a continuation for each choice.
+"""Prompts of causal models: an item becomes a context and a continuation for each choice.
 
 The default is that of lm-evaluation-harness for multiple choice: the question, one space, the
 choice; examples before it end in an empty line. A cloze is read as the sentence with the choice

@@ -1,4 +1,4 @@
-"""A masked LM whose head sees the masked positions alone.
+"""A masked LM whose head is applied to the masked positions only.
 
 The head of a masked LM maps every position to the whole vocabulary; a cloze needs one position
 and a few rows. What a head consists of differs between architectures, so the model's own code

@@ -1,4 +1,4 @@
-"""The pieces that candidates have where they stand: a tokenizer's view of filled-in sentences.
+"""Tokenization of candidates in context: their pieces in filled-in sentences.
 
 How a word is cut depends on what is around it: byte-level BPE and SentencePiece mark the space
 before a word, and quotes, brackets and punctuation join or leave it. So a candidate's pieces are
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _NEIGHBOUR = "a"
-"""Stands for all text beyond the spaces next to a gap."""
+"""A placeholder for all text beyond the spaces next to a gap."""
 _NEAR_LEFT = re.compile(r"\s*\S*\Z")
 _NEAR_RIGHT = re.compile(r"\S*\s*")
 _TEXTS_AT_ONCE = 8192
@@ -93,7 +93,7 @@ class Filled:
 
 
 class Placer:
-    """Tokenizes candidates in their places.
+    """Tokenizes candidates in context.
 
     Equal to tokenizing every filled-in sentence as a whole. For every text it is checked that
     its first candidate is cut in its surrounding as it is in the whole text; where it is not

@@ -39,7 +39,7 @@ _REMEDIES = (
 )
 _LOGITS, _NATS = "logit", "log-likelihood"
 _NAMED_AT_ONCE = 2048
-"""Clozes that are held while it is found out what scores are."""
+"""Number of clozes held in memory until it is known what scores are."""
 _NORMALIZED_AT_ONCE = 128
 """Sequences whose whole vocabulary is held in float32 at a time."""
 
@@ -267,9 +267,9 @@ class MaskedScorer(Scorer):
     ) -> tuple[str, Iterator[Encoded]]:
         """Tokenize parts of the items; see :meth:`Scorer.encode_parts`.
 
-        Nothing is scored before it is known what scores are. So clozes are encoded ahead until a
-        candidate of several pieces turns up, and all of them where none does: some hundred bytes
-        each, since a cloze of single pieces is one sequence.
+        Whether scores are logits or log-probabilities must be known before anything is scored. So
+        clozes are encoded ahead until one has a candidate of several pieces, or to the end: some
+        hundred bytes each, since a cloze of single pieces is one sequence.
         """
         if self._multi_piece == "error":
             for part in parts:  # Refused before any is scored.
@@ -296,7 +296,7 @@ class MaskedScorer(Scorer):
         return score_name, given()
 
     def _in_nats(self, items: Sequence[Item]) -> bool:
-        """Tell whether scores are log-probabilities whatever the pieces of candidates."""
+        """Return whether scores are log-probabilities regardless of the pieces of candidates."""
         return self._log_probs or any(item.setup != "mc_mlm" for item in items)
 
     def _obstacle(self, item: Item, placed: Sequence[Filled]) -> str | None:

@@ -219,8 +219,8 @@ class MultipleChoiceScorer(Scorer):
     def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:
         """Say which tokens of an over-long pair stay: all but the first ones of the question.
 
-        Where nothing of the question would stay, the first that fit stand for the pair, which is
-        not scored: also returned.
+        If nothing of the question would be left, the first tokens that fit stand for the pair,
+        which is not scored; this is returned as well.
         """
         excess = len(parts) - self._runner.limit
         question = [position for position, part in enumerate(parts) if part == 0]

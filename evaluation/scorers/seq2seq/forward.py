@@ -1,9 +1,9 @@
 """One batch through an encoder-decoder model.
 
 The encoder reads each text once, whatever number of targets is scored for it. What the decoder is
-given before all of them is read once, too, and keeps the keys and values of the encoder's states:
-the targets go on from there. Whether a model gives the scores of its plain forward pass in this
-way is found out by doing it once (:func:`supports_reuse`).
+given before all of them is read once, too, with the keys and values of the encoder's states cached,
+and the targets continue from there. Whether a model then gives the same scores as in its plain
+forward pass is tested once (:func:`supports_reuse`).
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def supports_reuse(runner: Seq2SeqRunner, asked: Sequence[Asked]) -> bool:
     try:
         together = scored(asked, reuses=True)
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, RuntimeError) as error:
-        # That is how models say that they keep nothing, or keep it in another form.
+        # Models raise these if they cache nothing, or cache it in another form.
         if out_of_memory(error):
             raise
         return False

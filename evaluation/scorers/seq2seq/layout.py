@@ -95,7 +95,7 @@ _KINDS = {
 """What is collected, and as what type of :class:`array.array`."""
 
 _RUNS = ("slots", "given", "rows", "row_tokens", "cells")
-"""Of what the lengths of runs are collected."""
+"""The arrays for which the lengths of runs are collected."""
 
 
 def lay_out(

@@ -1,4 +1,4 @@
-"""What the encoder reads and what the decoder writes, as tokens with the special ones around."""
+"""Input of the encoder and output of the decoder as tokens, with special tokens."""
 
 from __future__ import annotations
 

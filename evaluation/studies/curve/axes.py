@@ -97,7 +97,7 @@ FIXED = (
 
 @dataclass(frozen=True)
 class Train:
-    """What the study must know of a probe's train split: its rows and their setups."""
+    """The train split of a probe, as far as the study needs it: its rows and their setups."""
 
     rows: int
     setups: frozenset[str]
@@ -142,7 +142,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
 def _refuse_idle_models(request: StudyRequest) -> None:
     """Refuse learners that read no model where ``--model none`` is not given.
 
-    Their curves would be recorded as those of models that took no part.
+    Otherwise their curves would be recorded under models that were not used.
     """
     learners = [LEARNERS.get(name) for name in request.options.learners]
     idle = [entry.name for entry in learners if not entry.needs]

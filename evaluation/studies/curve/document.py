@@ -1,4 +1,4 @@
-"""What there is to read of learning curves."""
+"""The document of learning curves."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def rendering_name(rendering: str) -> str:
 
 
 def document(summary: CurveSummary) -> Document:
-    """Say what there is to read of all curves: random models only if there are no others."""
+    """Return the document of all curves; random models are shown only if there are no others."""
     trained = [one for one in summary.models if one.random_init is None]
     shown = trained or summary.models
     models = dict.fromkeys(model_name(one) for one in shown)
@@ -408,7 +408,7 @@ def _line(curve: Curve, name: str, ink: Ink, dash: Dash = "solid", marker: str =
 
 
 def _levels(one: ModelCurves) -> list[Level]:
-    """Return what is reached without training: zero-shot, the strongest baseline, chance."""
+    """Return accuracies without training: zero-shot, the strongest baseline, and chance."""
     levels = [Level("chance", one.chance)]
     if one.baselines:
         best = one.baselines[0]

@@ -136,7 +136,7 @@ def _grouped(runs: list[Finished]) -> ModelRuns:
 
 
 _FEW = 5
-"""Fewer draws are said to be few."""
+"""With fewer draws, a note says that there are few."""
 
 
 def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:

@@ -1,6 +1,6 @@
 """Inoculation by fine-tuning (Liu et al. 2019): a model trained on a few rows of a probe.
 
-What it gains there, and what that costs on the task that it was trained for before.
+The study measures the gain on the probe, and the loss on the model's original task.
 """
 
 from evaluation.studies.base import Study

@@ -1,4 +1,4 @@
-"""What there is to read of inoculation."""
+"""The document of inoculation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kbprobe.document import (
 
 
 def document(summary: InoculateSummary) -> Document:
-    """Say what there is to read of each model on each probe, and of transfer between probes."""
+    """Return the document: each model on each probe, and transfer between probes."""
     probes = dict.fromkeys(probe.probe for one in summary.models for probe in one.probes)
     models = [last_name(one.model) for one in summary.models]
     sections = [_section(one, probe) for one in summary.models for probe in one.probes]

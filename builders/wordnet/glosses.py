@@ -102,7 +102,7 @@ class Glosses:
         return self.name(child, parent) | any_of(pair, shared, child.size)
 
     def named_in(self, nodes: Ints) -> Graph:
-        """Lead from each synset to those of ``nodes`` that its definition names, in one word."""
+        """Return a graph from each synset to those of ``nodes`` named in its definition."""
         telling = self._uses[self.in_gloss.indices] < COMMON_WORD
         position, node = self._called(nodes).expand(self.in_gloss.indices[telling])
         return self._between(self.in_gloss.sources[telling][position], node)
@@ -121,7 +121,7 @@ class Glosses:
         return union(by_name, by_name.reversed, self._between(verbs[position], other))
 
     def _called(self, nodes: Ints) -> Graph:
-        """Lead from each word to those of ``nodes`` of which it is a lemma."""
+        """Return a graph from each word to those of ``nodes`` that have it as a lemma."""
         some = np.isin(self.single.sources, nodes)
         return Graph.from_edges(
             len(self.single), self.single.indices[some], self.single.sources[some]

@@ -24,17 +24,17 @@ LARGEST_BLOCK = 0.01
 taxonomy."""
 
 PARTS = 8
-"""Choices are divided into so many parts of each split, which share none: whoever is trained on
-the rows of some parts has seen no choice of the others."""
+"""Number of disjoint parts that the choices of each split are divided into: a model trained on rows
+of some parts has not seen the choices of the others."""
 
 
 DEEPEST = 32
-"""More edges than there are above any synset."""
+"""Upper bound on the number of edges above a synset."""
 
 
 @lru_cache(maxsize=2)
 def main_parents(wordnet: WordNet) -> Ints:
-    """Return the parent of every synset: of several, the one with most below it; -1: none."""
+    """Return the parent of every synset: the one with the most synsets below it; -1: none."""
     parents = parents_for_levels(wordnet)
     width = weighted_counts(parents.indices, np.ones(parents.indices.size), len(parents))
     order = np.lexsort((parents.indices, -width[parents.indices], parents.sources))
@@ -47,9 +47,9 @@ def main_parents(wordnet: WordNet) -> Ints:
 
 @lru_cache(maxsize=2)
 def taxonomy_order(wordnet: WordNet) -> Ints:
-    """Return the place of every synset if each stands before all that is below it.
+    """Return the place of every synset in an order that puts synsets before all those below them.
 
-    What is close in the taxonomy has places that are close.
+    Synsets that are close in the taxonomy have places that are close.
     """
     main = main_parents(wordnet)
     by_parent = np.argsort(main, kind="stable")
@@ -66,7 +66,7 @@ def taxonomy_order(wordnet: WordNet) -> Ints:
 
 @lru_cache(maxsize=2)
 def nouns_of(wordnet: WordNet) -> Ints:
-    """Return the noun of each adjective and adverb, such as height for high; -1: none is known.
+    """Return the noun of each adjective and adverb, such as height for high; -1: unknown.
 
     It is the attribute that an adjective is a value of, or a noun derived from it; adverbs have
     that of their adjective, satellites without one that of their head.

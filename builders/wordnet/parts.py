@@ -51,7 +51,7 @@ CONCRETE = tuple(
         *("phenomenon", "plant", "possession", "substance", "time"),
     )
 )
-"""Lexicographer files of concepts whose parts people agree on."""
+"""Lexicographer files of concepts on whose parts people agree."""
 
 MANY_KINDS = 80
 """A concept with more kinds than this (a building, a framework) has few parts of its own."""
@@ -79,7 +79,7 @@ OPPOSITE_FLAGS = {
 
 
 def unlisted_parts(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
-    """Lead from concepts to nodes that may be parts of them, although WordNet does not say so.
+    """Return a graph from concepts to nodes that may be parts of them without being listed.
 
     - Parts of other things of the concept's kind: a turret is listed as part of a castle, and may
       be one of a building. Places are left out: no part of France is part of Spain.
@@ -143,7 +143,7 @@ def _beside(wordnet: WordNet, concepts: Ints) -> Graph:
 
 
 def _naming(wordnet: WordNet, concepts: Ints, golds: Ints) -> tuple[Graph, Graph]:
-    """Lead from concepts to golds whose definitions name them, and to those that they name.
+    """Return graphs from concepts to golds that name them in definitions, and that they name.
 
     A place is also named by its adjective: "a French river".
     """

@@ -177,7 +177,7 @@ def same_gloss(wordnet: WordNet) -> Graph:
 
 
 def _sharing(size: int, label: Ints, owner: Ints) -> Graph:
-    """Lead from each node to the others that have one of its labels."""
+    """Return a graph from each node to the others that share a label with it."""
     sharing = Graph.from_edges(size + int(label.max(initial=0)) + 1, label, owner)
     position, other = sharing.expand(label)
     different = owner[position] != other

@@ -84,7 +84,7 @@ def near_opposites(wordnet: WordNet, concept: Ints, gold: Ints) -> Graph:
 
 
 def _by_top(top: Ints, nodes: Ints) -> Graph:
-    """Lead from each top to those of some nodes that have it; ``top`` is -1 where there is none."""
+    """Return a graph from each top to those of ``nodes`` below it; a ``top`` of -1 is none."""
     below = nodes[top[nodes] >= 0]
     return Graph.from_edges(top.size, top[below], below)
 

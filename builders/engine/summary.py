@@ -49,7 +49,8 @@ def show(manifest: dict[str, Any], built: Built, folder: Path) -> None:
     if unlabelled:
         distinct = f"{counts['questions']:,} distinct questions"
     console.print(
-        f"{distinct} on {counts['concepts']:,} concepts, {counts['mean_cluster']} rows per cluster\n"
+        f"{distinct} on {counts['concepts']:,} concepts, "
+        f"{counts['mean_cluster']} rows per cluster\n"
     )
     cells = counts["cells"]
     families = list(dict.fromkeys(name for row in cells.values() for name in row))

@@ -131,7 +131,7 @@ def test_nine_edges_leave_no_candidate(nine_edges: str, family: str, silver: boo
 
 
 def test_words_without_neighbours_are_asked_with_random_distractors() -> None:
-    """The share of random distractors is limited only where there are others: adverbs have no siblings."""
+    """Random distractors are limited only if there are others: adverbs have no siblings."""
     options = {"pos": ("adverb",), "families": ("sibling", "random"), "train_rows": 0}
     counts = builders.build("wordnet_synonymy", audit=False, **options)
     families = {family for rows in counts.values() for family in rows["distractor_family"]}

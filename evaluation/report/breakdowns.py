@@ -12,10 +12,10 @@ from evaluation.results.wilson import wilson
 from evaluation.results.words import natural_key
 
 SMALL = 50
-"""Fewer rows are greyed: at 50 the 95% interval is up to 14 points either way."""
+"""Cells with fewer rows are greyed out: with 50 rows, the 95% interval is up to ±14 points."""
 
 JOINED_CLUSTERS = 20
-"""Cluster sizes are joined until a point of the curve stands on this many clusters."""
+"""Neighbouring cluster sizes are joined until a point of the curve covers this many clusters."""
 
 LENGTH_OF = {
     "sum": "not divided by length",
@@ -23,13 +23,13 @@ LENGTH_OF = {
     "byte": "divided by the choice's bytes",
     "token": "divided by the choice's tokens",
 }
-"""What happens to a choice's score before choices are compared, by normalization."""
+"""What a choice's score is divided by before choices are compared, by normalization."""
 
 _PER = {"sum": "sum", "char": "per character", "byte": "per byte", "token": "per token"}
 
 
 class HeatRow(NamedTuple):
-    """A row of the heat map; a cell is None where the probe has no such questions."""
+    """A row of the heat map; a cell is None if the probe has no such questions."""
 
     hops: str
     cells: tuple[Cell | None, ...]
@@ -40,11 +40,11 @@ class HeatMap(NamedTuple):
     """Hops x distractor family and distance.
 
     Attributes:
-        families: the upper heads: a family's name and the number of its columns.
-        distances: the lower heads.
+        families: the upper column heads: the name of each family and its number of columns.
+        distances: the lower column heads.
         rows: one for each number of hops.
-        totals: accuracy and rows of each column; ``total`` of all cells.
-        apart: the first column of random distractors, if others are before it.
+        totals: accuracy and rows of each column; ``total`` is over all cells.
+        apart: the first column of random distractors, if others come before it.
     """
 
     families: tuple[tuple[str, int], ...]
@@ -56,13 +56,13 @@ class HeatMap(NamedTuple):
 
 
 def heat_map(table: Sequence[Cell], layout: Sequence[Cell] | None = None) -> HeatMap | None:
-    """Arrange the cells ([W] Figure 3); None where they do not differ in hops or distractors.
+    """Arrange the cells as in Figure 3 of [W]; None if they do not differ in hops or distractors.
 
-    ``layout`` holds the cells whose hops and distractors make the rows and columns, where these
-    are not those of the table itself: heat maps of several models have the same layout.
+    ``layout`` holds the cells that define the rows and columns, by default those of the table: it
+    gives heat maps of several models the same layout.
 
-    Near families come by name, those of numbers (``5-9 years apart``) by these, distances
-    ascending; random distractors, the easiest, come after them.
+    Near families are sorted by name, or by the numbers in their names (``5-9 years apart``), and
+    distances in ascending order; random distractors, the easiest, come last.
     """
     layout = table if layout is None else layout
     if len(layout) < 2:
@@ -119,12 +119,12 @@ class JoinedSizes(NamedTuple):
 
     Attributes:
         label: the sizes, such as ``7`` or ``31 to 40``.
-        size: mean questions of a cluster.
-        clusters: how many there are.
-        accuracy: of their rows.
-        strict: share with every question right; ``low`` and ``high`` its 95% Wilson interval
-            (clusters are taken to be independent of each other).
-        independent: the strict accuracy to expect of independent rows.
+        size: the mean number of questions per cluster.
+        clusters: the number of clusters.
+        accuracy: the accuracy of their rows.
+        strict: the share of clusters with every question right; ``low`` and ``high`` are its 95%
+            Wilson interval (clusters are taken to be independent of each other).
+        independent: the strict accuracy to expect if rows were independent.
     """
 
     label: str
@@ -138,9 +138,9 @@ class JoinedSizes(NamedTuple):
 
 
 def joined_sizes(metrics: Metrics) -> list[JoinedSizes]:
-    """Join neighbouring cluster sizes until each point stands on enough clusters.
+    """Join neighbouring cluster sizes until each point covers enough clusters.
 
-    The last point takes what is left over.
+    The last point also takes the sizes left over.
     """
     groups: list[list[ClusterSize]] = [[]]
     for entry in sorted(metrics.cluster_sizes, key=lambda entry: entry.size):
@@ -176,7 +176,7 @@ def _joined(group: Sequence[ClusterSize]) -> JoinedSizes:
 
 
 def normalizations(metrics: Metrics) -> list[tuple[str, Estimate]]:
-    """Name each accuracy by what is compared, the one that predictions were made with marked."""
+    """Return each accuracy, named by what is compared; the one of the predictions is marked."""
     used = METRIC_OF[metrics.normalization]
     return [
         (f"{name}, {_PER[how]}{' (used here)' if name == used else ''}", metrics.accuracies[name])
@@ -186,6 +186,6 @@ def normalizations(metrics: Metrics) -> list[tuple[str, Estimate]]:
 
 
 def largest_first(groups: Sequence[Group]) -> list[tuple[str, Estimate]]:
-    """Order groups by their rows, the most first, then by name."""
+    """Sort groups by number of rows, the largest first, then by name."""
     ordered = sorted(groups, key=lambda group: (-group.accuracy.n, group.name))
     return [(group.name, group.accuracy) for group in ordered]

@@ -1,4 +1,4 @@
-"""Cells of a document's tables: numbers as they are spelt, with their intervals."""
+"""Cells of a document's tables: formatted numbers with their intervals."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from evaluation.results.types import Estimate
 from kbprobe.document import Cell
 
 NONE = Cell("–")
-"""The cell of a number that there is not."""
+"""The cell of a missing number."""
 
 
 def share(value: Estimate | float | None) -> Cell:
-    """Spell a share: ``45.1%``, and its interval."""
+    """Format a share and its interval: ``45.1%``."""
     return _spelt(value, words.percent)
 
 
 def headline(estimate: Estimate) -> Cell:
-    """Spell a share on a tile, where it is said what the interval is: ``95%: 44.0% to 46.2%``."""
+    """Format a share for a tile, with the level of its interval: ``95%: 44.0% to 46.2%``."""
     return Cell(words.percent(estimate.value), f"95%: {words.interval(estimate)}")
 
 
 def points(value: Estimate | float | None) -> Cell:
-    """Spell a difference in percentage points: ``+3.1``, and its interval."""
+    """Format a difference in percentage points and its interval: ``+3.1``."""
     return _spelt(value, words.points)
 
 
 def coefficient(value: Estimate | float | None) -> Cell:
-    """Spell a coefficient between -1 and 1: ``−0.31``, and its interval."""
+    """Format a coefficient between -1 and 1 and its interval: ``−0.31``."""
     return _spelt(value, words.coefficient)
 
 
 def count(value: int | None) -> Cell:
-    """Spell a number of things: ``1,250``."""
+    """Format a count: ``1,250``."""
     return NONE if value is None else Cell(f"{value:,}")
 
 
 def plain(value: float | None, form: str) -> Cell:
-    """Spell a number in a form, such as ``.1f``."""
+    """Format a number with a format specification, such as ``.1f``."""
     return NONE if value is None else Cell(format(value, form))
 
 

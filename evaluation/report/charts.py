@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ONE_ROW, _SEVERAL_ROWS = 3.6, 5.2
-"""Heights of charts, in inches of 72 units."""
+"""Heights of charts with one row of panels and with several, in inches of 72 units."""
 
 _DOT_ROW, _DOT_MARGIN = 0.34, 1.1
 _NAME = 36
-"""Characters of a name in a figure."""
+"""Maximum length of a name in a figure."""
 
 _LEGEND = 20
-"""Characters of the names of a legend of three columns; where one is longer there are two."""
+"""Maximum length of the names in a legend of three columns; if one is longer, there are two."""
 
 _LEAST_SPAN = 25.0
 """Minimum range of a figure in points of accuracy, so that noise does not look meaningful."""
 
 _LOG_SPAN = 20
-"""How many times the first step the last one is at least where steps are on a log scale."""
+"""Minimum ratio of the last step to the first for a log scale."""
 
 _NAMED_TICKS = 24
 """Maximum number of names below a figure; if there are more, only some are shown."""
@@ -97,7 +97,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_line(axes: Axes, line: Line, factor: float) -> None:
-    """Draw a line with its band; of one or two intervals, bars, as nothing lies between them."""
+    """Draw a line with its band; one or two intervals are drawn as error bars instead."""
     style = _style(line.ink, line.dash)
     style |= {"marker": line.marker or "none", "label": short(line.name, _NAME) or "_"}
     low, middle, high = (
@@ -146,9 +146,9 @@ def _scale_across(axes: Axes, across: Across) -> None:
 
 
 def _scale_steps(axes: Axes, steps: Sequence[int]) -> None:
-    """Set a log scale where steps span more than a decade.
+    """Set a log scale if the steps span a large range (:data:`_LOG_SPAN`).
 
-    Step 0 has its place on it as well, left of the first step: what lies between is linear.
+    Step 0 is shown as well, left of the first step: the scale is linear between the two.
     """
     trained = [step for step in steps if step > 0]
     if not trained or trained[-1] / trained[0] < _LOG_SPAN:
@@ -226,7 +226,7 @@ def _ends(number: Number) -> Iterable[float]:
 
 
 def _span(shares: Sequence[float], margin: float) -> tuple[float, float]:
-    """Return the ends, in percent, of a scale with room for all of these shares."""
+    """Return the ends, in percent, of a scale that covers all of these shares."""
     low, high = 100 * min(shares) - margin, 100 * max(shares) + margin
     missing = max(0.0, _LEAST_SPAN - (high - low)) / 2
     return max(0.0, low - missing), min(102.0, high + missing)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TWO = 2
-"""Points that no line joins: between two there is nothing to see but the two."""
+"""Maximum number of points that are not joined by a line."""
 
 SHADES = 20
-"""Steps of the heat map's palette: one for every 5 points of accuracy."""
+"""Number of steps of the heat map's palette: one for every 5 points of accuracy."""
 
 _DARK_PANEL = "#18202a"
-"""The style sheet's panel in the dark scheme."""
+"""The style sheet's panel colour in the dark scheme."""
 
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
@@ -56,18 +56,18 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
 }
 _WIDTH = 6.0
-"""Inches of 72 units, the natural width of a figure: its type is still readable on a phone."""
+"""Natural width of a figure, in inches of 72 units: its text is still readable on a phone."""
 
 
 def shade(share: float) -> int:
-    """Return the heat map's step for a share between 0 and 1."""
+    """Return the step of the heat map's palette for a share between 0 and 1."""
     return round(SHADES * min(1.0, max(0.0, share)))
 
 
 def style_rules() -> Markup:
     """Return the style sheet's colours: variables of the inks, and a class for each shade.
 
-    Classes ``s0`` to ``s20`` are grounds of the heat map with type that reads on them, variables
+    Classes ``s0`` to ``s20`` are backgrounds of the heat map with a readable text colour, variables
     ``--u0`` to ``--u4`` and ``--v0`` to ``--v4`` the shades of two answers.
     """
     variables = " ".join(
@@ -85,9 +85,9 @@ def style_rules() -> Markup:
 
 
 def diverging_rules() -> Markup:
-    """Return the classes ``d0`` to ``d20`` of a palette of two colours: grounds and type.
+    """Return the classes ``d0`` to ``d20`` of a diverging palette: backgrounds and text colours.
 
-    From orange for what is low over the page's own ground, ``d10``, to blue for what is high.
+    From orange for low values over the page's own background, ``d10``, to blue for high ones.
     """
     lines = []
     for step in range(SHADES + 1):
@@ -96,8 +96,8 @@ def diverging_rules() -> Markup:
             lines.append(f".d{step} {{ background: var(--panel); color: var(--type); }}")
             continue
         palette = "Oranges" if 2 * step < SHADES else "Blues"
-        # The ends of the palettes are too much alike to tell the two colours apart; and in dark
-        # the faintest are not faint.
+        # The ends of the palettes are not used: the two colours are too similar there, and in the
+        # dark scheme the faintest shades are not faint.
         strong = inks.colour(f"{palette}_r", 0.5)
         grounds = inks.colour(palette, 0.75 * reach), inks.mixed(_DARK_PANEL, strong, reach)
         types = ["#000000" if luminance(ground) > 0.179 else "#ffffff" for ground in grounds]
@@ -116,17 +116,17 @@ def luminance(colour: str) -> float:
 
 
 def draw(name: str, label: str, height: float, plot: Callable[[Figure], None]) -> Markup:
-    """Draw a figure and return it as SVG to be part of a page: the same bytes every time.
+    """Draw a figure and return it as SVG to embed in a page: the same bytes every time.
 
-    ``name`` keeps its ids apart from those of other figures, ``label`` says what it shows to those
-    who do not see it, ``height`` is in inches of 72 units.
+    ``name`` keeps its ids distinct from those of other figures, ``label`` describes it for screen
+    readers, and ``height`` is in inches of 72 units.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     written = io.StringIO()
     with warnings.catch_warnings(), matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        # Of scripts that matplotlib's font lacks: the browser has its own.
+        # Warnings about scripts that matplotlib's font lacks: the browser has fonts for them.
         warnings.simplefilter("ignore")
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         plot(figure)
@@ -136,7 +136,7 @@ def draw(name: str, label: str, height: float, plot: Callable[[Figure], None]) -
 
 
 def _inline(svg: str, label: str) -> Markup:
-    """Make a document of its own a part of a page: no ids but those in use, the page's colours."""
+    """Make a standalone SVG embeddable in a page: drop unused ids, and use the page's colours."""
     body = svg[svg.index("<svg") :].strip()
     box = re.search(r'viewBox="([^"]*)"', body)
     if box is None:
@@ -159,7 +159,7 @@ def _inline(svg: str, label: str) -> Markup:
 
 
 def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
-    """Draw strict accuracy over cluster size; None where there are no two sizes to compare."""
+    """Draw strict accuracy over cluster size; None if there are no two sizes to compare."""
     if len(sizes) < 2:
         return None
     x = [entry.size for entry in sizes]
@@ -190,7 +190,7 @@ def size_chart(sizes: Sequence[JoinedSizes]) -> Markup | None:
 
 
 def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
-    """Draw accuracy over confidence, and how many predictions there are; None without any."""
+    """Draw accuracy and the number of predictions over confidence; None without predictions."""
     bins = [entry for entry in bins if entry.n]
     if not bins:
         return None
@@ -198,7 +198,7 @@ def calibration_chart(bins: Sequence[Bin]) -> Markup | None:
     def plot(figure: Figure) -> None:
         top, low = figure.subplots(2, sharex=True, height_ratios=[5, 1])
         top.plot([0, 100], [0, 100], "--", color=REFERENCE, label="perfect calibration")
-        # A bin of a few predictions may lie anywhere: no line is drawn to it.
+        # The accuracy of a bin with few predictions is too noisy to draw a line to it.
         for many in (False, True):
             held = [entry for entry in bins if (entry.n >= SMALL) is many]
             top.plot(

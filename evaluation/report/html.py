@@ -1,4 +1,4 @@
-"""A document as a page: one HTML file that holds all it needs and runs no script."""
+"""Renders a document as a page: one self-contained HTML file without scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from kbprobe.errors import require
 
 
 def render_page(document: Document, source: str) -> str:
-    """Return the page: the same bytes for the same document. ``source`` is what it is made from.
+    """Return the page; it is the same, byte for byte, for the same document.
+
+    ``source`` names what the page is made from.
 
     Raises:
         MissingDependencyError: the document has figures, and matplotlib is not installed.
@@ -50,7 +52,7 @@ def render_page(document: Document, source: str) -> str:
 
 
 def marked(text: str) -> Markup:
-    """Return a text as HTML in which words are bold and code is code as Markdown marks them.
+    """Return a text as HTML, converting Markdown's marks for bold and code.
 
     >>> marked("**a < b** in `c`")
     Markup('<b>a &lt; b</b> in <code>c</code>')

@@ -1,4 +1,4 @@
-"""A document as Markdown: its sentences and tables, without figures."""
+"""Renders a document as Markdown: its sentences and tables, without figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kbprobe.tables import in_markdown
 
 
 def render_markdown(document: Document) -> str:
-    """Return the document, with a line between its parts."""
+    """Return the document as Markdown, with an empty line between its parts."""
     blocks = [f"# {in_markdown(document.kind)}: {in_markdown(document.title)}"]
     for section in document.sections:
         if section.title:

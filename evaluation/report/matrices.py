@@ -1,4 +1,4 @@
-"""Heat maps of documents: how their numbers are shaded and spelt."""
+"""Heat maps of documents: how their numbers are shaded and formatted."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kbprobe.document import Cell, HeatMap, Number, Row, Table
 
 
 class Shading(NamedTuple):
-    """How numbers are shaded and spelt.
+    """How numbers are shaded and formatted.
 
     Attributes:
-        low, high: the numbers at the ends of the palette; others beyond take the colours there.
-        spell: writes a number.
-        diverging: whether the palette has two colours, and their middle between the ends.
+        low, high: the numbers at the ends of the palette; numbers beyond get the same colours.
+        spell: formats a number.
+        diverging: whether the palette goes from one colour to another, neutral in the middle.
     """
 
     low: float
@@ -36,7 +36,7 @@ class Shading(NamedTuple):
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The numbers at the ends, spelt."""
+        """The numbers at the ends, formatted."""
         return self.spell(self.low), self.spell(self.high)
 
 
@@ -50,15 +50,15 @@ INDEX = Shading(-1.0, 1.0, coefficient, diverging=True)
 def points_scale(values: Sequence[float], least: float = 10.0) -> Shading:
     """Return a scale of differences in percentage points, with 0 in its middle.
 
-    It reaches as far as the largest of the values either way, and ``least`` points at least, so
-    that noise about 0 stays pale.
+    It covers the largest of the values in both directions, and at least ``least`` points, so that
+    noise around 0 stays pale.
     """
     reach = max([least, *map(abs, values)])
     return Shading(-reach, reach, points, diverging=True)
 
 
 class MatrixCell(NamedTuple):
-    """A cell: its number and interval as texts, its shade, and whether it is outlined."""
+    """A cell: its formatted number and interval, its shade, and whether it is outlined."""
 
     value: str
     interval: str
@@ -67,7 +67,7 @@ class MatrixCell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A heat map; cells are None where there is no number."""
+    """A heat map; cells without a number are None."""
 
     caption: str
     corner: str
@@ -77,7 +77,7 @@ class Matrix(NamedTuple):
 
 
 def scale_of(heat: HeatMap) -> Shading:
-    """Return the scale of a heat map's numbers."""
+    """Return the shading of a heat map's numbers."""
     if heat.scale == "points":
         held = [number for row in heat.cells for number in row if number is not None]
         return points_scale([_value(number) for number in held])
@@ -85,7 +85,7 @@ def scale_of(heat: HeatMap) -> Shading:
 
 
 def arrange(heat: HeatMap) -> Matrix:
-    """Spell and shade the numbers of a heat map."""
+    """Format and shade the numbers of a heat map."""
     scale = scale_of(heat)
     rows = [
         (

@@ -1,8 +1,8 @@
 """The report: ``report.html``, one page made from ``results.json`` and ``predictions.parquet``.
 
-The page is a pure function of the two files, and of the facts' two where rows rest on facts: no
-date, no machine. It holds all that it needs, runs no script and asks for nothing from elsewhere
-(its content security policy forbids both, whatever the texts of a probe may contain).
+The page depends only on the two files (and on the two files of the facts, if rows rest on facts),
+not on the date or the machine. It is self-contained, runs no scripts and loads nothing from
+elsewhere: its content security policy forbids both, whatever the texts of a probe may contain.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 
 SHOWN_GROUPS = 12
 LISTED_GROUPS = 200
-"""Templates shown at once, and those that unfold below them; more are left to ``results.json``."""
+"""Maximum number of templates shown at once, and in all, including those folded away."""
 
 SAMPLED = 6
-"""Questions of each kind in the sample."""
+"""Number of questions of each kind in the sample."""
 
 
 def make_report(folder: Path) -> Path:
-    """Write ``report.html`` beside a folder's results; return its path.
+    """Write ``report.html`` into a folder of results; return its path.
 
-    The same files give the same bytes. Where rows rest on facts, the folder ``facts`` within holds
-    the facts' results; without it no examples of these are shown.
+    The same files give the same bytes. If rows rest on facts, the subfolder ``facts`` holds the
+    results of the facts; without it no examples of facts are shown.
 
     Raises:
-        UsageError: one of the two is missing or damaged, or they are not of the same run.
+        UsageError: a file of results is missing or damaged, or the two are not of the same run.
         MissingDependencyError: matplotlib is not installed.
         OSError: the page cannot be written.
     """
@@ -72,7 +72,7 @@ def make_report(folder: Path) -> Path:
 
 
 def _facts_of(folder: Path, results: Results) -> pa.Table | None:
-    """Read the predictions of the facts that rows rest on; None where they are not there."""
+    """Read the predictions of the facts that rows rest on; None if there are none."""
     facts = facts_of(results)
     if facts is None or not (folder / FACTS / RESULTS).is_file():
         return None
@@ -87,7 +87,7 @@ def _facts_of(folder: Path, results: Results) -> pa.Table | None:
 
 
 def render(results: Results, predictions: pa.Table, facts: pa.Table | None = None) -> str:
-    """Return the page for results, the predictions behind them, and those of the facts, if any.
+    """Return the page for results, their predictions, and the predictions of the facts, if any.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -149,7 +149,7 @@ def render(results: Results, predictions: pa.Table, facts: pa.Table | None = Non
 def _parts(
     section: Section, predictions: pa.Table, normalization: Normalization
 ) -> list[tuple[str, Any, Any]]:
-    """Return each part of a section: its kind, itself, and what is made of it here."""
+    """Return the type, the part and the rendered content of each part of a section."""
     made: list[tuple[str, Any, Any]] = []
     for at, part in enumerate(section.parts):
         content: Markup | list[tuple[questions.Question, Any]] | None = None
@@ -164,7 +164,7 @@ def _parts(
 
 
 def strongest_baseline(metrics: Metrics) -> tuple[str, float] | None:
-    """Return the audit baseline of the highest accuracy (the first by name of equals)."""
+    """Return the audit baseline with the highest accuracy; ties go to the first by name."""
     return next(iter(_baselines(metrics)), None)
 
 
@@ -173,7 +173,7 @@ def _baselines(metrics: Metrics) -> list[tuple[str, float]]:
 
 
 def summary(results: Results) -> list[str]:
-    """Describe in sentences the headline number, and how far it can be trusted."""
+    """Return sentences on the headline number and how far it can be trusted."""
     metrics = results.metrics
     accuracy = metrics.accuracy
     right = round(accuracy.value * accuracy.n)
@@ -210,7 +210,7 @@ def summary(results: Results) -> list[str]:
 
 
 def verdict(metrics: Metrics) -> tuple[Place, str]:
-    """Say in a few words whether the model beats chance and the shortcuts.
+    """Return a few words on whether the model beats chance and the shortcuts.
 
     It is compared with chance, or with the best shortcut if that is better.
 
@@ -255,7 +255,7 @@ def _against_floor(metrics: Metrics) -> str:
 
 
 def cautions(results: Results) -> list[str]:
-    """Return what a reader must know before quoting the number."""
+    """Return caveats to know before quoting the number."""
     metrics = results.metrics
     on_rows = (headline_remark(metrics), answers_remark(results), limit_remark(results))
     found = [f"{remark[0].upper()}{remark[1:]}." for remark in on_rows if remark is not None]
@@ -289,7 +289,7 @@ def cautions(results: Results) -> list[str]:
 
 
 def provenance(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return every field that says what was run, by section, spelled."""
+    """Return every field that describes the run, formatted, by section."""
     sections: list[tuple[str, dict[str, Any]]] = [
         ("Probe", results.probe.model_dump()),
         ("Model", results.model.model_dump()),
@@ -304,7 +304,7 @@ def provenance(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _spelled(value: Any) -> str:
-    """Spell a field's value for people; what is nested stays JSON."""
+    """Format a field's value for readers; nested values stay JSON."""
     if value is None:
         return "none"
     if isinstance(value, bool | dict | list):

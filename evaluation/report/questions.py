@@ -1,4 +1,4 @@
-"""The questions that the report shows, picked from the predictions and laid out for reading."""
+"""The questions shown in the report, selected from the predictions and prepared for display."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WORST_LEAST = 3
-"""Clusters of fewer scored questions are not called worst: one wrong answer says little."""
+"""Minimum number of scored questions of a worst cluster: a single wrong answer says little."""
 
 WORST_SHOWN = 6
 WORST_QUESTIONS = 6
-"""Clusters shown, and questions of each."""
+"""Maximum number of worst clusters shown, and of questions shown of each."""
 
 SURE = 0.8
-"""Share of the softmax from which on a prediction counts as sure."""
+"""Softmax share from which a prediction counts as confident."""
 
 CHOICES_SHOWN = 20
 """Maximum number of choices shown: those with the best scores, and the gold."""
 
 
 class Choice(NamedTuple):
-    """A choice as shown.
+    """A choice as it is shown.
 
     Attributes:
-        score: as the scorer gave it, a sum over ``tokens``.
-        compared: the same after normalization.
+        score: the scorer's score, a sum over ``tokens``.
+        compared: the score after normalization.
         share: softmax of ``compared`` over the choices.
     """
 
@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 class Question:
     """A scored question, row ``row`` of the predictions.
 
-    ``about`` says where it belongs; ``hidden`` counts choices left out.
+    ``about`` describes where it belongs; ``hidden`` counts the choices that are not shown.
     """
 
     row: int = field(compare=False)
@@ -69,7 +69,7 @@ class Question:
 
 
 class Cluster(NamedTuple):
-    """A cluster that went wrong: its scored rows, how many were right, some of its questions."""
+    """A cluster with errors: its scored rows, how many are right, and some of its questions."""
 
     name: str
     rows: int
@@ -78,12 +78,12 @@ class Cluster(NamedTuple):
 
 
 class WorstClusters(NamedTuple):
-    """The clusters of lowest accuracy, and how many there would be by chance.
+    """The clusters with the lowest accuracy, and how many to expect by chance.
 
     Attributes:
-        shown: the worst of them, the worst first.
-        eligible: clusters that are large enough to be looked at.
-        none_right: those of them without a right answer.
+        shown: the clusters that are shown, the worst first.
+        eligible: the number of clusters that are large enough to be considered.
+        none_right: the number of these without a right answer.
         by_chance: how many would have none if rows were right independently of each other.
     """
 
@@ -94,7 +94,7 @@ class WorstClusters(NamedTuple):
 
 
 def worst_clusters(predictions: pa.Table, normalization: Normalization) -> WorstClusters:
-    """Return the clusters of lowest accuracy; of equals the largest, then by name."""
+    """Return the clusters with the lowest accuracy; ties go to the largest, then by name."""
     import pyarrow.compute as pc
 
     scored = predictions.filter(pc.is_valid(predictions["prediction"]))
@@ -109,7 +109,7 @@ def worst_clusters(predictions: pa.Table, normalization: Normalization) -> Worst
     shown = []
     for i in worst:
         inside = scored.filter(pc.equal(scored["cluster"], names[i]))
-        # Wrong answers first, else in the probe's order.
+        # Wrong answers first, otherwise in the probe's order.
         wrong_first = np.argsort(_outcome(inside), kind="stable")
         questions = _questions(inside, wrong_first[:WORST_QUESTIONS], normalization)
         shown.append(Cluster(names[i], int(rows[i]), int(right[i]), questions))
@@ -127,7 +127,7 @@ def confident_mistakes(
 ) -> list[Question]:
     """Return the wrong predictions with the highest share, one from each cluster.
 
-    Those below :data:`SURE` are none.
+    Predictions with a share below :data:`SURE` are left out.
     """
     every = to_numpy(predictions["probability"].fill_null(0.0))
     wrong = np.flatnonzero((_outcome(predictions) == 0) & (every >= SURE))
@@ -144,7 +144,7 @@ def confident_mistakes(
 def drawn(
     predictions: pa.Table, normalization: Normalization, most: int, *, correct: bool
 ) -> list[Question]:
-    """Draw right or wrong predictions by a hash of their ids, whatever else is there."""
+    """Draw right or wrong predictions by a hash of their ids, independently of the other rows."""
     rows = np.flatnonzero(_outcome(predictions) == int(correct))
     return picked(predictions, rows, normalization, most)
 
@@ -152,7 +152,7 @@ def drawn(
 def picked(
     predictions: pa.Table, among: Sequence[int] | Ints, normalization: Normalization, most: int
 ) -> list[Question]:
-    """Draw from some rows by a hash of their ids, whatever else is there."""
+    """Draw from some rows by a hash of their ids, independently of the other rows."""
     rows = np.asarray(among, dtype=np.int64)
     ids = predictions["id"].take(rows).to_pylist()
     digests = [hashlib.sha256(id_.encode("utf-8")).digest() for id_ in ids]

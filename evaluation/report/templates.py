@@ -1,4 +1,4 @@
-"""The pages' templates: what all pages share, and how they spell numbers and texts."""
+"""The environment of the pages' templates, and its filters for numbers and texts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def environment(folder: Path | None = None) -> Environment:
-    """Return the environment of templates: everything is escaped, nothing may be undefined.
+    """Return the environment of templates: it escapes everything and rejects undefined names.
 
-    ``folder`` holds further templates, which may extend ``base.html.j2``: a page of the same
-    style, that runs no script and asks for nothing from elsewhere.
+    ``folder`` holds further templates, which may extend ``base.html.j2``: a page in the same style
+    that runs no scripts and loads nothing from elsewhere.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -49,7 +49,7 @@ def environment(folder: Path | None = None) -> Environment:
 
 
 def breakable(name: str) -> Markup:
-    """Let a long name break after its underscores, slashes and dots.
+    """Allow line breaks in a long name after underscores, slashes and dots.
 
     >>> breakable("a_b<c")
     Markup('a_<wbr>b&lt;c')
@@ -58,5 +58,5 @@ def breakable(name: str) -> Markup:
 
 
 def _printable(value: Any) -> Any:
-    """Make texts printable, and leave what is HTML already as it is."""
+    """Make texts printable, leaving existing HTML unchanged."""
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value

@@ -1,4 +1,4 @@
-"""A document on a terminal: its sentences and tables, without figures."""
+"""Prints a document on a terminal: its sentences and tables, without figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kbprobe.document import Caveats, Document, Findings, Heading, HeatMap, Part
 
 
 def print_document(document: Document, console: Console | None = None) -> None:
-    """Print all but what unfolds on demand, figures, and how numbers are to be read."""
+    """Print a document without its figures, folded parts, and notes on how to read the numbers."""
     console = console or wide_console()
     for section in document.sections:
         title, heading = section.title, ""
@@ -17,7 +17,7 @@ def print_document(document: Document, console: Console | None = None) -> None:
             if isinstance(part, Heading):
                 heading = part.text
             elif isinstance(part, Text | Findings | Caveats | HeatMap) or _at_once(part):
-                # Headings of figures alone are left out with them.
+                # Headings that have only figures are left out with them.
                 for line in filter(None, (title, heading)):
                     console.print(f"\n{line}", soft_wrap=True)
                 title = heading = ""

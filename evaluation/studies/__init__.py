@@ -1,1 +1,1 @@
-"""Studies: several runs, and what they show together. One file each (docs/add-a-study.md)."""
+"""Studies: several runs whose results are summarised together (docs/add-a-study.md)."""

@@ -23,7 +23,7 @@ class Gathered(NamedTuple):
 
     Attributes:
         items: id, cluster, question, choices, answer and template of each item.
-        answers: in the order of the items and of the runs.
+        answers: what each run answered; items in the order of ``items``, runs as they were given.
     """
 
     items: pa.Table
@@ -31,11 +31,11 @@ class Gathered(NamedTuple):
 
 
 def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
-    """Put the answers of several runs on one probe side by side: as they stand, or by ids.
+    """Align the answers of several runs on one probe: by position on the same rows, or by id.
 
     Raises:
-        UsageError: runs on different rows while ``partial`` is off; the same ids with other
-            choices or golds; no item that a run scored.
+        UsageError: the runs are on different rows and ``partial`` is off; the same ids have
+            different choices or golds; or no run scored any item.
     """
     import pyarrow.compute as pc
 
@@ -60,7 +60,7 @@ def gather(finished: Sequence[Finished], *, partial: bool = False) -> Gathered:
 
 
 def _shown(table: pa.Table) -> pa.Table:
-    """Keep the columns that items are shown by, with the premise before the question."""
+    """Keep the columns that are shown of an item, with the premise prepended to the question."""
     import pyarrow.compute as pc
 
     shown = table.select(_SHOWN)
@@ -79,7 +79,7 @@ def _predictions(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def _by_ids(
     finished: Sequence[Finished], tables: Sequence[pa.Table], partial: bool
 ) -> tuple[pa.Table, list[np.ndarray[tuple[int], np.dtype[np.int64]]]]:
-    """Gather by ids: the rows of the first run, then those that further runs add."""
+    """Align runs by id: the rows of the first run, then those that later runs add."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

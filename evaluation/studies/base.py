@@ -67,10 +67,10 @@ class Failed:
 
 
 def finished_in(folder: Path) -> Finished:
-    """Read the run whose results a folder holds.
+    """Read a finished run from its folder of results.
 
     Raises:
-        UsageError: the folder holds no results, or damaged ones.
+        UsageError: the folder contains no results, or damaged ones.
     """
     return Finished(load(folder), folder=folder)
 
@@ -139,7 +139,7 @@ class Study:
         if self.document is None:
             assert self.show is not None
             return self.show(summary)
-        # Imported where something is printed: it brings rich.
+        # Imported only when something is printed, since it imports rich.
         from evaluation.report.terminal import print_document
 
         return print_document(self.document(summary))
@@ -148,7 +148,7 @@ class Study:
         """Return the files of a summary for people: texts by file name."""
         files = dict(self.sheets(summary)) if self.sheets is not None else {}
         if self.document is not None:
-            # Templates and figures are read when a page is made, not for --help.
+            # Imported only when a page is made, so that --help stays fast.
             from evaluation.report.html import render_page
             from evaluation.report.markdown import render_markdown
 
@@ -256,7 +256,7 @@ class StudyRequest:
             name = f"{name}-{config}"
         varied = {key: value for key, value in changes.items() if key != "config"}
         rest = [
-            # Revisions may have slashes: a branch of pull requests, a stage of training.
+            # Revisions may contain slashes: pull request branches, stages of training.
             f"{k}-{v}".replace("/", "--").replace("\\", "--")
             for k, v in varied.items()
             if not isinstance(v, bool)
@@ -302,12 +302,12 @@ def _distinct(probes: Iterable[ProbeSource]) -> list[ProbeSource]:
 
 
 def summarise_folders(request: StudyRequest, folders: Sequence[Path]) -> Any:
-    """Summarise results that are there already, for a study that is given their folders.
+    """Summarise existing results, for a study that takes folders of results.
 
-    Where the request names an output the summary is written there.
+    The summary is written to the request's output folder, if it names one.
 
     Raises:
-        UsageError: a folder lacks what the study reads, or it cannot be made of these.
+        UsageError: a folder lacks what the study reads, or the folders do not suit the study.
     """
     if len(folders) < request.study.least:
         number = "two folders" if request.study.least == 2 else f"{request.study.least} folder(s)"
@@ -333,11 +333,11 @@ def read_summary(
     """Read the summary of a study from its folder, or from the file itself.
 
     Args:
-        folder: the study's, or the file.
-        study: its name.
+        folder: the study's folder, or the file.
+        study: the study's name.
         kind: the schema of the summary.
-        versions: of the schema that can be read.
-        makes: the words of the command that makes one, after the name of the study.
+        versions: the versions of the schema that can be read.
+        makes: the rest of the command that writes a summary, after the study's name (for messages).
 
     Raises:
         UsageError: there is none, or it is damaged or of another schema.
@@ -355,7 +355,7 @@ def read_summary(
 
 
 def write_summary(study: Study, summary: BaseModel, output: Path) -> list[Path]:
-    """Write a study's summary into a folder, and its page beside it; return the files' paths.
+    """Write a study's summary and its page into a folder; return the paths of all files.
 
     Raises:
         KbprobeError: a file cannot be written.

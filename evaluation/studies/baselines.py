@@ -123,21 +123,21 @@ FIXED = (
     *("mix_in", "mix_rows", "train_on", "next_size", "guess_seed", "random_weights"),
     "keep_checkpoint",
 )
-"""Options of runs that the study sets itself, or has no use for."""
+"""Options of runs that the study sets itself or does not use."""
 
 _CHOICES_ALONE = "full"
-"""The learner that is fitted on choices alone, where a model is given."""
+"""The learner that is fitted on the choices alone if a model is given."""
 
 _NO_TRAIN = "there is no train split to fit it on: give a folder that has one"
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a probe, as far as the study needs them.
+    """What the study needs to know about the rows of a probe.
 
     Attributes:
         test: the rows to evaluate.
-        train: how many rows there are to train on; 0: there is no train split.
+        train: the number of training rows; 0 if there is no train split.
     """
 
     test: ProbeSplit
@@ -168,7 +168,7 @@ def _read_rows(request: StudyRequest, probe: ProbeSource) -> _Rows:
         train = reader.train(probe, options)
     except UnknownSplit:
         return _Rows(test, 0)
-    # A single file stands for any split.
+    # A single file is used for every split.
     return _Rows(test, 0 if train.split == test.split else len(train.items))
 
 
@@ -176,9 +176,9 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
     """Return all runs, those of one model after each other.
 
     Raises:
-        UsageError: a baseline is unknown, cannot be used with a probe although it was named, or
-            lacks word vectors; results that are to be put beside are of other rows; or figures
-            cannot be recorded in a probe.
+        UsageError: a baseline is unknown, was named but cannot be used with a probe, or lacks word
+            vectors; results given with ``--beside`` are on other rows; or the accuracies cannot be
+            recorded in a probe.
     """
     _check_recordable(request)
     read = [(probe, _read_rows(request, probe)) for probe in request.probes]
@@ -209,7 +209,7 @@ def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[Lef
     Baselines for other setups that were not asked for are in neither list.
 
     Raises:
-        UsageError: a baseline was asked for that there is not.
+        UsageError: an unknown baseline was asked for.
     """
     known, names = _known_baselines(), request.options.baselines
     if odd := [name for name in names if name not in known]:
@@ -233,7 +233,7 @@ def _applying(request: StudyRequest, rows: _Rows) -> tuple[list[Entry], list[Lef
 
 
 def _not_on_choices(request: StudyRequest, rows: _Rows, model: str) -> str | None:
-    """Return why a model cannot be fitted on the choices alone; None: it can."""
+    """Return why a model cannot be fitted on the choices alone; None if it can."""
     able = open_model(request, model).capabilities
     if rows.setups != [QUESTION]:
         return "only rows of questions with choices can be shown without the question"
@@ -274,7 +274,7 @@ def _trained(
 
 
 def _check_beside(request: StudyRequest, read: Sequence[_Rows]) -> None:
-    """Refuse to put results on other rows beside the baselines."""
+    """Refuse results given with ``--beside`` that are on other rows than the baselines."""
     known = {rows.test.fingerprint for rows in read}
     for folder in request.options.beside:
         probe = finished_in(Path(folder)).evaluation.results.probe
@@ -312,10 +312,10 @@ READS = {
     "esim": "question and choice, word by word",
     "mlm_baseline": "the question's first words",
 }
-"""What each baseline sees of a row."""
+"""The parts of a row that each baseline sees."""
 
 _FEW = 5
-"""With fewer draws, a note says that there are few."""
+"""If there are fewer draws than this, a note says so."""
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> BaselinesSummary:
@@ -387,7 +387,7 @@ def _name(run: Finished) -> tuple[str, str]:
 
 
 def _label(run: Finished) -> str:
-    """Name results that are put beside the baselines."""
+    """Return the name of results that are shown beside the baselines."""
     results = _results(run)
     learnt = results.model.finetuning
     name = last_name(results.model.id)
@@ -428,7 +428,7 @@ def _reads(name: tuple[str, str], results: Results) -> str:
 def _notes(
     request: StudyRequest, rows: _Rows, runs: Sequence[Finished], left_out: Sequence[LeftOut]
 ) -> list[str]:
-    """Say what a reader of the numbers must know."""
+    """Return caveats about the numbers."""
     options, notes = request.options, []
     if 0 < rows.train < options.rows:
         notes.append(
@@ -521,10 +521,10 @@ def _table(one: Measurement) -> Table:
 
 
 def _check_recordable(request: StudyRequest) -> None:
-    """Refuse to record, before anything is run, what would not stand for a whole probe.
+    """Check, before anything is run, that the accuracies are of whole probes and can be recorded.
 
     Raises:
-        UsageError: a probe is not the folder of a built one; or a part of it is evaluated.
+        UsageError: a probe is not the folder of a built probe, or only part of it is evaluated.
     """
     if not request.options.record:
         return
@@ -543,7 +543,7 @@ def _check_recordable(request: StudyRequest) -> None:
 
 
 def _record(request: StudyRequest, summary: BaselinesSummary) -> None:
-    """Write the figures into the probes, where the request asks for it.
+    """Record the accuracies in the folders of the probes, if the request asks for it.
 
     Raises:
         UsageError: a card cannot be read.

@@ -1,4 +1,4 @@
-"""Paired comparison: whether models differ in accuracy on the same rows, each with each."""
+"""Paired comparison: which pairs of models differ in accuracy on the same rows."""
 
 from __future__ import annotations
 
@@ -126,11 +126,11 @@ class Comparison(Model):
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Comparison:
-    """Compare runs, each with each, on the items that both scored.
+    """Compare each pair of runs on the items that both scored.
 
     Raises:
-        UsageError: runs on different probes, or on different rows while ``partial`` is off; runs
-            that share no scored item, or that have other golds for the same ids.
+        UsageError: the runs are on different probes, or on different rows with ``partial`` off; or
+            two runs share no scored item, or have different golds for the same ids.
         MissingDependencyError: statsmodels is not installed.
     """
     require("statsmodels", "eval", "comparing results")
@@ -156,7 +156,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> Compariso
 
 
 def _wordings(finished: Sequence[Finished], seed: int) -> list[Wording]:
-    """Average the runs' accuracy by wording, on the rows that all scored."""
+    """Average the accuracy of the runs by wording, on the rows that all runs scored."""
     if len({one.evaluation.results.probe.fingerprint for one in finished}) > 1:
         return []
     items, answers = gather(finished)
@@ -193,7 +193,7 @@ def _describe(finished: Sequence[Finished]) -> list[ComparedRun]:
 
 
 def _warnings(runs: Sequence[ComparedRun]) -> list[str]:
-    """Warn where predictions were made with scores that are normalized in different ways."""
+    """Return a warning if the runs normalize their scores in different ways."""
     if len({run.metric for run in runs}) == 1:
         return []
     by_metric = {metric: name for name, metric in METRIC_OF.items()}
@@ -257,7 +257,7 @@ LEVEL = 0.05
 """Differences with an adjusted p of this or less are shown first, and outlined."""
 
 _SENTENCES = 5
-"""Pairs that sentences are about at most."""
+"""Maximum number of pairs described in sentences."""
 
 
 def _document(found: Comparison) -> Document:
@@ -297,7 +297,7 @@ def _document(found: Comparison) -> Document:
 
 
 def _names(found: Comparison) -> list[str]:
-    """Name the runs: by their labels, and by their probe where they are on several configs."""
+    """Return the names of the runs: their labels, with the probe if they are on several configs."""
     with_first = found.pairs[: len(found.runs) - 1]
     probes = [with_first[0].probe, *(pair.second_probe or pair.probe for pair in with_first)]
     labels = [run.label for run in found.runs]
@@ -328,7 +328,10 @@ def _pairs(found: Comparison) -> list[_Compared]:
 
 
 def _sentences(found: Comparison) -> list[str]:
-    """Say which models differ, those that differ most first; of two, say it in any case."""
+    """Return sentences on the models that differ, the largest difference first.
+
+    If there are only two models, they are described whether they differ or not.
+    """
     shown, sentences = _pairs(found), []
     if len(found.pairs) > 1:
         shown = [one for one in shown if one.adjusted <= LEVEL]
@@ -354,7 +357,7 @@ def _sentence(one: _Compared) -> str:
 
 
 def _caveats(found: Comparison) -> list[str]:
-    """Say which rows are not compared, and what else the runs differ in."""
+    """Return sentences on rows that are not compared, and on other differences between the runs."""
     left = [pair for pair in found.pairs if pair.only_first or pair.only_second or pair.set_aside]
     caveats = []
     if len(found.pairs) == 1 and left:

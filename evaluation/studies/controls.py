@@ -83,10 +83,10 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 
 
 def _check_rows(request: StudyRequest) -> None:
-    """Check that controls ask the rows of their probe, before any model is loaded.
+    """Check that controls have the same rows as their probe, before any model is loaded.
 
     Raises:
-        UsageError: one asks others, or there is none of that name.
+        UsageError: a control has other rows, or there is no control of that name.
         KbprobeError: a split cannot be read.
     """
     reader, options = SplitReader(), request.defaults.run

@@ -1,4 +1,4 @@
-"""Runs on the same clusters, as counts of right answers, and their averages with intervals."""
+"""Counts of right answers by cluster for runs on the same rows, and averages with intervals."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def bootstrap_runs(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
 
 
 def bootstrap_whole_clusters(runs: Sequence[Finished], seed: int) -> TwoWayBootstrap:
-    """Resample clusters for averages of strict accuracy: the share with every question right.
+    """Resample clusters for averages of strict accuracy, the share with every question right.
 
-    A run's clusters of which rows were set aside do not count.
+    Clusters in which a run set rows aside are not counted for that run.
 
     Raises:
-        KbprobeError: no cluster was scored wholly.
+        KbprobeError: no cluster was scored completely.
     """
     counts = count_clusters(runs)
     whole = counts.scored == counts.asked
@@ -68,7 +68,7 @@ class ClusterCounts(NamedTuple):
     Attributes:
         right: rows answered right.
         scored: rows scored.
-        asked: all rows, those that were set aside included.
+        asked: all rows, including those that were set aside.
     """
 
     right: Ints
@@ -89,7 +89,7 @@ def count_clusters(runs: Sequence[Finished]) -> ClusterCounts:
     columns = [pc.coalesce(table["cluster"], table["id"]) for table in tables]
     held: set[str] = set()
     for number, column in enumerate(columns):
-        # Most runs are of the same rows.
+        # Most runs are on the same rows.
         if number == 0 or not column.equals(columns[number - 1]):
             held.update(column.unique().to_pylist())
     names = pa.array(sorted(held))

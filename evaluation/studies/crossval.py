@@ -1,4 +1,4 @@
-"""Cross-validation of labels: every fold of a probe, by what is fitted on the others.
+"""Cross-validation of labels: each fold of a probe is scored by learners fitted on the others.
 
 The probes, and the table of accuracies, are those of Kim et al. (2019), Table 2.
 """
@@ -146,12 +146,12 @@ MAJORITY = "majority"
 
 @dataclass(frozen=True)
 class _Folds:
-    """A probe's rows, divided.
+    """A probe's rows, divided into folds.
 
     Attributes:
-        rows: all of them.
-        sizes: how many rows each fold has.
-        train: how many rows of the other folds each fit is made on.
+        rows: all rows.
+        sizes: the number of rows in each fold.
+        train: the number of rows of the other folds that learners are fitted on.
     """
 
     rows: ProbeSplit
@@ -167,8 +167,8 @@ class _Folds:
 def _open_folds(request: StudyRequest, probe: ProbeSource) -> _Folds:
     """Read a probe and its folds.
 
-    Every fold is fitted on as many rows, those of the smallest training set, unless ``--train``
-    says fewer: so the heads of all folds are trained side by side.
+    All folds have the same number of training rows, that of the smallest training set, unless
+    ``--train`` asks for fewer. The heads of all folds can then be trained side by side.
 
     Raises:
         UsageError: only some rows name a fold, or there are fewer than ``--train``.
@@ -238,7 +238,7 @@ def _scorer_as_it_is(
 ) -> ScorerEntry | None:
     """Return the scorer for a model without training; None if there is none.
 
-    A classifier is asked where its classes are the labels of the rows.
+    A classifier is used only if its classes are the labels of the rows.
     """
     from evaluation.scorers.classifier import CLASSIFIER
     from evaluation.scorers.classifier.tokens import classes_of
@@ -257,7 +257,7 @@ def _scorer_as_it_is(
 
 
 def _divided(request: StudyRequest) -> StudyRequest:
-    """Divide all splits together, unless a split is named."""
+    """Divide the rows of all splits together, unless a split is named."""
     return replace(request, values={"split": WHOLE, **request.values})
 
 
@@ -320,7 +320,7 @@ def _require_capabilities(checkpoint: Checkpoint, entry: LearnerEntry) -> None:
 
 
 _Kept: TypeAlias = tuple[Kind, str, str | None]
-"""What a row of the table is of: its kind, model and learner."""
+"""What identifies a row of the table: its kind, model and learner."""
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> CrossvalSummary:
@@ -371,7 +371,7 @@ _ORDER: tuple[Kind, ...] = ("majority", "random", "learner", "zero_shot")
 
 
 def _place(entry: tuple[_Kept, list[Finished]]) -> int:
-    """Order rows as the paper does: majority, random encoders, and then the models."""
+    """Return a sort key for rows, in the paper's order: majority, random encoders, models."""
     return min(2, _ORDER.index(entry[0][0]))
 
 
@@ -381,7 +381,7 @@ def _summary(row: _Kept, runs: Sequence[Finished], seed: int) -> CrossvalRow:
     names = [_repetition(run) for run in runs]
     repetitions = list(dict.fromkeys(names))
     counts = count_clusters(runs)
-    # Each repetition's counts: those of all its folds together.
+    # The counts of each repetition, summed over its folds.
     member = np.array([[name == one for one in repetitions] for name in names], dtype=np.int64)
     right, scored = counts.right @ member, counts.scored @ member
     bootstrap = TwoWayBootstrap(right, scored, seed=seed)
@@ -426,7 +426,7 @@ def _repetition(run: Finished) -> tuple[object, ...]:
 
 
 def _human(request: StudyRequest, probe: ProbeSource) -> Estimate | None:
-    """Return the accuracy of people's votes, of the first split with annotations."""
+    """Return the accuracy of people's votes, from the first split with annotations."""
     config = request.defaults.run.config
     for split in SPLITS:
         with suppress(UnknownSplit):
@@ -547,7 +547,7 @@ def _accuracies(one: ProbeCrossval) -> Table:
 
 
 def _vocabulary_table(one: ProbeCrossval) -> Table:
-    """Return how accuracy goes with shared words, by model."""
+    """Return the table of accuracy and shared words, by model."""
     rows = [
         (f"{_name(row)}: {words}", *numbers)
         for row in one.results
@@ -557,7 +557,7 @@ def _vocabulary_table(one: ProbeCrossval) -> Table:
 
 
 _LABEL = 20
-"""Characters of a model's name in a figure."""
+"""Maximum length of a model's name in a figure."""
 
 
 def _name(row: CrossvalRow) -> str:

@@ -26,7 +26,7 @@ def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
     """Open a model's checkpoint without its weights, as the request's options say.
 
     Args:
-        request: of the study.
+        request: the study's request.
         model: a folder, a file or a Hub id; or ``none``.
         variant: options that the study changes, such as ``revision``.
 
@@ -50,16 +50,16 @@ def open_model(request: StudyRequest, model: str, **variant: Any) -> Checkpoint:
 def require_scorer_options(
     request: StudyRequest, model: str, names: Sequence[str], does: str
 ) -> ScorerEntry:
-    """Return what scores a model as it is, which has the options that a study varies.
+    """Return the scorer of a model, and check that it has the options that a study varies.
 
     Args:
-        request: of the study.
+        request: the study's request.
         model: a folder, a file or a Hub id.
         names: the options.
-        does: what a scorer that has them does: ``shows lettered choices``.
+        does: what a scorer with these options does, for messages: ``shows lettered choices``.
 
     Raises:
-        UsageError: the scorer lacks one, or there is no such checkpoint.
+        UsageError: the scorer lacks an option, or there is no such checkpoint.
     """
     chosen = choose_scorer(open_model(request, model), request.defaults.run.scorer)
     if set(names) <= set(chosen.options.model_fields):
@@ -73,7 +73,7 @@ def require_scorer_options(
 
 
 def with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry) -> StudyRequest:
-    """Leave out the options of all scorers and learners but some."""
+    """Return the request without the options of scorers and learners other than ``entries``."""
     theirs = {name for entry in plugins() for name in entry.options.model_fields}
     theirs -= {name for entry in entries for name in entry.options.model_fields}
     return replace(
@@ -82,7 +82,7 @@ def with_options_of(request: StudyRequest, *entries: ScorerEntry | LearnerEntry)
 
 
 def refuse_idle_options(request: StudyRequest, specs: Sequence[RunSpec]) -> None:
-    """Refuse options of scorers and learners that no run takes."""
+    """Refuse options of scorers and learners that no run uses."""
     taken = {name for spec in specs for name in spec.options}
     for name in request.values:
         owners = [entry.label for entry in plugins() if name in entry.options.model_fields]

@@ -41,8 +41,8 @@ from kbprobe.options import Options
 from kbprobe.tables import csv_text
 
 SUSPECTED = math.log(100)
-"""Evidence from which a key is suspected. If one key in a hundred is wrong, such an item's is as
-likely wrong as right."""
+"""Evidence from which a key is suspected to be wrong. If one key in a hundred is wrong, the key of
+an item with this evidence is as likely to be wrong as right."""
 
 Remark = Literal["suspected key", "no model right", "every model right", "negative correlation"]
 
@@ -125,7 +125,7 @@ def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> ItemsSumm
     """Analyse the items of each probe.
 
     Raises:
-        UsageError: a probe has fewer than three runs; runs on different rows while ``partial`` is
+        UsageError: a probe has fewer than three runs, or runs on different rows with ``partial``
             off.
     """
     options: ItemsOptions = request.options
@@ -146,7 +146,7 @@ def _probe(runs: Sequence[Labelled], partial: bool) -> ProbeItems:
         ("every model right", right == models),
         ("negative correlation", correlation < 0),
     ]
-    # To be read first: by evidence; of the same evidence, what good models get wrong.
+    # Most evidence first; ties go to items that the better models get wrong.
     order = np.lexsort((np.nan_to_num(correlation), -rival.evidence))
     first = runs[0].run.evaluation.results
     known = correlation[~np.isnan(correlation)]
@@ -241,7 +241,7 @@ def _section(one: ProbeItems, rows: int) -> Section:
 
 
 def _cells(one: ProbeItems, item: ItemRow) -> list[Cell]:
-    """Return the cells of an item: its choices with who gave them, and its numbers."""
+    """Return the cells of an item: its choices with the models that gave them, and its numbers."""
     choices = []
     for number, text in enumerate(item.choices):
         mark = " (key)" if number == item.key else " (other)" if number == item.rival else ""
@@ -259,7 +259,7 @@ def _cells(one: ProbeItems, item: ItemRow) -> list[Cell]:
 
 
 def _scatter(one: ProbeItems) -> Chart | None:
-    """Draw correlation over the share of models that are right; None where there is nothing."""
+    """Draw correlation over the share of models that are right; None if there is none."""
     inks: tuple[tuple[str, str, Ink, bool], ...] = (
         ("other items", "o", "model", False),
         ("suspected wrong key", "D", "reference", True),
@@ -300,7 +300,7 @@ def _sentences(one: ProbeItems) -> list[str]:
 
 
 def _caveats(one: ProbeItems) -> list[str]:
-    """Return what a reader must know."""
+    """Return caveats about the numbers."""
     found = []
     above = [run for run in one.runs if run.accuracy.low > one.chance]
     if len(above) < 2:

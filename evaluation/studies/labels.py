@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
     label: str
 
     def record(self) -> LabelledRun:
-        """Return what a summary says of it."""
+        """Return the run as recorded in a summary."""
         accuracy = self.run.evaluation.results.metrics.accuracy
         return LabelledRun(label=self.label, folder=str(self.run.folder), accuracy=accuracy)
 
@@ -49,7 +49,7 @@ def accuracy_table(runs: Sequence[LabelledRun], chance: float) -> Table:
 def labelled_by_probe(
     finished: Sequence[Finished], study: str, least: int = 2
 ) -> list[list[Labelled]]:
-    """Return the runs on each probe, of one name or of the same rows, with their labels.
+    """Group runs by probe (the same name or the same rows), and label them.
 
     Raises:
         UsageError: there are fewer than ``least`` runs on a probe, too few for the study.
@@ -74,11 +74,11 @@ def labelled_by_probe(
 
 
 def run_labels(finished: Sequence[Finished]) -> list[str]:
-    """Name each run by its model and by what was learnt, as briefly as tells them apart.
+    """Return a short label for each run, made of its model and its training.
 
-    Runs of one model on several probes have one label. Where labels of runs on one probe are the
-    same, what they differ in is added: the language asked in, the revision, the rows trained on,
-    the seed, the scorer; at last the folder.
+    Runs of one model on several probes share a label. If runs on one probe would have the same
+    label, what they differ in is added: the language of the questions, the revision, the training
+    rows, the seed, the scorer; if nothing else helps, the folder.
     """
     labels = [_name(run) for run in finished]
     for detail in _DETAILS:
@@ -92,7 +92,7 @@ def run_labels(finished: Sequence[Finished]) -> list[str]:
 
 
 def _ambiguous(finished: Sequence[Finished], labels: Sequence[str]) -> list[list[int]]:
-    """Return the runs of each label that several runs on one probe have."""
+    """Return the indices of the runs that share a label, for each label shared within a probe."""
     places: dict[tuple[str, Hashable], int] = defaultdict(int)
     runs: dict[str, list[int]] = defaultdict(list)
     for number, (run, label) in enumerate(zip(finished, labels, strict=True)):
@@ -121,7 +121,7 @@ def _learnt(run: Finished) -> dict[str, object]:
 
 
 def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
-    """Return what spells a setting of what was learnt."""
+    """Return a function that formats one training setting of a run."""
 
     def detail(run: Finished) -> str:
         held = _learnt(run).get(name)
@@ -131,7 +131,7 @@ def _of_learning(name: str, form: str) -> Callable[[Finished], str]:
 
 
 def _language(run: Finished) -> str:
-    """Return the language that the questions were built in, where the build named one."""
+    """Return the language that the questions were built in, if the build named one."""
     options = (run.evaluation.results.probe.request or {}).get("options", {})
     return str(options.get("language", "")).partition(",")[0]
 

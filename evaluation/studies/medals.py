@@ -75,7 +75,7 @@ class Medals(Model):
     medals: list[Medal] = Field(description="One for each model on each probe that it was run on.")
 
     def at(self, probe: str, model: str) -> Medal | None:
-        """Return the medal of a model on a probe; None where it was not run."""
+        """Return the medal of a model on a probe; None if it was not run."""
         found = (one for one in self.medals if (one.probe, one.model) == (probe, model))
         return next(found, None)
 
@@ -92,7 +92,7 @@ def _read(folder: Path) -> CurvesIn:
 
 
 def _summarise(_request: StudyRequest, found: Sequence[CurvesIn]) -> Medals:
-    """Award medals; refuses two curves of one model on one probe."""
+    """Award medals; refuse two curves of one model on one probe."""
     models = [(one, held.folder) for held in found for one in held.curves.models]
     medals: list[Medal] = []
     places: dict[tuple[str, str], Path] = {}
@@ -197,7 +197,7 @@ def award(one: ModelCurves, without_model: Sequence[ModelCurves] = ()) -> Medal:
 
 
 def is_model(one: ModelCurves) -> bool:
-    """Tell whether curves are of a trained model, not of a baseline or a random restart."""
+    """Return whether curves are of a trained model, not of a baseline or a random restart."""
     return one.model != NO_MODEL and one.random_init is None
 
 
@@ -278,7 +278,7 @@ def _document(medals: Medals) -> Document:
 
 
 def _cell(medal: Medal | None) -> Cell:
-    """Spell a medal with its WS; an asterisk: without controls."""
+    """Return a table cell with a medal and its WS; an asterisk marks a medal without controls."""
     if medal is None:
         return Cell("")
     text = f"{_SIGNS[medal.award]} {medal.award}{'*' if medal.unchecked else ''}"

@@ -60,7 +60,7 @@ from kbprobe.errors import UsageError
 from kbprobe.options import Options
 
 FIXED = ("letters", "order", "facts", *LEARNING)
-"""Options of runs that the study sets, or that have no meaning in it."""
+"""Options of runs that the study sets itself, or that do not apply to it."""
 
 
 class OrdersOptions(Options):
@@ -123,7 +123,7 @@ class OrdersSummary(Model, Sealed):
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
-    """Make the runs: those of one model and probe after each other.
+    """Return the runs, grouped by model and probe.
 
     Raises:
         UsageError: a model is not scored by letters; there is no such probe or split; questions
@@ -147,7 +147,7 @@ def _expand(request: StudyRequest) -> Sequence[RunSpec]:
 
 
 def orders_of(sizes: Sequence[int], most: int) -> list[str]:
-    """Return the orders of questions with these numbers of choices: all, or numbers that draw.
+    """Return the orders for questions with these numbers of choices: all, or seeds to draw them.
 
     >>> orders_of([3], most=24)
     ['ABC', 'ACB', 'BAC', 'BCA', 'CAB', 'CBA']
@@ -204,10 +204,10 @@ class _Shown(NamedTuple):
     """The rows scored in every order.
 
     Attributes:
-        answers: to them, ``runs`` being the orders.
+        answers: the answers to these rows; each run is an order.
         cluster: the number of each row's cluster, shape [rows].
-        letter: the letter of each choice in each order, shape [rows, orders, most choices]; -1
-            where there is no such choice.
+        letter: the letter of each choice in each order, shape [rows, orders, most choices]; -1 if
+            there is no such choice.
     """
 
     answers: Answers
@@ -302,7 +302,7 @@ def _document(summary: OrdersSummary) -> Document:
 
 
 def _parts(models: Sequence[ModelOrders]) -> list[Part]:
-    """Return the parts of a probe: of all models together, then of each."""
+    """Return the document parts on a probe: first on all models together, then on each."""
     first = models[0]
     asked = f"{first.variation.rows:,} questions with lettered choices"
     dots = [
@@ -348,7 +348,7 @@ def _parts(models: Sequence[ModelOrders]) -> list[Part]:
 
 def _chart(one: ModelOrders) -> Chart:
     """Draw accuracy by the letter of the gold, and how often each letter is the answer."""
-    # Letters that are never the gold have a number in the right half alone.
+    # Letters that are never the gold have no accuracy, only a share of the answers.
     known = [(at, row.accuracy) for at, row in enumerate(one.letters) if row.accuracy is not None]
     places = list(range(len(one.letters)))
     accuracy = Line("", [at for at, _ in known], [held for _, held in known], dash="none")
@@ -371,12 +371,12 @@ def _chart(one: ModelOrders) -> Chart:
 
 
 def _orders_text(one: ModelOrders) -> str:
-    """Say how many orders there are: ``all 6 orders``."""
+    """Return the number of orders in words: ``all 6 orders``."""
     return f"{'all ' if one.exhaustive else ''}{len(one.orders)} orders"
 
 
 def _sentences(one: ModelOrders) -> list[str]:
-    """Return what a model shows on a probe."""
+    """Describe the results of a model on a probe."""
     found = spread_sentences(one.variation, _orders_text(one), "order")
     found.append(
         f"The choice with the best mean score over these orders is right in "

@@ -63,7 +63,7 @@ class Kappa(Model):
     high: float | None = Field(description="Upper end; null as above.")
 
     def number(self, rows: int = 0) -> Estimate | float:
-        """Return it with its interval, if there is one."""
+        """Return kappa with its interval, if there is one."""
         if self.low is None or self.high is None:
             return self.value
         return Estimate(
@@ -156,10 +156,10 @@ class OverlapSummary(Model):
 
 
 def _summarise(request: StudyRequest, finished: Sequence[Finished]) -> OverlapSummary:
-    """Compare the answers of each two runs on each probe.
+    """Compare the answers of each pair of runs on each probe.
 
     Raises:
-        UsageError: a probe has a single run; runs on different rows while ``partial`` is off.
+        UsageError: a probe has a single run, or runs on different rows with ``partial`` off.
     """
     held = labelled_by_probe(finished, "overlap")
     probes = [_probe(runs, request.options) for runs in held]
@@ -190,7 +190,7 @@ def _describe(held: Labelled) -> OverlapRun:
 
 
 def _restarts(runs: Sequence[OverlapRun], pairs: Sequence[PairOverlap]) -> list[Restarts]:
-    """Summarise the random restarts of each architecture of which there are several."""
+    """Summarise random restarts, for each architecture that has several."""
     by_model: dict[str, list[OverlapRun]] = {}
     for run in runs:
         if run.random_weights is not None:
@@ -217,7 +217,7 @@ def _restarts(runs: Sequence[OverlapRun], pairs: Sequence[PairOverlap]) -> list[
 
 
 def _means(probes: Sequence[ProbeOverlap]) -> list[MeanOverlap]:
-    """Average over probes, where all models are on all of several."""
+    """Average over probes, if there are several and all models were run on all of them."""
     labels = [run.label for run in probes[0].runs]
     if len(probes) < 2 or any({r.label for r in one.runs} != set(labels) for one in probes):
         return []
@@ -260,7 +260,7 @@ def _pair(paired: PairedRows, labels: tuple[str, str], seed: int) -> PairOverlap
     """Measure two runs on the rows that both scored."""
     (right, also_right), cluster, same = paired.right, paired.clusters, paired.same
     wrong_choices = paired.choices - 1
-    # Two wrong answers of two choices are the same whatever the models are.
+    # With two choices, two wrong answers are always the same.
     errors = ~right & ~also_right & (wrong_choices > 1)
     one, two = float(right.mean()), float(also_right.mean())
     hit_by_chance = float((1 / np.maximum(wrong_choices, 1)).mean())
@@ -364,7 +364,7 @@ def _document(summary: OverlapSummary) -> Document:
 
 
 def _maps(labels: Sequence[str], pairs: Sequence[PairOverlap | MeanOverlap]) -> list[HeatMap]:
-    """Return the heat maps of kappa, of overlap, and of agreement on errors where there is any."""
+    """Return the heat maps of kappa, of overlap, and of agreement on errors if there is any."""
     maps: list[tuple[str, Scale, list[Number | None]]] = [
         (
             "Error consistency: Cohen’s kappa of being right on the same questions. 0: as "
@@ -417,7 +417,7 @@ def _table(pairs: Sequence[PairOverlap]) -> Table:
 
 
 def _sentences(one: ProbeOverlap) -> list[str]:
-    """Return what a probe shows: the most and the least alike, those with like errors, restarts."""
+    """Describe a probe: the most and least similar models, similar errors, and restarts."""
     found = []
     known = [pair for pair in one.pairs if pair.kappa is not None]
     if known:
@@ -441,7 +441,7 @@ def _sentences(one: ProbeOverlap) -> list[str]:
 
 
 def _caveats(one: ProbeOverlap) -> list[str]:
-    """Return what a reader must know."""
+    """Return caveats about the numbers."""
     found = []
     left = [pair for pair in one.pairs if pair.only_first or pair.only_second or pair.set_aside]
     if left:

@@ -21,8 +21,8 @@ class PairedRows(NamedTuple):
     """The rows that both runs scored, side by side, and how many were left out.
 
     Attributes:
-        first, second: predictions of the two runs, row by row of the same items.
-        set_aside: items asked of both, and not scored by one or both.
+        first, second: the predictions of the two runs, with the same item in each row.
+        set_aside: items that both runs were asked and at least one did not score.
         only_first, only_second: items that only one run was asked.
         translated: whether the rows are the same in two languages, with choices in one order.
     """
@@ -47,7 +47,7 @@ class PairedRows(NamedTuple):
         if self.translated or self.first["choices"].equals(self.second["choices"]):
             same: Bools = to_numpy(self.first["prediction"]) == to_numpy(self.second["prediction"])
             return same
-        # In another config of the probe the choices may stand in another order.
+        # Another config of the probe may have the choices in a different order.
         return bools(pc.equal(_chosen(self.first), _chosen(self.second)))
 
     @property
@@ -64,22 +64,22 @@ class PairedRows(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Exact randomisation test, two-sided: the runs swapped in whole clusters."""
+        """Two-sided p of the exact randomisation test that swaps the runs in whole clusters."""
         right, also_right = self.right
         gains = np.bincount(self.clusters, weights=also_right.astype(np.int64) - right)
         return swap_clusters(gains.astype(np.int64))
 
 
 def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedRows:
-    """Pair the rows of two runs on one probe: as they stand, or by their ids.
+    """Pair the rows of two runs on one probe, by position or by id.
 
-    Where runs are not on the same rows ``partial`` pairs the rows that they share. Configs of one
-    build, such as a probe and its control, pair by the ids that they share, and so do the probes of
-    several languages that ``build-probe NAME --language en,it --parallel`` makes.
+    If the runs are not on the same rows, ``partial`` pairs the rows that they share. Configs of one
+    build, such as a probe and its control, are paired by the ids that they share, and so are the
+    probes in several languages made by ``build-probe NAME --language en,it --parallel``.
 
     Raises:
-        UsageError: runs on different probes, or on different rows while ``partial`` is off; runs
-            that share no scored item, or that have other golds for the same ids.
+        UsageError: the runs are on different probes, or on different rows with ``partial`` off; or
+            they share no scored item, or have different golds for the same ids.
     """
     probe, other = one.evaluation.results.probe, two.evaluation.results.probe
     names = f"{one.folder} and {two.folder}"
@@ -110,20 +110,20 @@ def pair_rows(one: Finished, two: Finished, *, partial: bool = False) -> PairedR
 
 
 def are_configs(one: Finished, two: Finished) -> bool:
-    """Tell whether two runs are on two configs of one build: a probe and its control, say."""
+    """Return whether two runs are on two configs of one build, such as a probe and its control."""
     first, second = (run.evaluation.results.probe for run in (one, two))
     built = first.request is not None and first.request == second.request
     return built and first.name != second.name and first.split == second.split
 
 
 def are_languages(one: Finished, two: Finished) -> bool:
-    """Tell whether two runs are on the same questions in two languages, built to be parallel."""
+    """Return whether two runs are on the same questions in two languages, from a parallel build."""
     (first, shown), (second, also_shown) = (_without_language(run) for run in (one, two))
     return first is not None and first == second and shown != also_shown
 
 
 def _without_language(run: Finished) -> tuple[dict[str, Any] | None, str]:
-    """Return how a run's probe was built, whatever its language comes first; and that language."""
+    """Return a run's build request without what depends on its language, and that language."""
     request = run.evaluation.results.probe.request
     options = dict(request.get("options", {})) if request else {}
     if request is None or not options.get("parallel"):
@@ -134,7 +134,7 @@ def _without_language(run: Finished) -> tuple[dict[str, Any] | None, str]:
 
 
 def _chosen(predictions: pa.Table) -> pa.Array:
-    """Return the text of the choice that each row's prediction names."""
+    """Return the text of each row's predicted choice."""
     choices, at = single_chunk(predictions["choices"]), to_numpy(predictions["prediction"])
     return choices.values.take(to_numpy(choices.offsets)[:-1] + at)
 
@@ -153,7 +153,7 @@ def pair_configs(one: Finished, two: Finished) -> PairedRows:
 def _scored(
     one: Finished, two: Finished, first: pa.Table, second: pa.Table, names: str
 ) -> PairedRows:
-    """Keep those of the rows that two runs share, ``first`` and ``second``, that both scored."""
+    """Keep the rows that both runs scored; ``first`` and ``second`` hold the rows they share."""
     import pyarrow.compute as pc
 
     shared = first.num_rows
@@ -169,7 +169,7 @@ def _scored(
 
 
 def _shared(one: Finished, two: Finished, names: str) -> tuple[pa.Table, pa.Table, str]:
-    """Return the rows that two runs share by id, in the order of the first, and how many."""
+    """Return the rows with ids in both runs, in the order of the first, and counts in words."""
     import pyarrow.compute as pc
 
     tables = [run.predictions for run in (one, two)]

@@ -1,6 +1,6 @@
 """Power: how many clusters of rows show a difference between two models.
 
-From the results of two models or more, or from a probe and what is assumed of the models.
+Computed from the results of two or more models, or from a probe and assumptions about the models.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PairPower(Model):
 
     @property
     def name(self) -> str:
-        """Both models, or that they are assumed."""
+        """The names of both models, or a remark that they are assumed."""
         return "assumed" if self.first is None else f"{self.first} and {self.second}"
 
 
@@ -104,7 +104,7 @@ class PowerSummary(Model):
 
 
 Given: TypeAlias = Finished | Path
-"""A finished run, or a probe that no model has to have been evaluated on."""
+"""A finished run, or a probe, which need not have been evaluated."""
 
 
 class PowerOptions(Options):
@@ -135,12 +135,12 @@ class PowerOptions(Options):
 
 
 def _read(folder: Path) -> Given:
-    """Take the finished run of a folder of results; anything else is the name of a probe."""
+    """Read the finished run in a folder of results; anything else is taken as a probe's name."""
     return finished_in(folder) if (folder / RESULTS).is_file() else folder
 
 
 def _summarise(request: StudyRequest, given: Sequence[Given]) -> PowerSummary:
-    """Measure the power of each two runs, or of assumed models on each probe.
+    """Measure the power for each pair of runs, or for assumed models on each probe.
 
     Raises:
         UsageError: no such probe, a probe with a single run, two runs that get the same rows
@@ -334,7 +334,7 @@ def _table(one: ProbePower, summary: PowerSummary) -> Table:
 
 
 def _curves(one: ProbePower, summary: PowerSummary) -> Chart:
-    """Draw power over clusters: of the pairs that need the most and the fewest."""
+    """Draw power over the number of clusters, for the pairs that need the most and the fewest."""
     ranked = sorted(one.pairs, key=lambda pair: -pair.clusters_needed)
     drawn = dict.fromkeys([0, len(ranked) - 1])
     most = 1.6 * max(one.clusters, ranked[0].clusters_needed)

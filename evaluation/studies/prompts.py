@@ -176,15 +176,15 @@ class PromptsSummary(Model, Sealed):
 
 
 FIXED = ("shots_seed", "shots_order", "facts", *LEARNING)
-"""Options of runs that the study sets, or that have no meaning in it."""
+"""Options of runs that the study sets itself, or that do not apply to it."""
 
 
 class PromptSetting(NamedTuple):
     """A prompt with its examples: what one run varies.
 
     Attributes:
-        prompt: its name; None where none was named.
-        options: those that it alone has.
+        prompt: the prompt's name; None if no prompts were named.
+        options: the options of this run alone.
     """
 
     prompt: str | None
@@ -192,14 +192,14 @@ class PromptSetting(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """What distinguishes it: as folders, and joined as its label."""
+        """What distinguishes it from others: the names of its folders; joined, its label."""
         own = [] if self.prompt is None else [self.prompt]
         names = {"shots_seed": "examples", "shots_order": "order"}
         return own + [f"{w}-{self.options[k]}" for k, w in names.items() if k in self.options]
 
     @property
     def label(self) -> str:
-        """A name: ``qa, examples-1``."""
+        """A name such as ``qa, examples-1``."""
         return ", ".join(self.parts)
 
 
@@ -207,7 +207,8 @@ def _settings(request: StudyRequest) -> list[PromptSetting]:
     """Combine prompts, seeds and orders of examples.
 
     Raises:
-        UsageError: there are fewer than two; two prompts are the same; a template lacks a field.
+        UsageError: there are fewer than two settings; two prompts are the same; or a template lacks
+            a field.
     """
     options: PromptsOptions = request.options
     if options.prompts and "prompt" in request.values:
@@ -232,11 +233,11 @@ def _settings(request: StudyRequest) -> list[PromptSetting]:
 
 
 def _expand(request: StudyRequest) -> Sequence[RunSpec]:
-    """Make the runs: those of one model and probe after each other.
+    """Return the runs, grouped by model and probe.
 
     Raises:
-        UsageError: as :func:`_settings` does; a model is not prompted; a prompt cannot hold the
-            rows of a probe; there is no such probe or split.
+        UsageError: as in :func:`_settings`; or a model takes no prompt, a prompt does not fit the
+            rows of a probe, or there is no such probe or split.
         KbprobeError: a split cannot be read.
     """
     varied, reader = _settings(request), SplitReader()
@@ -255,10 +256,10 @@ def _expand(request: StudyRequest) -> Sequence[RunSpec]:
 def _check_rows(
     request: StudyRequest, varied: Sequence[PromptSetting], rows: ProbeSplit, scorer: ScorerEntry
 ) -> None:
-    """Check that each prompt can hold rows of each setup, before any are scored.
+    """Check that each prompt fits rows of each setup, before any are scored.
 
     Raises:
-        UsageError: one cannot; it is named.
+        UsageError: a prompt does not fit; the message names it.
     """
     setups = rows.items.setups.to_pylist()
     shown = scorer.asked([rows.items[setups.index(name)] for name in setups_of(rows.items)])
@@ -285,7 +286,7 @@ def _run(spec: RunSpec, setting: PromptSetting) -> RunSpec:
 def _check_prompts(
     request: StudyRequest, prompts: Sequence[tuple[str | None, dict[str, Any]]]
 ) -> None:
-    """Check all templates at once: the last one is read when all others have been scored."""
+    """Check all templates at the start; the last is first used when all others have been scored."""
     seen: dict[str, str | None] = {}
     for name, own in prompts:
         given = {**request.values, **own}

@@ -185,11 +185,11 @@ class RevisionsOptions(Options):
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one revision after each other.
+    """Return all runs, grouped by revision.
 
     Raises:
         UsageError: a model has none of the revisions, or only one.
-        KbprobeError: the Hub cannot be asked what revisions there are.
+        KbprobeError: the list of revisions cannot be fetched from the Hub.
     """
     options: RevisionsOptions = request.options
     specs = []
@@ -207,7 +207,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
 
 
 def _revision_of(request: StudyRequest, spec: RunSpec) -> tuple[str, Revision]:
-    """Return the model, as it was given, and its revision that a run of the study evaluates."""
+    """Return the model, as it was given, and the revision that a run of the study evaluates."""
     if spec.run.revision is not None:
         return spec.model, Revision(spec.run.revision, spec.model, spec.run.revision)
     path = Path(spec.model)
@@ -227,7 +227,7 @@ def _spec(request: StudyRequest, probe: ProbeSource, model: str, one: Revision) 
 def _trace(runs: Sequence[Finished]) -> Histories:
     """Follow each question over the runs of all revisions, in their order.
 
-    A revision that did not score a question leaves it as it was.
+    A revision that did not score a question leaves its state unchanged.
 
     Raises:
         UsageError: the runs are not on the same rows.
@@ -279,7 +279,7 @@ def _summarise_rest(
 
 
 def _probe(request: StudyRequest, spec: RunSpec) -> int:
-    """Return the place of a run's probe among those of the request."""
+    """Return the index of a run's probe among the request's probes."""
     return next(at for at, probe in enumerate(request.probes) if probe is spec.probe)
 
 
@@ -370,7 +370,7 @@ def _questions(
 
 
 _NAME = 30
-"""Characters of a revision's name in tables."""
+"""Maximum length of a revision's name in tables."""
 
 
 def _title(one: ModelRevisions) -> str:
@@ -492,7 +492,7 @@ def _chart(one: ModelRevisions) -> Chart:
 
 
 def _sentences(one: ModelRevisions) -> list[str]:
-    """Say how accuracy changes, when it exceeds chance, and which questions are unstable."""
+    """Describe how accuracy changes, when it exceeds chance, and which questions are unstable."""
     first, last = one.points[0], one.points[-1]
     said = []
     if last.since_first is not None:
@@ -519,7 +519,7 @@ def _sentences(one: ModelRevisions) -> list[str]:
 
 
 def _above_chance(one: ModelRevisions) -> str:
-    """Say from which revision on the whole interval lies above chance."""
+    """Return a sentence on the first revision from which the whole interval lies above chance."""
     above = [point.accuracy.low > one.chance for point in one.points]
     since = len(above) - (above[::-1].index(False) if False in above else len(above))
     if since == len(above):
@@ -530,7 +530,7 @@ def _above_chance(one: ModelRevisions) -> str:
 
 
 def _caveats(one: ModelRevisions) -> list[str]:
-    """Say what a reader must know."""
+    """Return caveats about the numbers."""
     said = [
         f"{failed.name} could not be evaluated and is left out: {failed.error}"
         for failed in one.failed
@@ -558,7 +558,7 @@ def _caveats(one: ModelRevisions) -> list[str]:
 
 
 def _track(summary: RevisionsSummary) -> list[Tracked]:
-    """Return a run for each model, by training step; by place where not all names tell one."""
+    """Return a run for each model, by training step, or by position if some steps are unknown."""
     runs: dict[str, Tracked] = {}
     for one in summary.models:
         about = {"model": one.model, "scorer": one.scorer, "split": one.split}

@@ -37,9 +37,9 @@ def run_study(
         request: what was asked for.
         overwrite: replace other results in the runs' folders.
         workers: the processes that share each run.
-        tracking: where the summary is logged; None: nowhere.
-        progress: told what is being done.
-        report: told of each run as it ends.
+        tracking: where the summary is logged; None for nowhere.
+        progress: called with what is being done.
+        report: called with each run as it ends.
 
     Raises:
         UsageError: the runs cannot be made of the request, or all that can be done was refused.
@@ -104,7 +104,7 @@ def run_study(
 
 
 def check_request(request: StudyRequest) -> None:
-    """Check what a request names, as far as that is possible at once: without a model.
+    """Check the names in a request, as far as possible without loading a model.
 
     Raises:
         UsageError: an unknown scorer or learner; no such probe, config, split or model.
@@ -127,13 +127,13 @@ def check_request(request: StudyRequest) -> None:
             "Hub id"
         )
     if not getattr(request.options, "revisions", ()):
-        # Of a folder with checkpoints in it, which need not be one, the study finds them.
+        # With revisions, the folder need not be a checkpoint: the study finds those in it.
         for model in request.models:
             check_model(model, options.revision)
 
 
 def _refuse_shared_places(specs: Sequence[RunSpec]) -> None:
-    """Refuse runs that would write to one folder or one checkpoint."""
+    """Refuse runs that would write to the same folder or the same checkpoint."""
     folders: dict[Path, RunSpec] = {}
     for spec in specs:
         if spec.folder is None:

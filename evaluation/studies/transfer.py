@@ -134,15 +134,15 @@ class Splits:
 
 
 Runs: TypeAlias = dict[tuple[str | None, str], list[Finished]]
-"""Runs by the probe trained on (None: the model as it is) and the one evaluated, seed by seed."""
+"""Runs by training probe (None: without training) and evaluated probe, in the order of seeds."""
 
 
 def _expand(request: StudyRequest) -> list[RunSpec]:
-    """Return all runs, those of one model and of one training after each other.
+    """Return all runs, grouped by model and by training.
 
     Raises:
-        UsageError: there is no number of rows to train on, or a probe has fewer; a probe lacks a
-            split, or has rows that the learner does not take.
+        UsageError: ``--train`` is missing, or a probe has fewer rows; or a probe lacks a split, or
+            has rows that the learner does not take.
     """
     if request.values.get("train") is None:
         raise UsageError(
@@ -207,7 +207,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
     scorer = _asks_untrained(checkpoint.capabilities, probes)
     if scorer is not None:
         specs = [_untrained(request, model, scorer, one.source) for one in probes]
-    # All that one training is tested on follow each other, so that it is done once.
+    # All evaluations of one training follow each other, so that it is done only once.
     for trained, seed in product(probes, range(request.options.seeds)):
         for tested in probes:
             specs.append(_trained(request, model, learner, trained.source, seed, tested.source))
@@ -215,7 +215,7 @@ def _of_model(request: StudyRequest, model: str, probes: Sequence[Splits]) -> li
 
 
 def _asks_untrained(able: Capability, probes: Sequence[Splits]) -> ScorerEntry | None:
-    """Return the scorer for a model without training on all probes; None if there is none."""
+    """Return the scorer that suits all probes for a model without training, or None."""
     found = {zero_shot_scorer(able, one.setups) for one in probes}
     return found.pop() if len(found) == 1 else None
 
@@ -293,7 +293,7 @@ def _tested(one: Splits, runs: Runs) -> TestedProbe:
 def _cells(
     request: StudyRequest, probes: Sequence[Splits], tested: Splits, runs: Runs
 ) -> list[Transferred]:
-    """Return the cells of a probe evaluated, by the probe trained on."""
+    """Return the cells of one evaluated probe, one for each training probe."""
     trained_on = [None, *(one.source for one in probes)]
     groups = {one: held for one in trained_on if (held := runs.get((one, tested.source)))}
     averages = average_groups(groups, request.defaults.run.seed)
@@ -321,7 +321,7 @@ def _cells(
 
 
 def _share_seen(train: ProbeSplit, run: Finished) -> float:
-    """Return the share of rows whose concept is that of a row trained on."""
+    """Return the share of rows whose concept also occurs in the training rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -335,7 +335,7 @@ def _share_seen(train: ProbeSplit, run: Finished) -> float:
 
 
 _NAMED = 4
-"""Pairs of probes that a note names."""
+"""Maximum number of pairs of probes named in a note."""
 
 
 def _notes(cells: Sequence[Transferred], less: str, request: StudyRequest) -> list[str]:
@@ -369,7 +369,7 @@ def _notes(cells: Sequence[Transferred], less: str, request: StudyRequest) -> li
 
 
 def _pairs(cells: Sequence[Transferred], spell: Callable[[Transferred], str]) -> str:
-    """Name the first pairs of probes, as evaluated and trained on."""
+    """List the first pairs of probes, each with a number: ``X of EVALUATED (TRAINED ON)``."""
     named = [f"{spell(cell)} of {cell.tested_on} ({cell.trained_on})" for cell in cells[:_NAMED]]
     more = [f"and {len(cells) - _NAMED} more pairs"] if len(cells) > _NAMED else []
     return ", ".join([*named, *more])
@@ -425,7 +425,7 @@ def _section(one: ModelTransfer) -> Section:
 
 
 def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
-    """Return the heat maps of accuracies, of differences, and of concepts in common if any."""
+    """Return the heat maps of accuracies, of differences, and of shared concepts if any."""
     places = range(len(names))
     table = [[one.cell(row, column) for column in names] for row in names]
     untrained = [
@@ -460,16 +460,16 @@ def _maps(one: ModelTransfer, names: Sequence[str]) -> list[HeatMap]:
 
 
 _LESS = {"untrained": "without training", "chance": "chance"}
-"""What differences are from, in words."""
+"""What differences are relative to, in words."""
 
 
 def _name(one: ModelTransfer) -> str:
-    """Name a model with what was trained."""
+    """Return the name of a model, with what was trained."""
     return one.learner if one.model == NO_MODEL else f"{last_name(one.model)}, {one.learner}"
 
 
 def _sentence(one: ModelTransfer, trained_on: str) -> str:
-    """Say where accuracy rises, falls, or neither is shown."""
+    """Describe where accuracy rises, where it falls, and where neither is shown."""
     own = one.cell(trained_on, trained_on)
     others = [cell for cell in one.cells if cell.trained_on == trained_on and not cell.own]
     up = [cell for cell in others if cell.difference.low > 0]

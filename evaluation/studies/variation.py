@@ -74,7 +74,7 @@ def describe(run: Finished, label: str) -> Variant:
 
 
 def runs_by_request(finished: Sequence[Finished]) -> list[list[Finished]]:
-    """Divide runs that follow each other by model and probe, as a study asked for them."""
+    """Group consecutive runs by model and probe, in the order in which a study asked for them."""
 
     def request(run: Finished) -> tuple[str, str | int] | None:
         if run.spec is None:
@@ -126,10 +126,10 @@ def measure_variation(runs: Sequence[Finished], seed: int) -> Variation:
 
 
 def flipped(said: Ints) -> Bools:
-    """Tell the rows that did not get the same answer in all runs.
+    """Return which rows did not get the same answer in all runs.
 
     Args:
-        said: the choice of each run, shape [rows, runs].
+        said: the choice that each run gave, shape [rows, runs].
     """
     differs: Bools = (said != said[:, :1]).any(axis=1)
     return differs
@@ -147,7 +147,7 @@ def agreeing_pairs(said: Ints) -> Ints:
 
 
 def spread_table(models: Mapping[str, Variation], caption: str) -> Table:
-    """Return the table of how accuracy and answers vary, a row for each model."""
+    """Return the table of how accuracy and answers vary, with a row for each model."""
     head = (
         *("model", "mean accuracy", "sd", "lowest", "highest", "right in all", "right in any"),
         *("flipped", "consistency"),
@@ -176,12 +176,12 @@ def variants_table(what: str, variants: Sequence[Variant], caption: str, fold: s
 
 
 def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
-    """Say how accuracy and answers vary.
+    """Describe how accuracy and answers vary.
 
     Args:
         one: the numbers.
         over: what the runs are, such as ``6 orders``.
-        each: one of them, such as ``order``.
+        each: what a single run is, such as ``order``.
     """
     return [
         f"Mean accuracy over {over}: {percent(one.accuracy.value)} ({interval(one.accuracy)}), "
@@ -196,7 +196,7 @@ def spread_sentences(one: Variation, over: str, each: str) -> list[str]:
 
 
 def left_out(one: Variation, each: str) -> list[str]:
-    """Say which rows the numbers are not of."""
+    """Describe the rows that the numbers leave out."""
     found = []
     if one.set_aside:
         found.append(f"{one.set_aside:,} of {one.rows:,} rows are set aside with every {each}.")
@@ -210,7 +210,7 @@ def left_out(one: Variation, each: str) -> list[str]:
 
 
 def notes_of(runs: Sequence[Finished], each: str) -> list[str]:
-    """Return the notes of all runs in words; where counts differ, the greatest."""
+    """Return the notes of all runs in words, with the largest count if counts differ."""
     notes = [run.evaluation.results.scoring.notes for run in runs]
     found = []
     for name in sorted({name for held in notes for name in held}):

@@ -28,7 +28,7 @@ def _expand(request: StudyRequest) -> list[RunSpec]:
         for probe in dict.fromkeys(request.probes)
     ]
     if len(specs) == 1 and request.output_given:
-        # A single run goes to the folder itself.
+        # The results of a single run go into the folder itself.
         return [replace(specs[0], folder=request.output)]
     return specs
 
@@ -38,7 +38,7 @@ def _summarise(_request: StudyRequest, finished: Sequence[Finished]) -> ZeroShot
 
 
 def _track(summary: ZeroShot) -> list[Tracked]:
-    """Return a run for each model, at the step that it is named after, or at 0."""
+    """Return a run for each model, at the step in its name, or at 0."""
     runs: dict[tuple[object, ...], Tracked] = {}
     for one in summary.results:
         model, about = one.model, describe(one)

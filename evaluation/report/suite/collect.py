@@ -1,4 +1,4 @@
-"""The results below a folder: read one at a time, of the predictions only what the page shows."""
+"""Reads all results below a folder, one at a time, keeping only the predictions that are shown."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _KEPT = (
 """Columns of the predictions that are the same for all models."""
 
 ProbeKey: TypeAlias = tuple[str, str, str]
-"""Name, split and fingerprint: results of one key are of the same rows, in the same order."""
+"""Name, split and fingerprint: results with the same key are on the same rows in the same order."""
 
 
 class Answers(NamedTuple):
-    """What a model picked in the rows of a probe that the page shows.
+    """What a model picked in the rows of a probe that are shown.
 
     Attributes:
-        picked: index of the choice; -1 where the row was set aside.
-        share: softmax share of this choice in percent; -1 likewise.
+        picked: index of the choice; -1 if the row was set aside.
+        share: softmax share of this choice in percent; -1 if the row was set aside.
     """
 
     picked: Ints
@@ -43,7 +43,7 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """Results in a folder, whose path is relative to that of the suite."""
+    """The results in a folder, whose path is relative to the suite's folder."""
 
     folder: str
     results: Results
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def probe(self) -> ProbeKey:
-        """The rows that it is of."""
+        """The key of the rows that were evaluated."""
         info = self.results.probe
         return info.name, info.split, info.fingerprint
 
@@ -61,9 +61,9 @@ class Collection:
     """All runs below a folder.
 
     Attributes:
-        runs: in the order of their folders.
-        rows: of each probe, the columns that all models share: of all rows, or of a sample.
-        left_out: why each of the other folders was left out, in their order.
+        runs: the runs, in the order of their folders.
+        rows: for each probe, the columns that all models share, of all rows or of a sample.
+        left_out: why each of the other folders was left out, in the order of the folders.
     """
 
     runs: list[Run] = field(default_factory=list)
@@ -74,12 +74,13 @@ class Collection:
 def collect(folder: Path, most: int) -> Collection:
     """Read all results below a folder.
 
-    Results of single facts, within those of the probe that rests on them, are not runs of their
-    own. Those that are damaged, edited, or there twice are left out.
+    Results on single facts, in a subfolder of the results that rest on them, are not separate
+    runs. Results that are damaged, edited, or duplicates are left out.
 
     Args:
-        folder: the folder; it may hold results itself.
-        most: rows of each probe to keep; of more a sample, drawn by a hash of their ids. 0: none.
+        folder: the folder; it may contain results itself.
+        most: the maximum number of rows to keep of each probe; if there are more, a sample is
+            drawn by a hash of their ids. 0: none.
 
     Raises:
         UsageError: there is no such folder, or no results in it.

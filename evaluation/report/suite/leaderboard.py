@@ -34,7 +34,7 @@ _OF_ROWS = ("fold", "limit", "inputs", "labels")
 
 
 def probe_names(runs: Sequence[Run]) -> list[str]:
-    """Name the probe of each run, each of another probe: by name, and by what tells it apart."""
+    """Return a name for the probe of each run: probes of the same name are told apart by traits."""
     names = [run.results.probe.name for run in runs]
     traits = [_traits(run.results) for run in runs]
     told: list[list[str]] = [[] for _ in runs]
@@ -50,14 +50,14 @@ def probe_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _traits(results: Results) -> list[str]:
-    """Return what may tell probes of one name apart, the telling ones first."""
+    """Return traits that may distinguish probes of the same name, the most informative first."""
     probe, options = results.probe, results.scoring.options
     given = [f"{key} {options[key]}" if options.get(key) is not None else "" for key in _OF_ROWS]
     return [probe.split, *given, f"{probe.rows:,} rows", probe.fingerprint[:8]]
 
 
 def system_names(runs: Sequence[Run]) -> list[str]:
-    """Name the system of each run; runs of one name are of one model, and of different probes."""
+    """Return the name of each run's system: runs with the same name differ only in the probe."""
     settings = [_settings(run) for run in runs]
     names = [_base_name(run.results) for run in runs]
     others = {key for held in settings for key in held} - {*_FIRST, *_LAST}
@@ -72,7 +72,7 @@ def system_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _base_name(results: Results) -> str:
-    """Return the model's name; where there is none, that of the learner or the scorer."""
+    """Return the model's name, or without a model that of the learner or the scorer."""
     if results.model.id != NO_MODEL:
         return last_name(results.model.id)
     return str(results.scoring.options.get("learner", results.scoring.scorer))
@@ -108,7 +108,7 @@ def _identity(run: Run) -> tuple[Any, ...]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """Return what may differ between systems of one model."""
+    """Return the settings that may differ between systems of the same model."""
     results, model = run.results, run.results.model
     options = dict(results.scoring.options)
     if "learner" in options:
@@ -137,7 +137,7 @@ class Probe(NamedTuple):
     """A column of the leaderboard.
 
     Attributes:
-        baseline: the audit's baseline of the highest accuracy, and this; None without an audit.
+        baseline: name and accuracy of the audit's best baseline; None without an audit.
     """
 
     key: ProbeKey
@@ -153,7 +153,7 @@ class Entry(NamedTuple):
 
     Attributes:
         reaches: what its interval lies above.
-        remarks: what a reader must know of the run.
+        remarks: caveats about the run.
     """
 
     run: Run
@@ -163,15 +163,15 @@ class Entry(NamedTuple):
 
     @property
     def metrics(self) -> Metrics:
-        """All its numbers."""
+        """All metrics of the result."""
         return self.run.results.metrics
 
 
 @dataclass(frozen=True)
 class System:
-    """A row of the leaderboard: a result or none for each probe.
+    """A row of the leaderboard: a result, or none, for each probe.
 
-    ``mean`` and ``strict_mean`` are over all probes; None where it lacks one of them.
+    ``mean`` and ``strict_mean`` are over all probes; None if there is no result on one of them.
     """
 
     name: str
@@ -179,7 +179,7 @@ class System:
 
     @property
     def found(self) -> list[Entry]:
-        """The results that there are, in the order of the probes."""
+        """The results that exist, in the order of the probes."""
         return [entry for entry in self.entries if entry is not None]
 
     @property
@@ -193,7 +193,7 @@ class System:
         return self._mean(lambda metrics: metrics.strict_accuracy)
 
     def reaching(self, *levels: Reaches) -> int:
-        """Count the probes on which it reaches one of some levels."""
+        """Count the probes on which the system reaches one of these levels."""
         return sum(entry.reaches in levels for entry in self.found)
 
     def _mean(self, estimate: Callable[[Metrics], Estimate | None]) -> float | None:
@@ -214,7 +214,7 @@ def arrange(found: Collection) -> Leaderboard:
     """Arrange the runs of a suite as systems by probes."""
     first: dict[ProbeKey, Run] = {}
     for run in found.runs:
-        # Some runs of a probe may lack the audit's baselines: those of fine-tuned models do.
+        # Some runs on a probe may lack the audit's baselines, such as those of fine-tuned models.
         held = first.setdefault(run.probe, run)
         if run.results.metrics.baselines and not held.results.metrics.baselines:
             first[run.probe] = run
@@ -235,12 +235,12 @@ def arrange(found: Collection) -> Leaderboard:
 
 
 def heat_maps(board: Leaderboard) -> list[dict[str, Any] | None]:
-    """Return the heat maps of each probe, all systems in one layout; None where it has none."""
+    """Return the heat maps of each probe, in one layout for all systems; None if it has none."""
     return [_heat_maps(board, number) for number in range(len(board.probes))]
 
 
 def table_of_results(board: Leaderboard) -> tuple[list[str], list[list[Any]]]:
-    """Return head and rows of a table with a row for each result: every number of the page."""
+    """Return the head and rows of a table with every number of the page, a row for each result."""
     head = [
         "model", "probe", "split", "rows", "scored", "clusters", "chance", "accuracy",
         "accuracy_low", "accuracy_high", "strict_accuracy", "strict_low", "strict_high",
@@ -280,7 +280,7 @@ def _entry(run: Run, probe: Probe) -> Entry:
 
 
 def _heat_maps(board: Leaderboard, number: int) -> dict[str, Any] | None:
-    """Return the layout of a probe's heat maps, and each system's cells within it."""
+    """Return the layout of a probe's heat maps, and the cells of each system."""
     entries = [system.entries[number] for system in board.systems]
     tables = [() if entry is None else entry.metrics.table for entry in entries]
     cells = {(cell.hops, cell.family, cell.distractor_hops): cell for t in tables for cell in t}

@@ -1,9 +1,9 @@
 """The page of a suite: one file that shows all results below a folder, without a server.
 
-The page is a pure function of the results: no date, no machine. Other than the report of one run
-it needs scripts; its content security policy allows exactly those that are part of it, by their
-hashes, and nothing from elsewhere. Texts of probes and models are data: the scripts show them as
-text.
+The page depends only on the results, not on the date or the machine. Unlike the report of a single
+run it needs scripts; its content security policy allows exactly those that are part of it, by
+their hashes, and nothing from elsewhere. Texts of probes and models are data, which the scripts
+insert as text.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _DEFAULT = re.compile(r"(?:^|,)\s*([\w$]+) as default\s*(?:,|$)")
 
 
 def table_library() -> str:
-    """Return DataTables as a script that defines ``window.DataTable``, licences included.
+    """Return DataTables, with its licences, as a script that defines ``window.DataTable``.
 
     Raises:
         MissingDependencyError: itables is not installed.
-        KbprobeError: it is of a version that holds DataTables in another form.
+        KbprobeError: its version contains DataTables in a different form.
     """
     require("itables", "report", "making the page of a suite")
     spec = find_spec("itables")  # Importing it would import pandas as well.
@@ -61,7 +61,7 @@ def table_library() -> str:
 
 
 def as_script(module: str) -> str:
-    """Make a script of a module: instead of exporting a class it sets ``window.DataTable``.
+    """Convert a module to a script: instead of exporting a class, it sets ``window.DataTable``.
 
     >>> as_script("class A{} export{B as other,A as default};")
     'class A{} window.DataTable=A;'
@@ -78,9 +78,9 @@ def as_script(module: str) -> str:
 
 
 def inline(script: str) -> str:
-    r"""Return a script as it can be part of a page: nothing in it ends its element, or hides this.
+    r"""Escape a script for embedding in a page: nothing in it may end its element, or hide the end.
 
-    In strings and regular expressions, where such texts are, the backslash changes nothing.
+    Such texts occur in strings and regular expressions, where the backslash changes nothing.
 
     >>> print(inline("'<!--' + '</script>'"))
     '<\!--' + '<\/script>'
@@ -94,19 +94,19 @@ _SHOWN = ("distractor_hops", "concept", "cluster", "pos", "template")
 
 
 def pack(value: Any) -> str:
-    """Return JSON as compressed text: the same bytes for the same value."""
+    """Return a value as compressed JSON text: the same bytes for the same value."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     data = gzip.compress(text.encode("utf-8"), compresslevel=6, mtime=0)
     return base64.b64encode(data).decode("ascii")
 
 
 def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> dict[str, Any]:
-    """Return what the page holds of a probe's rows.
+    """Return the columns of a probe's rows that the page contains.
 
     Args:
         rows: the columns that all systems share.
-        total: rows of the probe, of which these may be a sample.
-        answers: of each system, by its number.
+        total: the number of rows of the probe, of which ``rows`` may be a sample.
+        answers: the answers of each system, by its number.
     """
     choices = single_chunk(rows["choices"])
     widths = np.diff(to_numpy(choices.offsets))
@@ -115,11 +115,11 @@ def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> di
         "total": total,
         "id": rows["id"].to_pylist(),
         "question": _coded(_questions(rows)),
-        # Most probes have as many choices in each row: then one number says it.
+        # Most probes have the same number of choices in each row: a single number suffices.
         "width": int(widths[0]) if len(set(widths.tolist())) == 1 else widths.tolist(),
         "choices": _coded(choices.flatten()),
         "gold": rows["answer"].to_pylist(),
-        # A column without values says nothing; nor does a cluster for each row.
+        # Columns without values, and clusters of single rows, carry no information.
         "columns": {
             name: held
             for name, held in columns.items()
@@ -133,7 +133,7 @@ def columns_of(rows: pa.Table, total: int, answers: Mapping[int, Answers]) -> di
 
 
 def _questions(rows: pa.Table) -> pa.Array:
-    """Return the texts of the questions, with the premise before where there is one."""
+    """Return the texts of the questions, each after its premise if it has one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -145,7 +145,7 @@ def _questions(rows: pa.Table) -> pa.Array:
 
 
 def _coded(column: pa.Array | pa.ChunkedArray) -> dict[str, list[Any]]:
-    """Return the different values of a column and each row's among them; -1: none."""
+    """Return the distinct values of a column and the index of each row's value; -1 for none."""
     coded = single_chunk(column).dictionary_encode()
     return {
         "values": coded.dictionary.to_pylist(),
@@ -154,13 +154,13 @@ def _coded(column: pa.Array | pa.ChunkedArray) -> dict[str, list[Any]]:
 
 
 DEFAULT_ROWS = 50_000
-"""Questions of each probe that the page holds at most."""
+"""Maximum number of questions of each probe on the page."""
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("downloads.js", "questions.js", "suite.js")
-"""One module: the last one starts the page."""
+"""Joined into one module; the last one starts the page."""
 _LICENCES = "licences.js"
-"""Those of the library, which has the notices of its parts at its end."""
+"""The licences of the library, which has the notices of its parts at its end."""
 
 
 class SuitePage(NamedTuple):
@@ -168,10 +168,10 @@ class SuitePage(NamedTuple):
 
     Attributes:
         path: the file.
-        models: systems on it: models, and what was done to them.
-        probes: probes on it.
-        results: how many there are of these on those.
-        left_out: why each folder that is not on it was left out.
+        models: the number of systems (models, and what was done to them).
+        probes: the number of probes.
+        results: the number of results of these systems on these probes.
+        left_out: why each folder that is not on the page was left out.
     """
 
     path: Path
@@ -187,10 +187,10 @@ def make_suite_page(
     """Write the page of all results below a folder; the same results give the same bytes.
 
     Args:
-        folder: the folder, which may hold results itself.
+        folder: the folder, which may contain results itself.
         output: the file to write; None: ``report.html`` in the folder.
-        rows: questions of each probe to hold at most; of more a sample is drawn. 0: none, for a
-            page that is to be published while the questions are not.
+        rows: the maximum number of questions of each probe; if there are more, a sample is drawn.
+            0: none, for a page that is published without the questions.
 
     Raises:
         UsageError: there is no such folder, or no results in it that can be read.
@@ -219,7 +219,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
 
     Args:
         found: what was read.
-        board: the same, arranged.
+        board: the same, arranged as a leaderboard.
         library: the script that defines ``DataTable``.
     """
     texts = {name: _HERE.joinpath(name).read_text("utf-8") for name in (_LICENCES, *_SCRIPTS)}
@@ -233,7 +233,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
         board=board,
         found=found,
         hashes=[_hash(script) for script in scripts],
-        # Ours and the library's: `inline` keeps them from ending their element.
+        # Our scripts and the library's: `inline` keeps them from ending their element.
         scripts=[Markup(script) for script in scripts],  # nosec B704
         strongest=strongest_baseline,
         blocks=blocks,
@@ -250,7 +250,7 @@ def render(found: Collection, board: Leaderboard, library: str) -> str:
 
 
 def short(count: int) -> str:
-    """Spell a number of parameters in three digits.
+    """Format a number of parameters with three digits.
 
     >>> short(135_000_000), short(7_240_000_000), short(950)
     ('135M', '7.24B', '950')
@@ -262,7 +262,7 @@ def short(count: int) -> str:
 
 
 def _blocks(found: Collection, board: Leaderboard) -> list[str]:
-    """Return the questions of each probe, packed; none where the page is to hold none."""
+    """Return the packed questions of each probe; empty if the page is to have none."""
     packed = []
     for number, probe in enumerate(board.probes):
         if (rows := found.rows.get(probe.key)) is None:
@@ -277,6 +277,6 @@ def _blocks(found: Collection, board: Leaderboard) -> list[str]:
 
 
 def _hash(script: str) -> str:
-    """Return the source of a script as a content security policy names it."""
+    """Return the hash of a script as a source expression of a content security policy."""
     digest: Any = hashlib.sha256(script.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

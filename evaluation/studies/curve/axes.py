@@ -1,4 +1,4 @@
-"""Axes of learning curves: models x renderings x learners x sizes x draws, and the runs of all."""
+"""Axes of learning curves: models x renderings x learners x sizes x draws, and their runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ FIXED = (
 
 @dataclass(frozen=True)
 class Train:
-    """The train split of a probe, as far as the study needs it: its rows and their setups."""
+    """What the study needs to know about a train split: the number of rows, and their setups."""
 
     rows: int
     setups: frozenset[str]
@@ -140,7 +140,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
 
 
 def _refuse_idle_models(request: StudyRequest) -> None:
-    """Refuse learners that read no model where ``--model none`` is not given.
+    """Refuse learners that use no model unless ``--model none`` is given.
 
     Otherwise their curves would be recorded under models that were not used.
     """
@@ -155,9 +155,9 @@ def _refuse_idle_models(request: StudyRequest) -> None:
 
 
 def _usable(request: StudyRequest, model: str, able: Capability) -> tuple[str, ...]:
-    """Return those of the learners asked for that a model can be used with.
+    """Return the requested learners that can be used with a model.
 
-    Those that need no model are run with ``--model none`` alone.
+    Learners that need no model are run only with ``--model none``.
     """
     entries = [LEARNERS.get(name) for name in request.options.learners]
     return tuple(e.name for e in entries if e.needs in able and (e.needs or model == NO_MODEL))
@@ -167,8 +167,9 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
     """Return the learners that suit a model and the setups of a probe's rows.
 
     Args:
-        able: what the model can do; nothing: there is none, and baselines over word vectors suit.
-        setups: of the rows.
+        able: what the model can do; empty if there is no model, and baselines over word vectors
+            are used.
+        setups: the setups of the rows.
     """
     clozes = setups == {CLOZE}
     if not able:
@@ -184,10 +185,10 @@ def suitable_learners(able: Capability, setups: frozenset[str]) -> tuple[str, ..
 
 
 def possible_sizes(sizes: tuple[int, ...], rows: int, probe: str) -> list[int]:
-    """Return the sizes that a train split has the rows for.
+    """Return the sizes for which a train split has enough rows.
 
     Raises:
-        UsageError: there are none; the message says which there could be.
+        UsageError: there are none; the message says which sizes are possible.
     """
     possible = [size for size in sizes if size <= rows]
     if not possible:
@@ -217,7 +218,7 @@ def _open_train(probe: ProbeSource, options: CurveOptions) -> Train:
 
 
 def _variants(model: str, options: CurveOptions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the variants of a model: its revisions, random weights; and options that tell them."""
+    """Yield the variants of a model (revisions, random weights), and the options of each."""
     if options.revisions:
         for one in find_revisions(model, options.revisions):
             yield one.model, {} if one.revision is None else {"revision": one.revision}

@@ -70,7 +70,7 @@ RENDERINGS = {
 
 
 def model_name(one: ModelCurves) -> str:
-    """Name a model with its revision, or say that it is random."""
+    """Return the name of a model, with its revision or a remark that it has random weights."""
     if one.model == NO_MODEL:
         return "no language model"
     name = last_name(one.model)
@@ -123,7 +123,7 @@ def document(summary: CurveSummary) -> Document:
 
 
 def _without_model(one: ModelCurves, models: Sequence[ModelCurves]) -> list[LearnerCurves]:
-    """Return the model-free learners run on a model's probe; none for those themselves."""
+    """Return the model-free learners run on the same probe; none if ``one`` is model-free."""
     if one.model == NO_MODEL:
         return []
     return [
@@ -155,7 +155,7 @@ def _overview(models: Sequence[ModelCurves]) -> Table:
 
 
 def _section(one: ModelCurves, without_model: Sequence[LearnerCurves]) -> Section:
-    """Return what the section of a model on a probe says."""
+    """Return the section on a model and a probe."""
     found: list[Part] = [Text(untrained(one))]
     for learner in one.learners:
         what = LEARNERS.get(learner.learner)
@@ -216,7 +216,7 @@ def _tiles(one: ModelCurves) -> Tiles:
 
 
 def remarks(one: ModelCurves) -> list[str]:
-    """Say how numbers were made, and what a reader must know."""
+    """Return remarks on how the numbers were computed, and caveats."""
     said = [f"Weights of WS and LangSense: {one.weighting}."]
     if one.left_out:
         left = ", ".join(f"{size:,}" for size in one.left_out)
@@ -419,7 +419,7 @@ def _levels(one: ModelCurves) -> list[Level]:
 
 
 def _floor_name(one: ModelCurves) -> str:
-    """Name the floor, reached without a model: the audit's strongest baseline, or guessing."""
+    """Return the name of the floor: the strongest model-free baseline of the audit, or guessing."""
     return "guessing" if one.floor[0] == "chance" else "the strongest baseline"
 
 
@@ -448,7 +448,7 @@ def untrained(one: ModelCurves) -> str:
 
 
 def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
-    """Say what a learner's curves show."""
+    """Describe what a learner's curves show."""
     curve, first, (_, floor) = learner.own, learner.first, one.floor
     said = [
         f"WS is {percent(curve.ws.value)} ({interval(curve.ws)}), "
@@ -497,7 +497,7 @@ def sentences(one: ModelCurves, learner: LearnerCurves) -> list[str]:
 
 
 def _where_from(one: ModelCurves, learner: LearnerCurves) -> str:
-    """Say whether knowledge was present after the first rows, or was learnt from many."""
+    """Describe whether knowledge was present after the first rows, or was learnt from many."""
     first, (_, floor) = learner.first, one.floor
     trained = one.model != NO_MODEL and one.random_init is None
     if first.after.low > floor and trained:

@@ -1,4 +1,4 @@
-"""Numbers of learning curves, from the finished runs."""
+"""The numbers of learning curves, computed from the finished runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The runs of one learner on one rendering: their numbers in the group, by size and draw."""
+    """The runs of one learner on one rendering: indices into the model's runs, by size and draw."""
 
     learner: str
     rendering: str
@@ -62,8 +62,8 @@ class ModelRuns:
 
     Attributes:
         finished: the runs, in the order of the study.
-        zero_shot: the number of the run without training on each rendering.
-        fitted: the trained ones.
+        zero_shot: the index of the run without training on each rendering.
+        fitted: the runs with training.
     """
 
     finished: list[Finished]
@@ -72,7 +72,7 @@ class ModelRuns:
 
     @property
     def options(self) -> RunOptions:
-        """The options of a run; what tells models apart is the same for all."""
+        """The options of the first run; those that identify the model are the same for all."""
         return run_options(self.finished[0])
 
     def results(self, number: int) -> Results:
@@ -136,11 +136,11 @@ def _grouped(runs: list[Finished]) -> ModelRuns:
 
 
 _FEW = 5
-"""With fewer draws, a note says that there are few."""
+"""If there are fewer draws than this, a note says so."""
 
 
 def model_curves(runs: ModelRuns, sizes: tuple[int, ...]) -> ModelCurves:
-    """Return a model's curves; ``sizes`` are those that were asked for."""
+    """Return a model's curves; ``sizes`` are those that the user asked for."""
     trained = sorted({size for one in runs.fitted for size in one.sizes})
     weights, weighting = weigh(trained)
     results, options = runs.own, runs.options
@@ -224,7 +224,7 @@ def _ws(runs: ModelRuns, fit: Fitted, weights: Mapping[int, float]) -> Resampled
 
 
 def _maximum(means: Mapping[int, Resampled], best: int) -> Resampled:
-    """Return the best mean, each resample having its own best."""
+    """Return the highest mean; each resample takes its own highest."""
     samples = np.max([mean.samples for mean in means.values()], axis=0)
     return Resampled(means[best].value, samples, means[best].n, means[best].bounds)
 
@@ -290,7 +290,7 @@ def _train_loss(runs: ModelRuns, fit: Fitted, size: int) -> float | None:
 
 
 def _mean_of(values: Iterable[float | None]) -> float | None:
-    """Return the mean of numbers; None where one of them is missing, or there are none."""
+    """Return the mean of numbers; None if one of them is missing, or there are none."""
     held = list(values)
     known = [value for value in held if value is not None]
     return fmean(known) if held and len(known) == len(held) else None
@@ -307,7 +307,7 @@ def _code_length(runs: ModelRuns, fit: Fitted) -> CodeLength | None:
 
 
 def _notes(runs: ModelRuns) -> list[str]:
-    """Say what a reader of the numbers must know."""
+    """Return caveats about the numbers."""
     notes = []
     draws = {len(of_size) for one in runs.fitted for of_size in one.sizes.values()}
     if min(draws) == 1:
@@ -440,7 +440,7 @@ def code_length(
         choice_bits: mean log2 of the number of choices.
 
     Returns:
-        None where no draw has an unbroken series of at least two sizes.
+        None if no draw has an unbroken series of at least two sizes.
     """
     longest = max((size for sizes in fittings.values() for size in sizes), default=0)
     coded = [
@@ -463,9 +463,9 @@ def code_length(
 
 
 def _of_draw(sizes: Mapping[int, Fitting | None], choice_bits: float) -> tuple[int, float] | None:
-    """Return the rows coded and their code length of one draw; None where a block is missing.
+    """Return the number of rows coded in a draw and their code length; None if a block is missing.
 
-    Rows that the learner set aside are in no block, so that blocks may be a little short.
+    Rows that the learner set aside are in no block, so blocks may be slightly short.
     """
     ordered = sorted(sizes)
     if len(ordered) < 2:

@@ -1,4 +1,4 @@
-"""What ``curve.json`` holds, and what each number means."""
+"""The contents of ``curve.json``, and the meaning of each number."""
 
 from __future__ import annotations
 

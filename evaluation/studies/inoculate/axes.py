@@ -1,4 +1,4 @@
-"""Axes of inoculation: models x probes x sizes x settings x seeds, and the runs of all."""
+"""Axes of inoculation: models x probes x sizes x settings x seeds, and their runs."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class Tasks:
 
     Attributes:
         probes: folders, files or Hub ids, as given.
-        sizes: numbers of rows to train on, for each probe.
-        original: the original task, likewise.
+        sizes: the numbers of training rows, for each probe.
+        original: the original task: a folder, a file or a Hub id.
     """
 
     probes: list[str]
@@ -93,11 +93,11 @@ class Tasks:
 
 
 def expand(request: StudyRequest) -> list[RunSpec]:
-    """Return the runs that settings are chosen by, those of one model after each other.
+    """Return the runs by which settings are chosen, grouped by model.
 
     Raises:
         UsageError: there is no original task, or it cannot be read; a probe lacks a split or has
-            too few rows; a model has no multiple-choice head that was trained.
+            too few rows; a model has no trained multiple-choice head.
     """
     options: InoculateOptions = request.options
     tasks = _open_tasks(request)
@@ -110,7 +110,7 @@ def expand(request: StudyRequest) -> list[RunSpec]:
             specs += [_untrained(request, model, probe, split) for split in (SELECTION, HELD_OUT)]
         for probe, sizes in zip(tasks.probes, tasks.sizes, strict=True):
             for size, rate, seed in product(sizes, options.learning_rates, range(options.seeds)):
-                # More epochs follow fewer: with a constant rate they go on from them.
+                # In ascending order: at a constant rate, training continues from fewer epochs.
                 for epochs in options.epoch_counts:
                     setting = Setting(probe, size, rate, epochs)
                     for task in (probe, tasks.original):
@@ -167,7 +167,7 @@ def _open_tasks(request: StudyRequest) -> Tasks:
 
 
 def _open(source: str, split: str) -> ProbeSplit:
-    """Read a split of a probe or task; it is closed again, and read anew when it is needed."""
+    """Read a split of a probe or task; it is closed again, and reread when it is needed."""
     try:
         opened = open_probe(source, split=split)
     except UnknownSplit as error:
@@ -184,7 +184,7 @@ def _open(source: str, split: str) -> ProbeSplit:
 
 
 def _possible_sizes(options: InoculateOptions, probe: str, rows: int) -> list[int]:
-    """Return the sizes that a probe has the rows for; those that were asked for must all be."""
+    """Return the sizes for which a probe has enough rows; all requested sizes must be."""
     possible = [size for size in options.sizes if size <= rows]
     asked = "sizes" in options.model_fields_set
     if not possible or (asked and len(possible) < len(options.sizes)):
@@ -246,13 +246,13 @@ SELECTION, HELD_OUT = "validation", "test"
 
 
 class Setting(NamedTuple):
-    """What is trained: everything but the seed.
+    """A training setting: everything but the seed.
 
     Attributes:
-        probe: the probe whose rows are fitted on.
-        size: how many rows.
-        learning_rate: its peak.
-        epochs: passes over the rows.
+        probe: the probe that is trained on.
+        size: the number of training rows.
+        learning_rate: the peak learning rate.
+        epochs: the number of passes over the rows.
     """
 
     probe: str
@@ -262,7 +262,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def of(cls, spec: RunSpec) -> Setting | None:
-        """Return the setting of a run; None: the model as it is."""
+        """Return the setting of a run; None for a run without training."""
         run, options = spec.run, spec.options
         if run.train is None or run.train_on is None:
             return None
@@ -287,11 +287,11 @@ class ModelRuns:
         return self._runs[setting, task, split]
 
     def metrics(self, task: str, split: str) -> Metrics:
-        """Return the numbers of the model as it is."""
+        """Return the metrics of the model without training."""
         return self.seeds(None, task, split)[0].evaluation.results.metrics
 
     def accuracy(self, setting: Setting, task: str) -> float:
-        """Return a setting's mean accuracy over the seeds, on the split that selects."""
+        """Return a setting's mean accuracy over the seeds, on the split used for selection."""
         runs = self.seeds(setting, task, SELECTION)
         return fmean(run.evaluation.results.metrics.accuracy.value for run in runs)
 
@@ -308,15 +308,14 @@ class ModelRuns:
         return by_size
 
     def best(self, probe: str) -> dict[int, Setting]:
-        """Return the best setting of each size: that of the highest mean.
+        """Return the best setting of each size: the one with the highest mean.
 
-        Of equal ones the first is taken: the lowest rate, then the fewest epochs ([W], section
-        5.2).
+        Ties go to the lowest learning rate, then to the fewest epochs ([W], section 5.2).
         """
         return {size: max(held, key=self.mean) for size, held in self.settings(probe).items()}
 
     def best_size(self, probe: str) -> int:
-        """Return the size whose best setting has the highest mean; the smallest of equal ones."""
+        """Return the size whose best setting has the highest mean; ties go to the smallest size."""
         return max(self.best(probe).values(), key=self.mean).size
 
     def averages(
@@ -326,6 +325,6 @@ class ModelRuns:
         split: str,
         resample: Callable[[Sequence[Finished], int], TwoWayBootstrap] = bootstrap_runs,
     ) -> dict[Setting | None, Resampled]:
-        """Return the mean accuracy over seeds of settings on a task; None: before training."""
+        """Return the mean accuracy of settings on a task over seeds; key None: before training."""
         groups = {one: self.seeds(one, task, split) for one in (None, *chosen)}
         return average_groups(groups, self.request.defaults.run.seed, resample)

@@ -242,7 +242,7 @@ def _sentences(one: ModelInoculation, probe: Inoculated) -> list[str]:
 
 
 def _verdict(probe: Inoculated) -> str:
-    """Read the outcome as Liu et al. 2019 do: what a gain at little cost says, or none."""
+    """Interpret the outcome as Liu et al. (2019) do, by the gain and its cost."""
     best = probe.at_best
     if best.gain.low <= 0:
         return (

@@ -1,4 +1,4 @@
-"""What ``inoculate.json`` holds, what each number means, and how it is computed."""
+"""The contents of ``inoculate.json``: what each number means, and how it is computed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Intervals where nearly all clusters are alike, so that resamples of them hardly differ.
+"""Intervals for samples in which nearly all clusters are alike, so that resamples hardly differ.
 
 A model that always picks the larger number answers one question of each mirrored pair right:
 every resample of such clusters has the same accuracy, and a bootstrap interval has width 0. But
 other clusters may still exist: if none is seen among n, their share may be up to about 4/n. So the
-number is split into the ratio that most clusters share, and what the few others add to it or take
-away. The shares of these others get Wilson intervals over clusters, which are combined by
-Newcombe's method (1998; Zou & Donner, 2008).
+number is split into the ratio that most clusters share, and what the few others add to it or
+subtract from it. The shares of these others get Wilson intervals over clusters, which are combined
+by Newcombe's method (1998; Zou & Donner, 2008).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kbprobe.arrays import Floats, Ints
 METHOD = "wilson over clusters"
 
 FEWEST_OTHERS = 10
-"""With fewer clusters that are not alike, a bootstrap's intervals hold the truth too rarely."""
+"""With fewer clusters that differ from the rest, bootstrap intervals have too little coverage."""
 
 
 def shared_ratio(numbers: Ints | Floats, rows: Ints | Floats) -> tuple[float, int]:
-    """Return the most frequent ratio of number to rows, and how many clusters have another.
+    """Return the most frequent ratio of number to rows, and how many clusters have a different one.
 
     Both have shape [clusters].
     """
@@ -36,12 +36,12 @@ def shared_ratio(numbers: Ints | Floats, rows: Ints | Floats) -> tuple[float, in
 def interval(
     numbers: Ints | Floats, rows: Ints | Floats, shared: float, least: float
 ) -> tuple[float, float]:
-    """Return the interval of the total of some numbers over the total of rows.
+    """Return the interval of the ratio of two totals, that of some numbers and that of rows.
 
     Args:
-        numbers: of each cluster, such as its right rows, shape [clusters].
-        rows: of each cluster, likewise.
-        shared: the ratio of most clusters.
+        numbers: a number for each cluster, such as its right rows, shape [clusters].
+        rows: the number of rows of each cluster, shape [clusters].
+        shared: the ratio that most clusters share.
         least: the least ratio that a cluster can have; the largest is 1.
     """
     off = np.asarray((numbers - shared * rows) / rows.mean(), np.float64)
@@ -54,7 +54,7 @@ def interval(
 
 
 def _part(sizes: Floats, clusters: int, most: float) -> tuple[float, float, float]:
-    """Return what clusters of one kind add on average, with the ends of its interval."""
+    """Return the mean contribution of one kind of cluster, with the ends of its interval."""
     size = float(sizes.mean()) if sizes.size else most
     low, high = wilson(sizes.size / clusters, clusters)
     return size * sizes.size / clusters, size * low, size * high

@@ -1,4 +1,4 @@
-"""Accuracy of parts of the rows: by cell, by template, by cluster size, by confidence."""
+"""Accuracy on parts of the rows: by cell, template, cluster size and confidence."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 BINS = 10
 
 RANDOM = "random"
-"""The family of random distractors, the easy reference; all others are near ones."""
+"""The family of random distractors, the easy reference; all other families are near."""
 
 
 def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
     """Split the scored rows by hops, distractor family and distance k' ([W] Figure 3).
 
     Returns:
-        The cells that have rows, sorted, nulls last; empty where none of the three is known.
+        The cells that have rows, sorted, nulls last; empty if none of the three is known.
     """
     names = ["hops", "distractor_family", "distractor_hops"]
     if all(scored[name].null_count == scored.num_rows for name in names):
@@ -42,12 +42,12 @@ def table(scored: pa.Table, right: Bools, cluster: Ints) -> list[Cell]:
 
 
 def headline_rows(predictions: pa.Table) -> pa.Table:
-    """Return the rows that headline numbers are of: those about common words, or all.
+    """Return the rows that headline numbers are computed on: those about common words, or all.
 
-    Questions about taxa, persons, places and other names ask for recall of an encyclopedia. They
-    are left out where they are more than :data:`~kbprobe.format.items.MOST_NAMES` of the rows,
-    whether scored or not, so that models are compared on the same rows. All rows stay where none
-    says what it asks about, and where none about a common word was scored.
+    Questions about taxa, persons, places and other names test encyclopedic knowledge. They are left
+    out if they make up more than :data:`~kbprobe.format.items.MOST_NAMES` of all rows, scored or
+    not, so that models are compared on the same rows. All rows are kept if none says what it asks
+    about, and if none about a common word was scored.
     """
     import pyarrow.compute as pc
 
@@ -63,7 +63,7 @@ def headline_rows(predictions: pa.Table) -> pa.Table:
 
 
 def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Group]:
-    """Split the rows by one column of strings; rows without a value are in no group."""
+    """Group the rows by a column of strings; rows without a value are in no group."""
     if name not in scored.column_names:
         return []
     return [
@@ -73,7 +73,7 @@ def groups(scored: pa.Table, name: str, right: Bools, cluster: Ints) -> list[Gro
 
 
 def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:
-    """Split whole clusters by their size: ``right`` and ``cluster`` have shape [rows]."""
+    """Group whole clusters by their size; ``right`` and ``cluster`` have shape [rows]."""
     _, local, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     sums = np.bincount(local, weights=right, minlength=sizes.size)
     curve = []
@@ -93,10 +93,10 @@ def cluster_sizes(right: Bools, cluster: Ints) -> list[ClusterSize]:
 
 
 def strict_chance(choices: Ints, cluster: Ints) -> float:
-    """Return the share of whole clusters that guessing gets wholly right, as expected.
+    """Return the expected share of clusters in which guessing gets every row right.
 
     Args:
-        choices: how many choices each row has, shape [rows].
+        choices: the number of choices of each row, shape [rows].
         cluster: the number of each row's cluster, shape [rows].
 
     >>> strict_chance(np.array([2, 2, 4]), np.array([7, 7, 8]))
@@ -107,9 +107,10 @@ def strict_chance(choices: Ints, cluster: Ints) -> float:
 
 
 def calibration(probability: Floats, right: Bools) -> list[Bin]:
-    """Compare how sure the model is with how often it is right (Guo et al., 2017, section 2).
+    """Compare the model's confidence with its accuracy (Guo et al., 2017, section 2).
 
-    Ten bins of equal width over 0 to 1, each without its lower end; empty ones are left out.
+    There are ten bins of equal width from 0 to 1, each excluding its lower end; empty bins are left
+    out.
     """
     number = np.clip(np.ceil(probability * BINS).astype(np.int64) - 1, 0, BINS - 1)
     bins = [(int(index), number == index) for index in np.unique(number)]
@@ -126,7 +127,7 @@ def calibration(probability: Floats, right: Bools) -> list[Bin]:
 
 
 def named_rows(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[str, Ints]]:
-    """Yield each string of a column, in order, and its rows; those without one are left out."""
+    """Yield each string of a column, sorted, with its rows; rows without a string are skipped."""
     import pyarrow as pa
 
     for (value,), rows in _split_by(pa.table({"name": column})):
@@ -135,7 +136,7 @@ def named_rows(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[str, Ints]]
 
 
 def bools(column: pa.ChunkedArray | pa.Array) -> Bools:
-    """Return a column of truth values; nulls are false."""
+    """Return a column of booleans; nulls are false."""
     return to_numpy(column.cast("int8").fill_null(0)).astype(np.bool_)
 
 
@@ -145,7 +146,7 @@ def cluster_codes(predictions: pa.Table) -> Ints:
 
 
 def _split_by(columns: pa.Table) -> Iterator[tuple[tuple[Any, ...], Ints]]:
-    """Yield each combination of values that occurs, in order with nulls last, and its rows."""
+    """Yield each combination of values that occurs, with its rows, sorted with nulls last."""
     import pyarrow as pa
 
     names = columns.column_names

@@ -14,14 +14,14 @@ from kbprobe.console import Console
 from kbprobe.terminal import visible
 
 _ENDLESS = 100_000
-"""Line width for output that goes to a program or a file."""
+"""Line width for output to a program or a file."""
 
 _NARROWEST = 12
-"""Characters that a column of names has at least; names are broken over lines to fit it."""
+"""Minimum width of a column of names; longer names are broken over several lines."""
 
 
 def wide_console(markup: bool = False) -> Console:
-    """Return a console for texts as they are: unless it is asked for, markup has no meaning."""
+    """Return a console that prints texts literally, without markup unless requested."""
     # Captured output has no width of its own: a table cut to 80 columns would be unreadable.
     width = None if Console().is_terminal or "COLUMNS" in os.environ else _ENDLESS
     return Console(width=width, markup=markup, highlight=False)
@@ -37,10 +37,10 @@ def print_rows(
 ) -> None:
     """Print a table: first ``names`` columns of text, then numbers.
 
-    Where a terminal is too narrow names are broken over several lines; where the numbers alone
-    are too wide, each row is a list of its own.
+    If the terminal is too narrow, names are broken over several lines; if the numbers alone are too
+    wide, each row is printed as a list.
     """
-    # Made visible here, and not by the console alone, so that columns have room for it.
+    # Control characters are made visible here, not only by the console, so that columns fit.
     console, cells = console or wide_console(), [[*map(visible, row)] for row in rows]
     table = _table(heads, cells, names, lines)
     excess = console.measure(table, options=console.options.update(width=_ENDLESS)).maximum
@@ -60,7 +60,7 @@ def print_rows(
 
 
 def broken(name: str, width: int) -> str:
-    r"""Break a name over lines of ``width`` characters: at spaces, or after ``_``, ``/``, ``-``.
+    r"""Break a name into lines of ``width`` characters: at spaces, or after ``_``, ``/``, ``-``.
 
     >>> broken("wordnet_hypernymy (test)", 12)
     'wordnet_\nhypernymy\n(test)'
@@ -88,7 +88,7 @@ def _table(
 
 
 def _narrowed(natural: Sequence[int], excess: int) -> list[int] | None:
-    """Take characters from the widest columns of names; None if they have too few."""
+    """Narrow the widest columns of names by ``excess`` characters; None if that is impossible."""
     widths = list(natural)
     for _ in range(excess):
         widest = max(range(len(widths)), key=widths.__getitem__)

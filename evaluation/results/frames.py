@@ -1,4 +1,4 @@
-"""Results as tables: a row for each result, and the tables within a study's summary."""
+"""Results as tables: one row per result, and the tables in a study's summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDS = ("value", "low", "high")
 
 
 def table_of(results: Sequence[Results]) -> Table:
-    """Return a table with a row for each result: what was scored, and every accuracy."""
+    """Return a table with one row per result: what was scored, and all accuracies."""
     rows = [_row(one) for one in results]
     head = list(dict.fromkeys(name for row in rows for name in row))
     return Table(head, [[row.get(name) for name in head] for row in rows])
@@ -48,10 +48,10 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def tables_within(summary: Mapping[str, Any]) -> dict[str, Table]:
-    """Return the tables of a study's summary: of each list of records in it, by its path.
+    """Return the tables of a study's summary: one for each list of records, by its path.
 
-    Records within records become columns ``outer.inner``; lists within them, tables of their own,
-    whose rows repeat what the records around them have as text.
+    Nested records become columns ``outer.inner``. Nested lists become separate tables, whose rows
+    repeat the text values of the enclosing records.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     _gather(summary, "", {}, found)
@@ -68,7 +68,7 @@ def _gather(
     around: Mapping[str, Any],
     found: dict[str, list[dict[str, Any]]],
 ) -> dict[str, Any]:
-    """Return a record's own columns; add the tables within it to ``found``."""
+    """Return the columns of a record; add the tables nested in it to ``found``."""
     own: dict[str, Any] = {}
     lists: list[tuple[str, list[Mapping[str, Any]]]] = []
     for name, value in record.items():

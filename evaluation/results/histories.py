@@ -16,9 +16,9 @@ class Histories(NamedTuple):
 
     Attributes:
         answers: 1 right, 0 wrong, -1 not scored; shape [revisions, questions].
-        learnt: the last revision at which each question became right, by its place; -1: none.
-            Shape [questions], as those below.
-        forgotten: the last revision at which each question became wrong; -1: none.
+        learnt: the index of the last revision at which each question became right; -1 for none.
+            Shape [questions], like the arrays below.
+        forgotten: the index of the last revision at which each question became wrong; -1 for none.
         changes: how often each question became right or wrong.
     """
 
@@ -28,11 +28,11 @@ class Histories(NamedTuple):
     changes: Ints
 
     def settled(self, revision: int, right: bool) -> int:
-        """Count the questions that change at a revision, and never again after it.
+        """Count the questions that change at a revision and never again.
 
         Args:
-            revision: its place.
-            right: whether they become right, and not wrong.
+            revision: the index of the revision.
+            right: count questions that become right, not those that become wrong.
         """
         here, back = (self.learnt, self.forgotten) if right else (self.forgotten, self.learnt)
         return int(((here == revision) & (back < revision)).sum())

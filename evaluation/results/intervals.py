@@ -1,32 +1,32 @@
-"""Confidence intervals that know that the rows of one concept are not independent.
+"""Confidence intervals that account for the dependence of rows about the same concept.
 
-All are at 95%. The methods, each named in the estimate it made:
+All are at 95%. The methods, by the name recorded in each estimate:
 
-- ``wilson``: the units (rows, or whole clusters) are independent of each other (Wilson, 1927).
+- ``wilson``: for units (rows, or whole clusters) that are independent (Wilson, 1927).
 - ``cluster bootstrap``: percentiles over resamples of whole clusters; the number is a ratio of
   two totals, since clusters differ in size.
 - ``wilson, effective n``: Wilson's interval for as many independent rows as the clustered rows
   are worth (design effect), with Student's t for the number of clusters (Korn & Graubard, 1998).
-  Taken where the bootstrap is too narrow: with few clusters, and with nearly all rows right or
-  nearly all wrong, where resamples hardly differ.
-- ``wilson over clusters``: where fewer than ten clusters differ from all others, as when a model
+  Used when the bootstrap is too narrow: with few clusters, or with nearly all rows right or nearly
+  all wrong, so that resamples hardly differ.
+- ``wilson over clusters``: if fewer than ten clusters differ from all others, as when a model
   gets one of every two mirrored questions right, or two models give the same answers
   (:mod:`evaluation.results.alike`).
-- ``paired cluster bootstrap``: of the difference of two models on the same rows. Both are
-  resampled together; where fewer than 30 clusters tell them apart, resamples vary too little, and
-  the interval is no narrower than that of :func:`evaluation.results.alike.interval`.
-- ``combined wilson``: of strict accuracy less accuracy in those cases, from the intervals of both
+- ``paired cluster bootstrap``: for the difference of two models on the same rows. Both are
+  resampled together; if they differ on fewer than 30 clusters, resamples vary too little, and the
+  interval is no narrower than that of :func:`evaluation.results.alike.interval`.
+- ``combined wilson``: for strict accuracy minus accuracy in those cases, from the intervals of both
   (Newcombe, 1998; Zou & Donner, 2008).
-- ``combined``: of a mean over probes, from the intervals of each (:func:`mean_of_independent`).
-- ``t over clusters``: of a mean of numbers that are no shares (:func:`mean`).
-- ``two-way bootstrap``: of averages over several trained models (:class:`TwoWayBootstrap`); with
-  ``basic`` of numbers that noise makes larger (:meth:`Resampled.basic_estimate`).
+- ``combined``: for a mean over probes, from the intervals of each (:func:`mean_of_independent`).
+- ``t over clusters``: for a mean of numbers that are not shares (:func:`mean`).
+- ``two-way bootstrap``: for averages over several trained models (:class:`TwoWayBootstrap`); with
+  ``basic`` for numbers that noise makes larger (:meth:`Resampled.basic_estimate`).
 
-On simulated rows as alike as a probe's (intra-cluster correlation 0.3) these hold the truth 90 to
-97 times in 100, from 5 clusters to 300; Wilson's over the rows does so 69 to 76 times. With 2 to 4
-clusters, and with mirrored pairs of which 0 to 30 in 100 differ from the others, they hold it 93
-times or more. With 5 to 150 clusters of 1 to 6 rows, of which 4 to 50 in 100 tell two models apart,
-paired ones hold it 90 times or more.
+Coverage on simulated rows with the intra-cluster correlation of a probe (0.3) is 90% to 97% with 5
+to 300 clusters; that of Wilson's interval over the rows is 69% to 76%. With 2 to 4 clusters, and
+with mirrored pairs of which 0% to 30% differ from the others, it is 93% or more. Paired intervals
+cover the truth in 90% or more of the simulations with 5 to 150 clusters of 1 to 6 rows, of which 4%
+to 50% distinguish the two models.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from kbprobe.arrays import Bools, Floats, Ints
 RESAMPLES = 10_000
 TWO_WAY_RESAMPLES = 2_000
 FEWEST = 30
-"""So many clusters must hold an error, and so many something right, for the bootstrap: with fewer
-its intervals are too narrow."""
+"""Minimum number of clusters with a wrong row, and of clusters with a right row, for the bootstrap:
+with fewer, its intervals are too narrow."""
 
 _BLOCK = 1 << 22
-"""Draws held at a time: 32 MiB."""
+"""Number of draws held in memory at a time: 32 MiB."""
 
 
 class _Clusters(NamedTuple):
@@ -82,12 +82,12 @@ def accuracy(right: Bools, cluster: Ints, seed: int) -> Estimate:
 def repeated_share(hits: Ints, tries: Ints, cluster: Ints, seed: int) -> Estimate:
     """Estimate a share of the tries on all rows, where each row was tried several times.
 
-    The tries on a row belong to its cluster: only clusters are drawn anew, so that the interval is
-    of other rows and the same tries.
+    Only clusters are resampled, together with all tries on their rows: the interval accounts for
+    the choice of rows, not for the tries.
 
     Args:
-        hits: how many tries on each row hit, shape [rows], at least one.
-        tries: on each row, at least one, shape [rows].
+        hits: the number of successful tries on each row, shape [rows], at least one row.
+        tries: the number of tries on each row, at least one, shape [rows].
         cluster: each row's cluster, any integers, shape [rows].
         seed: of the bootstrap.
 
@@ -113,20 +113,20 @@ def _share(counted: _Clusters, seed: int) -> Estimate:
 
 
 def quick_accuracy(right: Bools, cluster: Ints) -> Estimate:
-    """Estimate as :func:`accuracy` does, but without resampling: for the many cells of a table."""
+    """Estimate like :func:`accuracy`, but without resampling, for tables with many cells."""
     return _wilson_estimate(_count(right, cluster))
 
 
 def strict_accuracy(
     right: Bools, cluster: Ints, complete: Bools, seed: int
 ) -> tuple[Estimate, Estimate]:
-    """Estimate the share of clusters with every row right, and its lead over the rows' accuracy.
+    """Estimate the share of clusters with every row right, and its difference from accuracy.
 
-    Strict accuracy is taken over the clusters with a ``complete`` row (at least one), accuracy over
-    all rows; all arrays have shape [rows].
+    Strict accuracy is over the clusters with a ``complete`` row (at least one), accuracy over all
+    rows; all arrays have shape [rows].
 
     Returns:
-        Strict cluster accuracy, as a share, and strict accuracy less accuracy, in points.
+        Strict cluster accuracy, as a share, and strict accuracy minus accuracy, in points.
         Clusters are independent of each other, so the first has Wilson's interval.
     """
     counted = _count(right, cluster)
@@ -149,11 +149,11 @@ def strict_accuracy(
 
 
 def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> Estimate:
-    """Estimate the accuracy of ``second`` less that of ``first`` on the same rows, in points.
+    """Estimate the accuracy of ``second`` minus that of ``first`` on the same rows, in points.
 
-    By bootstrap over whole clusters, both models resampled together. Where few clusters tell the
-    models apart, the interval is widened to that of the shares of clusters that one model or the
-    other gains, if that is wider.
+    The interval is a bootstrap over whole clusters, with both models resampled together. If the
+    models differ on few clusters, and the interval of the shares of clusters gained by either
+    model is wider, that is used.
 
     All arrays have shape [rows].
     """
@@ -168,14 +168,14 @@ def paired_difference(first: Bools, second: Bools, cluster: Ints, seed: int) -> 
 
 
 def mean(values: Floats, cluster: Ints) -> Estimate | None:
-    """Estimate the mean of numbers other than 0 and 1, by cluster.
+    """Estimate the mean of numbers that are not just 0 and 1, by cluster.
 
     The interval is Student's t over the clusters' totals (the linearised variance of a ratio,
     Cochran, 1977, chapter 6): with thirty clusters or more it is as good as a bootstrap's.
 
     Returns:
-        None with fewer than 30 clusters, or where the values do not vary: there is no telling then
-        how far the mean is to be trusted.
+        None with fewer than 30 clusters, or if the values do not vary, since the precision of the
+        mean is then unknown.
     """
     _, local, rows = np.unique(cluster, return_inverse=True, return_counts=True)
     clusters = rows.size
@@ -193,7 +193,7 @@ def mean(values: Floats, cluster: Ints) -> Estimate | None:
 def mean_of_independent(estimates: Sequence[Estimate]) -> Estimate:
     """Average estimates that are independent of each other, such as of different probes.
 
-    The interval is made of theirs (Zou & Donner, 2008): by the distances of their ends.
+    The interval is computed from the distances of the ends of theirs (Zou & Donner, 2008).
     """
     count = len(estimates)
     value = sum(one.value for one in estimates) / count
@@ -210,19 +210,20 @@ def of_counts(
     number: Callable[[Floats], Floats],
     seed: int,
 ) -> tuple[float, float] | None:
-    """Return the interval of a number made of how many rows fall in each cell of a table.
+    """Return the interval of a number computed from the counts of rows in the cells of a table.
 
     Args:
-        cells: each row's cell, shape [rows], as ``right`` and ``cluster``.
-        size: how many cells there are.
+        cells: each row's cell, shape [rows], like ``right`` and ``cluster``.
+        size: the number of cells.
         right: whether each row is right.
         cluster: each row's cluster, any integers.
-        number: of totals, shape [resamples, cells]; gives shape [resamples].
-        seed: of the bootstrap.
+        number: computes the number from totals of shape [resamples, cells]; returns shape
+            [resamples].
+        seed: the seed of the bootstrap.
 
     Returns:
-        None where the clusters with a right row, or with a wrong one, are too few for a bootstrap,
-        and where the number is the same in all resamples.
+        None if the clusters with a right row, or with a wrong one, are too few for a bootstrap,
+        and if the number is the same in all resamples.
     """
     if not _count(right, cluster).suit_bootstrap:
         return None
@@ -234,15 +235,15 @@ def of_counts(
 
 
 def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """Draw clusters with replacement, as many as there are, and total their columns.
+    """Resample all clusters with replacement, and sum their columns.
 
-    Clusters with the same numbers are interchangeable, so what is drawn is how often each *kind*
-    of cluster occurs (multinomial): the same distribution at a fraction of the cost.
+    Clusters with the same numbers are interchangeable, so only the count of each *kind* of cluster
+    is drawn (multinomial): the same distribution at a fraction of the cost.
 
     Args:
-        columns: numbers of each cluster, shape [clusters, columns].
-        seed: the draws depend on it and on the columns alone, not on the order of the clusters.
-        resamples: how many times, the first axis of what is returned.
+        columns: the numbers of each cluster, shape [clusters, columns].
+        seed: the draws depend only on it and on the columns, not on the order of the clusters.
+        resamples: the number of resamples, the first axis of the result.
     """
     kinds, counts = np.unique(columns, axis=0, return_counts=True)
     generator = np.random.default_rng(seed)
@@ -254,15 +255,15 @@ def resampled_totals(columns: Ints, seed: int, resamples: int = RESAMPLES) -> Fl
 
 @dataclass(frozen=True)
 class Resampled:
-    """A number, and what it is in each resample.
+    """A number, and its value in each resample.
 
     Attributes:
         value: the number.
-        samples: the same of each resample, shape [resamples].
-        n: rows, or clusters, that it was computed from.
-        bounds: an interval by another method that is not to be left, where resamples hardly
-            differ; None: their percentiles are enough.
-        clusters: how many it was computed from; 0: not known.
+        samples: its value in each resample, shape [resamples].
+        n: the number of rows, or of clusters, that it was computed from.
+        bounds: an interval by another method that the result must include, if resamples hardly
+            differ; None if their percentiles suffice.
+        clusters: the number of clusters that it was computed from; 0 if unknown.
     """
 
     value: float
@@ -279,11 +280,11 @@ class Resampled:
     def basic_estimate(self, most: float, scale: int = 1) -> Estimate:
         """Return a number that noise alone makes larger, with a basic bootstrap interval.
 
-        Such are the largest of several numbers, and differences cut off at 0. Resamples add
-        noise to noise, so that they are too large by about as much as the number is: the interval
-        reflects their percentiles at the number (Davison & Hinkley, 1997, section 5.2.1), within
-        0 and ``most``. On simulated curves without any effect it holds the truth 98 times in
-        100 or more, and the percentiles 18 to 23 times.
+        Examples are the maximum of several numbers, and differences truncated at 0. Resamples add
+        noise to noise, so they are too large by about as much as the number itself is: the
+        interval reflects their percentiles at the number (Davison & Hinkley, 1997, section 5.2.1),
+        between 0 and ``most``. On simulated curves without any effect its coverage is 98% or more,
+        that of the percentiles 18% to 23%.
         """
         low, high = (float(end) for end in np.quantile(self.samples, TAILS))
         reflected = max(0.0, 2 * self.value - high), min(most, 2 * self.value - low)
@@ -296,20 +297,20 @@ class Resampled:
         return _estimate(self.value, (low, high), self.n, method, scale)
 
     def less(self, other: Resampled) -> Resampled:
-        """Return this number less another one of the same resamples."""
+        """Return this number minus another one from the same resamples."""
         bounds = None
         if self.bounds is not None or other.bounds is not None:
             bounds = _combined(self.estimate(), other.estimate())
         value, samples = self.value - other.value, self.samples - other.samples
         clusters = min(self.clusters, other.clusters)
         if bounds is None and clusters and np.ptp(samples) < 1e-12:
-            # Right in the same rows: the two may still differ in a cluster that was not drawn.
+            # Right on the same rows: the two may still differ in clusters that were not drawn.
             reach = wilson(0.0, clusters)[1]
             bounds = max(value - reach, -1.0), min(value + reach, 1.0)
         return Resampled(value, samples, min(self.n, other.n), bounds, clusters)
 
     def less_known(self, known: float) -> Resampled:
-        """Return this number less one that is known exactly, such as chance."""
+        """Return this number minus one that is known exactly, such as chance."""
         bounds = self.bounds and (self.bounds[0] - known, self.bounds[1] - known)
         return Resampled(self.value - known, self.samples - known, self.n, bounds)
 
@@ -317,15 +318,15 @@ class Resampled:
 class TwoWayBootstrap:
     """Averages over runs that were trained on different draws and evaluated on the same clusters.
 
-    Two things are left to chance: which clusters the test rows are of, and which rows a model was
-    trained on. Both are resampled, each on its own (Owen, 2007, "The pigeonhole bootstrap"):
-    clusters for all runs together, and draws for all averages over the same draws, so that
-    differences between averages are paired. Of D draws D - 1 are resampled (Rao & Wu, 1988),
-    since resamples of D vary too little where D is small.
+    Two things are random: the clusters of the test rows, and the rows that a model was trained on.
+    Both are resampled independently (Owen, 2007, "The pigeonhole bootstrap"): clusters for all runs
+    together, and draws for all averages over the same draws, so that differences between averages
+    are paired. Of D draws, D - 1 are resampled (Rao & Wu, 1988), since resamples of D vary too
+    little if D is small.
 
-    On simulated runs with 3 draws these intervals hold the truth 92 to 99 times in 100, and
-    resamples of clusters alone 72 to 95 times. Where fewer than 30 clusters hold an error, or
-    something right, Wilson's interval on the effective rows is not left.
+    On simulated runs with 3 draws the coverage of these intervals is 92% to 99%, and 72% to 95% if
+    only clusters are resampled. If fewer than 30 clusters contain a wrong row, or a right one, the
+    interval includes Wilson's interval for the effective number of rows.
     """
 
     def __init__(
@@ -334,10 +335,10 @@ class TwoWayBootstrap:
         """Resample the clusters.
 
         Args:
-            right: rows answered right, shape [clusters, runs].
-            rows: rows that were scored, shape [clusters, runs], some in each run.
-            seed: of all resamples.
-            resamples: how many.
+            right: the number of rows answered right, shape [clusters, runs].
+            rows: the number of rows scored, shape [clusters, runs], at least one in each run.
+            seed: the seed of all resamples.
+            resamples: the number of resamples.
         """
         self._right, self._rows = right.astype(np.float64), rows.astype(np.float64)
         self._seed, self._resamples = seed, resamples
@@ -350,7 +351,7 @@ class TwoWayBootstrap:
             drawn = generator.integers(0, clusters, (size, clusters))
             times = _counted(drawn, clusters)
             scored = times @ self._rows
-            # A resample may miss all rows of a run of which few were scored.
+            # A resample may miss all rows of a run if few were scored.
             parts.append(
                 np.divide(
                     times @ self._right,
@@ -362,7 +363,7 @@ class TwoWayBootstrap:
         self._of_runs = np.concatenate(parts)
 
     def average(self, runs: Mapping[int, int]) -> Resampled:
-        """Average the accuracies of some runs: their numbers by what they were trained on."""
+        """Average the accuracies of runs, given as the indices of runs by training draw."""
         return self.weighted([(1.0, runs)])
 
     def weighted(self, parts: Sequence[tuple[float, Mapping[int, int]]]) -> Resampled:
@@ -378,7 +379,7 @@ class TwoWayBootstrap:
             rows += weight * self._rows[:, numbers].mean(axis=1)
         scored = rows > 0
         right, rows = right[scored], rows[scored]
-        # Sums of fractions are not exact: all right is all right.
+        # Sums of fractions are not exact: if all rows are right, so is the sum.
         right = np.where(rows - right < 1e-9, rows, np.where(right < 1e-9, 0.0, right))
         bounds = None
         shared, others = alike.shared_ratio(right, rows)
@@ -400,14 +401,14 @@ class TwoWayBootstrap:
 
 
 def _counted(drawn: Ints, size: int) -> Floats:
-    """Count how often each number below ``size`` was drawn, row by row."""
+    """Count how often each number below ``size`` was drawn in each row."""
     flat = drawn + size * np.arange(len(drawn))[:, None]
     counts = np.bincount(flat.ravel(), minlength=len(drawn) * size)
     return counts.reshape(len(drawn), size).astype(np.float64)
 
 
 def _blocks(resamples: int, width: int) -> list[int]:
-    """Cut resamples into blocks that fit memory."""
+    """Split resamples into blocks that fit in memory."""
     block = max(1, _BLOCK // max(width, 1))
     return [min(block, resamples - start) for start in range(0, resamples, block)]
 
@@ -415,7 +416,7 @@ def _blocks(resamples: int, width: int) -> list[int]:
 def _bootstrap(
     columns: Sequence[Ints], number: Callable[..., Floats], seed: int
 ) -> tuple[float, float]:
-    """Return the percentiles of a number made of the columns' totals."""
+    """Return the percentiles of a number computed from the columns' totals."""
     totals = resampled_totals(np.stack(columns, axis=1), seed)
     low, high = np.quantile(number(*totals.T), TAILS)
     return float(low), float(high)
@@ -424,10 +425,10 @@ def _bootstrap(
 def effective_rows(rows: Ints | Floats, right: Ints | Floats) -> float:
     """Return how many independent rows some clusters are worth: n over the design effect.
 
-    At most n. Where all rows are right, or all wrong, nothing tells how alike the rows of a
-    cluster are; they are then taken to be as alike as can be (Kish: n squared over the sum of
-    squared cluster sizes). The number is cut further by Student's t where clusters are few.
-    Arrays have shape [clusters].
+    At most n. If all rows are right, or all wrong, the similarity of rows within clusters cannot be
+    estimated; they are then taken to be as similar as possible (Kish: n squared over the sum of
+    squared cluster sizes). With few clusters, the number is reduced further by Student's t. Arrays
+    have shape [clusters].
     """
     from scipy.special import ndtri
 

@@ -16,8 +16,8 @@ class Answers(NamedTuple):
 
     Attributes:
         key: the choice that counts as right, shape [items].
-        choices: how many choices each item has, shape [items].
-        said: each run's choice, :data:`NOT_SCORED` where there is none, shape [items, runs].
+        choices: the number of choices of each item, shape [items].
+        said: each run's choice, :data:`NOT_SCORED` if there is none, shape [items, runs].
     """
 
     key: Ints
@@ -38,16 +38,16 @@ class Answers(NamedTuple):
 
 
 def rest_scores(answers: Answers) -> tuple[Ints, Ints]:
-    """Count each model's right and scored items among all but the item, [items, models] each."""
+    """Count the right and scored items of each model, excluding the item: [items, models] each."""
     right, scored = answers.right.astype(np.int64), answers.scored.astype(np.int64)
     return right.sum(axis=0) - right, scored.sum(axis=0) - scored
 
 
 def point_biserial(answers: Answers) -> Floats:
-    """Correlate being right on each item with the rest score, over the models that scored it.
+    """Correlate correctness on each item with the rest score, over the models that scored it.
 
     Returns:
-        Shape [items]; NaN where all models are right or all wrong, or their rest scores are the
+        Shape [items]; NaN if all models are right or all are wrong, or if their rest scores are the
         same.
     """
     right, scored = answers.right.astype(np.float64), answers.scored
@@ -68,11 +68,11 @@ def point_biserial(answers: Answers) -> Floats:
 
 
 class Rivals(NamedTuple):
-    """Each item's strongest rival of its key, according to the models.
+    """The strongest rival of each item's key, according to the models.
 
     Attributes:
-        choice: the choice; :data:`NOT_SCORED` where no model chose another one than the key.
-        evidence: natural log of how many times likelier the models' answers are if it is right
+        choice: the choice; :data:`NOT_SCORED` if no model chose anything but the key.
+        evidence: natural log of the likelihood ratio of the models' answers, if the rival is right
             rather than the key.
     """
 
@@ -81,7 +81,7 @@ class Rivals(NamedTuple):
 
 
 def rivals(answers: Answers) -> Rivals:
-    """Find each item's strongest rival of its key, by a weighted vote of the models.
+    """Find the strongest rival of each item's key, by a weighted vote of the models.
 
     A model that is right with probability a, and otherwise chooses each of the C - 1 other choices
     equally often, makes the choice it gives a(C - 1)/(1 - a) times likelier to be right than
@@ -101,7 +101,7 @@ def rivals(answers: Answers) -> Rivals:
     np.add.at(votes, (at, said), weight[at, model])
     np.add.at(heads, (at, said), 1)
     for_key = votes[items, answers.key].copy()
-    # Of choices with the same weight, the one that more models give.
+    # Ties between choices go to the one that more models give.
     order = votes + 1e-9 * heads
     order[items, answers.key] = -1.0
     choice = order.argmax(axis=1)

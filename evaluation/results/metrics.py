@@ -1,4 +1,4 @@
-"""From scores to predictions, and from predictions to metrics."""
+"""Computes predictions from scores, and metrics from predictions."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Half the gap between 1 and the next number."""
+"""Unit roundoff by dtype: half the gap between 1 and the next number."""
 
 _LEAST_NOISE = 1e-4
-"""What batching may change in a float32 score; the scorers are tested to keep within it."""
+"""How much batching may change a float32 score; the scorers are tested to stay within it."""
 
 _LOGIT_SIZE = 16.0
-"""How large logits get: a log-likelihood near 0 still is a difference of such numbers."""
+"""Typical size of logits: even a log-likelihood near 0 is a difference of such numbers."""
 
 
 def tie_tolerance(
     dtype: str, split: ProbeSplit, scores: Scores, normalization: Normalization
 ) -> float:
-    """Return the difference between two compared scores that is numerical noise alone.
+    """Return the largest difference between two compared scores that may be numerical noise.
 
-    A score is known to about its size times the unit roundoff of the dtype: the median size of
-    the scores is taken, or 16 (the size of logits) if that is larger, and nothing below 1e-4.
-    Measured with SmolLM2-135M and log-likelihoods of 81 nats: half precision moved the difference
-    of two choices by 0.27 in bfloat16 and 0.039 in float16 (root mean square against float32),
-    where the rule gives 0.32 and 0.040; another batch size moved scores by up to 0.31, 0.077 and,
-    in float32, 2.4e-5.
+    The precision of a score is about its size times the unit roundoff of the dtype. The size used
+    is the median size of the scores, or 16 (the size of logits) if that is larger; the result is
+    at least 1e-4. Measured with SmolLM2-135M and log-likelihoods of 81 nats: half precision changed
+    the difference of two choices by 0.27 in bfloat16 and 0.039 in float16 (root mean square
+    against float32), where the rule gives 0.32 and 0.040; a different batch size changed scores by
+    up to 0.31, 0.077 and, in float32, 2.4e-5.
 
     Raises:
         UsageError: the dtype, in which the model was run, is not float32, float16 or bfloat16.
@@ -62,24 +62,24 @@ def tie_tolerance(
     noise = max(_LEAST_NOISE, _ROUNDOFF[dtype] * max(size, _LOGIT_SIZE))
     divisors = lengths(scores.tokens, split.items.texts, normalization)[finite]
     typical = float(np.median(divisors)) if divisors.size else 1.0
-    # Two digits say enough, and are the same whatever the batches were.
+    # Two digits suffice, and do not depend on the batches.
     return float(f"{noise / max(typical, 1.0):.2g}")
 
 
 def predictions_table(
     split: ProbeSplit, scores: Scores, normalization: Normalization, tie_tolerance: float
 ) -> pa.Table:
-    """Return the choice that the scores pick in each item, and its margin: a row per item.
+    """Return the choice with the best score in each item, and its margin: one row per item.
 
-    Scores are compared as they are stored, in float32, so that everything can be computed again
-    from the file. Divided by length they are lm-evaluation-harness's acc_norm and acc_bytes. Minus
-    infinity is a choice that the model rules out.
+    Scores are compared as they are stored, in float32, so that everything can be recomputed from
+    the file. Divided by length, they give lm-evaluation-harness's acc_norm and acc_bytes. A score
+    of minus infinity means that the model rules the choice out.
 
     Args:
-        split: what was scored.
-        scores: of all its choices.
+        split: the split that was scored.
+        scores: the scores of all its choices.
         normalization: what scores are divided by before they are compared.
-        tie_tolerance: in units of the score compared; a smaller margin is a tie.
+        tie_tolerance: in units of the compared scores; a smaller margin is a tie.
 
     Raises:
         KbprobeError: a score is NaN or plus infinity.
@@ -146,16 +146,16 @@ def measure(
     baseline_intervals: Mapping[str, tuple[float, float]] | None = None,
     oracles: Mapping[str, dict[str, float]] | None = None,
 ) -> Metrics:
-    """Compute every number of a run from its predictions.
+    """Compute all metrics of a run from its predictions.
 
     Args:
-        predictions: as :func:`predictions_table` made them.
+        predictions: from :func:`predictions_table`.
         clustered: whether the column ``cluster`` says more than the id.
-        normalization: the one that predictions were made with.
+        normalization: the normalization that predictions were made with.
         by_length: whether scores are log-likelihoods of the choices' texts, so that accuracies
-            with scores divided by their lengths mean something.
-        seed: of the bootstrap.
-        tie_tolerance: the one that ties were found with.
+            with scores divided by length are meaningful.
+        seed: the seed of the bootstrap.
+        tie_tolerance: the tolerance that ties were found with.
         baselines: accuracies of the probe's audit, from :func:`baselines_of`.
         baseline_intervals: theirs, from :func:`baseline_intervals_of`.
         oracles: shares of the probe's oracles, from :func:`oracles_of`.
@@ -166,7 +166,7 @@ def measure(
     import pyarrow.compute as pc
 
     reasons = predictions["set_aside"].drop_null().to_pylist()
-    # A reason says what is counted, then what it was in that item.
+    # A reason is the kind that is counted, a colon, and details of the item.
     aside = Counter(reason.split(": ", 1)[0] for reason in reasons)
     scored = predictions.filter(predictions["prediction"].is_valid())
     items, all_scored = predictions.num_rows, scored
@@ -226,7 +226,7 @@ def measure(
 def baselines_of(audit: Audit | None) -> dict[str, float]:
     """Return the accuracy over all families of each baseline in a built probe's audit.
 
-    Baselines that saw no row are left out. Empty where there is no audit.
+    Baselines that saw no row are left out. Empty without an audit.
     """
     if audit is None:
         return {}
@@ -253,7 +253,7 @@ def oracles_of(audit: Audit | None) -> dict[str, dict[str, float]]:
 def _near_and_random(
     scored: pa.Table, right: Bools, cluster: Ints, seed: int
 ) -> tuple[Estimate, Estimate] | tuple[None, None]:
-    """Estimate the accuracy with near and with random distractors; nothing without both."""
+    """Estimate the accuracy with near and with random distractors; None unless there are both."""
     import pyarrow.compute as pc
 
     random = pc.equal(scored["distractor_family"], breakdown.RANDOM)
@@ -268,8 +268,8 @@ def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:
     """Compare the values of each question: ``values[starts[i] : starts[i + 1]]``.
 
     Returns:
-        Prediction (the first of equals), margin (endless for a lone choice) and softmax share:
-        arrays [questions].
+        The prediction (the first of equals), its margin (infinite for a single choice) and its
+        softmax share, each of shape [questions].
     """
     widths = np.diff(starts)
     prediction = np.zeros(widths.size, dtype=np.int64)
@@ -280,14 +280,14 @@ def _judge(values: Floats, starts: Ints) -> tuple[Ints, Floats, Floats]:
         grid = values[starts[rows][:, None] + np.arange(width)]
         second, best = np.partition(grid, -2, axis=1)[:, -2:].T
         prediction[rows] = grid.argmax(axis=1)
-        # Equal ones may both be minus infinity: all choices are ruled out.
+        # Equal scores may be minus infinity, if all choices are ruled out.
         margin[rows] = np.subtract(best, second, out=np.zeros(rows.size), where=best != second)
         probability[rows] = softmax(grid).max(axis=1)
     return prediction, margin, probability
 
 
 def _compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Floats, Ints, Ints]:
-    """Return the values compared of scored rows' choices, where each row's begin, and the golds."""
+    """Return the compared values of scored rows' choices, where each row starts, and the golds."""
     import pyarrow.compute as pc
 
     raw, tokens = (to_numpy(single_chunk(scored[n]).flatten()) for n in ("scores", "tokens"))
@@ -297,7 +297,7 @@ def _compared_values(scored: pa.Table, normalization: Normalization) -> tuple[Fl
 
 
 def _right_by(scored: pa.Table, normalization: Normalization) -> Bools:
-    """Whether each scored item is right if its scores are normalized in this way."""
+    """Return whether each scored item is right if its scores are normalized in this way."""
     values, starts, answer = _compared_values(scored, normalization)
     prediction, _, _ = _judge(values, starts)
     return np.asarray(prediction == answer)
@@ -307,8 +307,8 @@ def _brier(scored: pa.Table, normalization: Normalization) -> float:
     """Return the mean squared distance of the choices' shares from the right answer (Brier 1950).
 
     Args:
-        scored: predictions of the scored rows.
-        normalization: the one that predictions were made with.
+        scored: the predictions of the scored rows.
+        normalization: the normalization that predictions were made with.
     """
     values, starts, answer = _compared_values(scored, normalization)
     widths, total = np.diff(starts), 0.0
@@ -321,7 +321,7 @@ def _brier(scored: pa.Table, normalization: Normalization) -> float:
 
 
 def _kept_choices(split: ProbeSplit, set_aside: Mapping[int, str]) -> tuple[Bools, Bools]:
-    """Tell which items are scored, shape [items], and which choices, shape [choices]."""
+    """Return which items are scored, shape [items], and which choices, shape [choices]."""
     kept = np.ones(len(split.items), dtype=np.bool_)
     kept[list(set_aside)] = False
     return kept, np.repeat(kept, np.diff(split.items.starts))
@@ -340,7 +340,7 @@ def _refuse_non_numbers(raw: Any, starts: Ints, ids: pa.Array) -> None:
 
 
 def _wholly_scored(predictions: pa.Table, scored: pa.Table) -> Bools:
-    """Whether all items of each scored item's cluster are scored."""
+    """Return whether all items of each scored item's cluster are scored."""
     import pyarrow.compute as pc
 
     left_out = predictions.filter(predictions["prediction"].is_null())["cluster"]

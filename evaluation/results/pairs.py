@@ -1,4 +1,4 @@
-"""Reading of results with their predictions, with a check that the two agree."""
+"""Reads results with their predictions, and checks that the two agree."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _FILLED = ("id", "question", "choices", "answer", "setup", "cluster")
 _OF_SCORED = ("correct", "margin", "probability", "tie")
 """Columns that every scored row has a value in, and no other row."""
 _ROUNDOFF = 1e-5
-"""Share by which a score may be less than the best and be picked: float32 on other processors."""
+"""Relative difference by which a picked score may be below the best, for float32 rounding."""
 
 
 def read_pair(folder: Path) -> tuple[Results, pa.Table]:
     """Read the results and the predictions of a folder.
 
-    What follows from the scores in the predictions is computed again: which choice was picked,
-    whether that is right, and how many are.
+    What follows from the scores in the predictions is recomputed: which choice is picked, whether
+    it is right, and how many are right.
 
     Raises:
         UsageError: one of the two is missing, damaged or edited, or they disagree.
@@ -53,7 +53,7 @@ def read_pair(folder: Path) -> tuple[Results, pa.Table]:
 
 
 def _damage(predictions: pa.Table) -> str:
-    """Say what cannot be in rows of any run; "" where there is nothing."""
+    """Describe what cannot occur in the rows of any run; "" if there is nothing."""
     import pyarrow.compute as pc
 
     for name in _FILLED:
@@ -83,7 +83,7 @@ def _damage(predictions: pa.Table) -> str:
 
 
 def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
-    """Say whether the choices picked are not those with the best scores."""
+    """Describe picks that are not the choices with the best scores; "" if there are none."""
     import pyarrow.compute as pc
 
     scored = predictions.filter(pc.is_valid(predictions["prediction"]))
@@ -109,7 +109,7 @@ def _other_picks(predictions: pa.Table, normalization: Normalization) -> str:
 
 
 def _other_counts(metrics: Metrics, predictions: pa.Table) -> str:
-    """Say whether results and predictions do not count the same."""
+    """Describe counts that differ between results and predictions; "" if there are none."""
     scored = predictions["correct"].drop_null()
     right = int(_mask(headline_rows(predictions)["correct"].drop_null()).sum())
     held = (predictions.num_rows, len(scored), right)

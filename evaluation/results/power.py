@@ -23,10 +23,10 @@ class Spread:
     """How much differences vary from cluster to cluster.
 
     Attributes:
-        null_variance: of the estimated difference about 0, times the number of clusters: s0**2.
-            What the test goes by; where clusters are rows, the share of rows that one model alone
-            gets right.
-        unevenness: mean square of cluster sizes over their squared mean; 1 where all are alike.
+        null_variance: the variance of the estimated difference about 0, times the number of
+            clusters: s0**2. The test uses it; if each cluster is a row, it is the share of rows
+            that only one model gets right.
+        unevenness: mean square of cluster sizes over their squared mean; 1 if all are equal.
     """
 
     null_variance: float
@@ -50,13 +50,13 @@ def observed_spread(right: Bools, also_right: Bools, cluster: Ints) -> Spread:
 
 
 def assumed_spread(sizes: Ints, discordant: float, difference: float, correlation: float) -> Spread:
-    """Return the spread that follows from what is assumed of two models.
+    """Return the spread implied by assumptions about two models.
 
     Args:
-        sizes: rows of each cluster of the probe, shape [clusters].
-        discordant: share of rows that one model alone gets right.
-        difference: of the accuracies, as a share.
-        correlation: of the differences of two rows of one cluster.
+        sizes: the number of rows of each cluster of the probe, shape [clusters].
+        discordant: the share of rows that only one model gets right.
+        difference: the difference of the accuracies, as a share.
+        correlation: the correlation of the differences of two rows of a cluster.
     """
     mean = float(sizes.mean())
     by_row = discordant - difference**2
@@ -69,7 +69,7 @@ def row_correlation(right: Bools, also_right: Bools, cluster: Ints) -> float | N
     """Estimate the correlation of the differences of two rows of one cluster.
 
     Returns:
-        None where no cluster has two rows, or the differences do not vary.
+        None if no cluster has two rows, or the differences do not vary.
     """
     _, local, rows = np.unique(cluster, return_inverse=True, return_counts=True)
     gains = also_right.astype(np.float64) - right
@@ -84,7 +84,7 @@ def row_correlation(right: Bools, also_right: Bools, cluster: Ints) -> float | N
 
 
 def independent_discordance(accuracy: float, difference: float) -> float:
-    """Return the share of rows that one of two independent models alone gets right.
+    """Return the share of rows that only one of two independent models gets right.
 
     >>> independent_discordance(0.5, 0.0)
     0.5
@@ -94,7 +94,7 @@ def independent_discordance(accuracy: float, difference: float) -> float:
 
 
 def power_of(clusters: float | Floats, difference: float, spread: Spread, level: float) -> Floats:
-    """Return the chance that the test finds a difference (a share) with so many clusters."""
+    """Return the probability that the test finds a difference (a share) with this many clusters."""
     from scipy.special import ndtr, ndtri
 
     quantile = -float(ndtri(level / 2))
@@ -108,7 +108,7 @@ def power_of(clusters: float | Floats, difference: float, spread: Spread, level:
 
 
 def clusters_needed(difference: float, spread: Spread, power: float, level: float) -> int:
-    """Return the fewest clusters with which the test has the power.
+    """Return the smallest number of clusters with which the test has this power.
 
     >>> clusters_needed(0.1, Spread(0.3, 1.0), power=0.8, level=0.05)  # Connor (1987)
     234
@@ -121,7 +121,7 @@ def clusters_needed(difference: float, spread: Spread, power: float, level: floa
 
 
 def least_difference(clusters: int, spread: Spread, power: float, level: float) -> float | None:
-    """Return the least difference that so many clusters show; None: not even one of 100 points."""
+    """Return the smallest difference that this many clusters show; None if not even 100 points."""
     from scipy.optimize import brentq
 
     def short(difference: float) -> float:

@@ -1,4 +1,4 @@
-"""Scores of a split's choices, and how choices are compared by them."""
+"""Scores of a split's choices, and the values by which choices are compared."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Scores:
     """The scores of all items.
 
     Attributes:
-        scores: a number a choice, all items' choices one after another; nan where set aside.
-        tokens: tokens that each sums over.
-        set_aside: items that were not scored, and why.
-        notes: counts that the scorer reported.
+        scores: one number per choice, all items' choices one after another; nan if set aside.
+        tokens: the number of tokens that each score sums over.
+        set_aside: the items that were not scored, and why.
+        notes: the counts that the scorer reported.
         score_name: ``logit`` or ``log-likelihood``.
-        sequences, sequence_tokens: how many were run in all, and their tokens.
-        parameters: how many the model has.
-        fitting: what the learner that made them reported
-            (:class:`evaluation.results.analyses.fitting.Fitting`); empty where none did.
+        sequences, sequence_tokens: the total number of sequences run, and of their tokens.
+        parameters: the number of the model's parameters.
+        fitting: what the learner reported, if the scores are a learner's
+            (:class:`evaluation.results.analyses.fitting.Fitting`); otherwise empty.
     """
 
     scores: Floats
@@ -62,7 +62,7 @@ def compared(
     texts: pa.Array | Sequence[str],
     normalization: Normalization,
 ) -> Floats:
-    """Divide the score of each choice by its length, as choices are compared: shape [choices].
+    """Return the values by which choices are compared, scores over lengths: shape [choices].
 
     Raises:
         UsageError: a choice has no length.
@@ -80,7 +80,7 @@ def softmax(values: Floats) -> Floats:
     """Return each choice's share, along the last axis."""
     from scipy import special
 
-    # Where a model rules out all choices (minus infinity) they are equal, not undefined.
+    # If a model rules out all choices (minus infinity), their shares are equal, not undefined.
     possible = values.max(axis=-1, keepdims=True) > -np.inf
     shares: Floats = special.softmax(np.where(possible, values, 0.0), axis=-1)
     return shares

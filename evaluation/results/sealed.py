@@ -1,4 +1,4 @@
-"""JSON files that keep checksums, of themselves and of files beside them: an edit is noticed."""
+"""JSON files with checksums of themselves and of files next to them, so that edits are detected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kbprobe.files import file_sha256, write_file
 from kbprobe.parsing import read_json
 
 CHECKSUMS = "checksums"
-"""The key of the checksums: sha256 by file name; its own is of all else that the file holds."""
+"""The key of the checksums: sha256 by file name; the file's own covers its other contents."""
 
 
 class Sealed(BaseModel):
@@ -23,12 +23,12 @@ class Sealed(BaseModel):
 
 
 def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
-    """Write a JSON object with its checksum, and those of files beside it, whole or not at all.
+    """Write a JSON object atomically, with its checksum and those of files next to it.
 
     Args:
-        path: where to.
-        text: the object, indented by two.
-        beside: names of files in the same folder; those that are not there are left out.
+        path: the file to write.
+        text: the object as JSON, indented by two.
+        beside: names of files in the same folder; missing ones are skipped.
 
     Raises:
         OSError: it cannot be written.
@@ -42,12 +42,12 @@ def write_sealed(path: Path, text: str, beside: Iterable[str] = ()) -> None:
 
 
 def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
-    """Return what a JSON file holds but for its checksums, after verifying them.
+    """Verify the checksums of a JSON file, and return its other contents.
 
     Args:
         path: the file.
         remedy: a sentence for messages that says what to do.
-        versions: of the schema that can be read.
+        versions: the versions of the schema that can be read.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -75,7 +75,7 @@ def read_sealed(path: Path, remedy: str, versions: Sequence[str]) -> Any:
         elif file.is_file():
             found = file_sha256(file)
         else:
-            continue  # Code that needs the file reports that it is missing.
+            continue  # Code that needs this file will report that it is missing.
         if found != recorded:
             raise UsageError(
                 f"{file} was changed after kbprobe wrote it: its checksum in {path.name} does not "

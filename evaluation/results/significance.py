@@ -24,17 +24,17 @@ def mcnemar(only_first: int, only_second: int) -> float:
 def swap_clusters(difference: Ints) -> float:
     """Return the two-sided p of the exact randomisation test on clusters.
 
-    If the two models were the same, swapping them in any cluster would be as likely as not: the
-    sign of each cluster's difference is a fair coin. All sign patterns are counted, not sampled.
+    If the two models were equal, swapping them in any cluster would be equally likely: the sign of
+    each cluster's difference is a fair coin flip. All sign patterns are counted, not sampled.
 
     Args:
-        difference: right answers of one model less those of the other, shape [clusters].
+        difference: right answers of one model minus those of the other, shape [clusters].
     """
     from scipy.stats import binom
 
     sizes, counts = np.unique(np.abs(difference[difference != 0]), return_counts=True)
     total = int(sizes @ counts)
-    # Chance of each sum of the clusters that keep their sign; the others count against it.
+    # Probability of each sum over the clusters that keep their sign; the others are subtracted.
     chance = np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         step = np.zeros(size * count + 1)
@@ -45,7 +45,7 @@ def swap_clusters(difference: Ints) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values for their number (Holm, 1979), in the order given.
+    """Adjust p values for multiple testing (Holm, 1979); the order is kept.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]

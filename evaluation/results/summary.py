@@ -1,4 +1,4 @@
-"""What ``evaluate-probe`` prints: the table that ends a run, and those of studies."""
+"""What ``evaluate-probe`` prints: the table at the end of a run, and formatting for studies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show_table(results: Sequence[Results]) -> None:
 
 
 def scored_by(result: Results) -> str:
-    """Name the scorer, and what its scores were divided by if that may be chosen."""
+    """Return the scorer's name, with the normalization of its scores if that can be chosen."""
     metrics, scorer = result.metrics, f"scorer: {result.scoring.scorer}"
     if len(metrics.accuracies) < 2:
         return scorer
@@ -56,25 +56,25 @@ def scored_by(result: Results) -> str:
 
 
 def scored_rows(result: Results) -> str:
-    """Spell how many rows were scored, and of how many if only some of the split were drawn."""
+    """Return how many rows were scored, and of how many if only some of the split were drawn."""
     scored, whole = result.metrics.scored, result.probe.split_rows
     return f"{scored:,}" if whole is None else f"{scored:,} of {whole:,}"
 
 
 def points(difference: Estimate) -> str:
-    """Spell a difference with its interval: ``+2.1 (-0.3 to +4.5)``."""
+    """Format a difference with its interval: ``+2.1 (-0.3 to +4.5)``."""
     return f"{difference.value:+.1f} ({difference.low:+.1f} to {difference.high:+.1f})"
 
 
 def percent(estimate: Estimate | None) -> str:
-    """Spell a share with its interval: ``71.2 [69.8, 72.5]``."""
+    """Format a share with its interval: ``71.2 [69.8, 72.5]``."""
     if estimate is None:
         return "-"
     return f"{100 * estimate.value:.1f} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def cautions(result: Results) -> list[str]:
-    """Say what a reader of the number must know."""
+    """Return caveats about the result."""
     metrics = result.metrics
     lines = [f"accuracy: {against_chance(metrics.accuracy, metrics.chance)}"]
     if metrics.near_accuracy is not None:
@@ -113,7 +113,7 @@ def cautions(result: Results) -> list[str]:
 
 
 def _on_facts(facts: Facts) -> str:
-    """Summarise in one line the rows whose facts are answered right."""
+    """Return a line about the rows whose facts are answered right."""
     line = f"single facts: {percent(facts.accuracy)} of {facts.scored:,}"
     line += f", chance {100 * facts.chance:.1f}"
     rows = facts.rows

@@ -1,7 +1,7 @@
-"""Results: what a run of a model on a probe writes, and what each number means.
+"""Results: what a run of a model on a probe writes, and the meaning of each number.
 
-``results.json`` holds :class:`Results`, ``predictions.parquet`` a row per item as
-:func:`predictions_schema` describes; ``report.html`` is made from these two alone.
+``results.json`` holds :class:`Results`, and ``predictions.parquet`` one row per item as described
+in :func:`predictions_schema`; ``report.html`` is made from these two files alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESULTS = "results.json"
 PREDICTIONS = "predictions.parquet"
 REPORT = "report.html"
 FACTS = "facts"
-"""The folder, within that of the results, with results of the facts that rows rest on."""
+"""The subfolder with the results on the facts that rows rest on."""
 SCHEMA_VERSION = "1.6"
 _READ = ("1.4", "1.5", SCHEMA_VERSION)
 AGAIN = "Evaluate again with --overwrite."
@@ -40,7 +40,7 @@ METRIC_OF: dict[Normalization, str] = {
     "byte": "acc_bytes",
     "token": "acc_tokens",
 }
-"""The names of the accuracies; the first three as lm-evaluation-harness calls them."""
+"""The names of the accuracies; the first three are those of lm-evaluation-harness."""
 
 DIVIDED: dict[Normalization, str] = {
     "sum": "sums of log-likelihoods",
@@ -63,7 +63,7 @@ NOTES: dict[str, str] = {
     "gold_copies": "rows with copies of the gold among their choices, which were left out",
     "train_overlap": "rows of clusters that are in train as well",
 }
-"""What a scorer may report, by its name in the results."""
+"""Descriptions of what a scorer may report, by its name in the results."""
 
 
 class Model(BaseModel):
@@ -338,12 +338,12 @@ def remarks(results: Results) -> list[str]:
 def predictions_schema() -> pa.Schema:
     """Return the columns of ``predictions.parquet``: one row per item, in the probe's order.
 
-    ``scores`` are as the scorer gave them, ``tokens`` what each sums over; ``prediction`` is the
-    index of the best score after normalization (the first of equals), ``margin`` its lead over
-    the runner-up, ``probability`` its softmax share among the choices, ``tie`` whether the margin
-    is within numerical noise. An item that was set aside has empty lists, a null prediction and
-    the reason. :data:`FURTHER_COLUMNS` and those of analyses may follow
-    (:mod:`evaluation.results.analyses`).
+    ``scores`` are those of the scorer, ``tokens`` the number of tokens that each sums over;
+    ``prediction`` is the index of the best score after normalization (the first of equals),
+    ``margin`` its lead over the runner-up, ``probability`` its softmax share among the choices,
+    and ``tie`` whether the margin is within numerical noise. An item that was set aside has empty
+    lists, a null prediction and the reason. :data:`FURTHER_COLUMNS` and the columns of analyses
+    (:mod:`evaluation.results.analyses`) may follow.
     """
     import pyarrow as pa
 
@@ -375,7 +375,7 @@ def predictions_schema() -> pa.Schema:
 
 
 _UNIQUE = (*UNIQUE, "question", "scores", "margin", "probability")
-"""Columns whose values hardly repeat."""
+"""Columns whose values are rarely repeated."""
 
 FURTHER_COLUMNS = {
     "premise": "string",
@@ -383,20 +383,20 @@ FURTHER_COLUMNS = {
     "fold": "int32",
     "choice_hops": "list<item: int32>",
 }
-"""Columns that follow where any row has a value: Arrow types by name."""
+"""Columns that follow if any row has a value: Arrow types by name."""
 
 
 def write_results(results: Results, folder: Path) -> None:
-    """Write ``results.json`` into a folder, whole or not at all; its predictions come first.
+    """Write ``results.json`` into a folder atomically, after its predictions.
 
-    It keeps checksums of itself and of the predictions that are there.
+    The file contains checksums of itself and of the predictions in the folder.
     """
     current = results.model_copy(update={"schema_version": SCHEMA_VERSION})
     write_sealed(folder / RESULTS, current.model_dump_json(indent=2), [PREDICTIONS])
 
 
 def write_predictions(predictions: pa.Table, folder: Path) -> None:
-    """Write ``predictions.parquet``, whole or not at all: the same bytes for the same rows."""
+    """Write ``predictions.parquet`` atomically: the same bytes for the same rows."""
     with replacing_file(folder / PREDICTIONS) as path:
         write_parquet(predictions, path, unique=_UNIQUE)
 
@@ -405,8 +405,8 @@ def read_results(folder: Path) -> Results:
     """Read a folder's ``results.json``, and verify that neither it nor the predictions changed.
 
     Raises:
-        UsageError: the folder holds no results, damaged or edited ones, or those of another
-            schema.
+        UsageError: the folder contains no results, or damaged or edited ones, or ones of another
+            schema version.
     """
     path = folder / RESULTS
     try:
@@ -423,8 +423,8 @@ def read_predictions(folder: Path) -> pa.Table:
     """Read a folder's ``predictions.parquet``: its columns, as typed by the schema.
 
     Raises:
-        UsageError: there are none, or they are damaged, or a column lacks, has another type or
-            nulls where it cannot; the message names it.
+        UsageError: there are none, or they are damaged, or a column is missing, has another type
+            or unexpected nulls; the message names it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -444,7 +444,7 @@ def read_predictions(folder: Path) -> pa.Table:
             problem = "lacks" if field.name not in table.schema.names else "repeats"
             raise UsageError(f"{path} {problem} the column {field.name!r}. {AGAIN}")
         found = table.schema.field(field.name).type
-        # Parquet has a name of its own for the values of lists.
+        # Parquet names the values of lists differently.
         if str(found).replace("element: ", "item: ") != str(field.type):
             raise UsageError(
                 f"{path}: the column {field.name!r} holds {found} instead of {field.type}. {AGAIN}"

@@ -1,4 +1,4 @@
-"""Wilson's interval of a share."""
+"""Wilson's interval for a share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ TAILS = (0.025, 0.975)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of ``n`` independent units (``n`` may be fractional).
+    """Return Wilson's interval for a share of ``n`` independent units (``n`` may be fractional).
 
-    The same to the last digit as statsmodels' ``proportion_confint``, which takes seconds to
-    import; scipy's takes whole ``n`` only.
+    Equal to the last digit to statsmodels' ``proportion_confint``, which takes seconds to import;
+    scipy's version takes only integer ``n``.
 
     >>> low, high = wilson(0.5, 100)
     >>> round(low, 4), round(high, 4)

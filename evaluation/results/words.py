@@ -1,4 +1,4 @@
-"""How the report spells numbers and texts."""
+"""Formatting of numbers and texts in reports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from evaluation.results.types import Estimate, Metrics, Results
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {127: 0x2421}
 
 ROUND = [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
-"""1, 2, 5, 10, 20, ...: steps of scales."""
+"""1, 2, 5, 10, 20, ...: round steps for scales."""
 
 
 def limit_remark(results: Results) -> str | None:
-    """Say how many rows and clusters ``--limit`` drew, and of how many; None: it drew none."""
+    """Return how many rows and clusters ``--limit`` drew, and of how many; None without a limit."""
     probe, options = results.probe, results.scoring.options
     limit = options.get("limit")
     if probe.split_rows is None or limit is None:
@@ -35,7 +35,7 @@ def limit_remark(results: Results) -> str | None:
 
 
 def headline_remark(metrics: Metrics) -> str | None:
-    """Say which rows the headline leaves out; None: it is of all scored rows."""
+    """Return which rows the headline leaves out; None if it is on all scored rows."""
     accuracy = metrics.accuracy
     if accuracy.n == metrics.scored:
         return None
@@ -49,30 +49,30 @@ def headline_remark(metrics: Metrics) -> str | None:
 
 
 def answers_remark(results: Results) -> str | None:
-    """Say who gave the answers, where that was neither people nor the knowledge base."""
+    """Return who gave the answers, if that was neither people nor the knowledge base."""
     kind = results.probe.annotator_kind
     return None if kind in (None, "human") else f"answers given by no person (annotators: {kind})"
 
 
 def printable(text: str) -> str:
-    """Show control characters by their pictures: HTML has no way to hold them."""
+    """Replace control characters, which HTML cannot contain, with their Unicode pictures."""
     return text.translate(_PICTURES)
 
 
 def clip(text: str, most: int) -> str:
-    """Cut a text that is too long to show, and say so."""
+    """Truncate a text that is too long to show, and note that it was truncated."""
     if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def short(text: str, most: int = 24) -> str:
-    """Cut a name to ``most`` characters, without saying how many there were."""
+    """Truncate a name to ``most`` characters, without noting its length."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def name_or_count(names: Collection[str], what: str) -> str:
-    """Return the only one of some names, or how many there are.
+    """Return the name if there is only one, or how many there are.
 
     >>> name_or_count(["ages"], "probes"), name_or_count(["ages", "sizes"], "probes")
     ('ages', '2 probes')
@@ -81,7 +81,7 @@ def name_or_count(names: Collection[str], what: str) -> str:
 
 
 def last_name(source: str) -> str:
-    """Name a model by the end of its path that tells something; a Hub id stays whole.
+    """Return the informative last part of a model's path; a Hub id is kept whole.
 
     >>> last_name("models/tuned/a.gguf"), last_name("FacebookAI/roberta-large")
     ('a.gguf', 'FacebookAI/roberta-large')
@@ -92,23 +92,23 @@ def last_name(source: str) -> str:
     """
     parts = [part for part in source.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     if source.startswith("/") and len(parts) > 2 and parts[0] in ("home", "Users"):
-        parts = parts[2:]  # Whose home it is says nothing about the model.
+        parts = parts[2:]  # The owner of a home folder says nothing about the model.
     is_hub_id = len(parts) == 2 and not source.startswith(("/", ".", "~")) and source[-1] != "/"
     return source if is_hub_id or not parts else "/".join(telling_parts(parts))
 
 
 def p_value(p: float) -> str:
-    """Spell a p value: ``0.0123``."""
+    """Format a p value: ``0.0123``."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def percent(share: float) -> str:
-    """Spell a share: ``45.1%``."""
+    """Format a share: ``45.1%``."""
     return f"{100 * share:.1f}%"
 
 
 def points(difference: float) -> str:
-    """Spell a difference in percentage points, with its sign: ``−33.1``.
+    """Format a difference in percentage points, with its sign: ``−33.1``.
 
     >>> points(-33.14), points(-0.04)
     ('−33.1', '+0.0')
@@ -117,12 +117,12 @@ def points(difference: float) -> str:
 
 
 def difference(estimate: Estimate) -> str:
-    """Spell a difference with its interval: ``+2.1 points (−0.3 to +4.5)``."""
+    """Format a difference with its interval: ``+2.1 points (−0.3 to +4.5)``."""
     return f"{points(estimate.value)} points ({points(estimate.low)} to {points(estimate.high)})"
 
 
 def coefficient(value: float) -> str:
-    """Spell a coefficient between -1 and 1: ``0.31``.
+    """Format a coefficient between -1 and 1: ``0.31``.
 
     >>> coefficient(-0.314), coefficient(-0.001)
     ('−0.31', '0.00')
@@ -131,18 +131,18 @@ def coefficient(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Spell a score: ``−56.728``."""
+    """Format a score: ``−56.728``."""
     return f"{value:.3f}".replace("-", "−").replace("inf", "∞")
 
 
 Place = Literal["above", "below", "level", "few"]
-"""Where an interval lies: above or below a level, about it, or on too few rows to tell."""
+"""Where an interval lies: above a level, below it, around it, or on too few rows to tell."""
 
 WIDE = 0.2
-"""An interval about a level that is wider than this says nothing: the rows are too few."""
+"""An interval around a level that is wider than this is uninformative: there are too few rows."""
 
 FEWEST = 5
-"""Of fewer rows or clusters, who guesses between two answers is right in all too often."""
+"""With fewer rows or clusters, guessing between two answers too often gets all of them right."""
 
 AGAINST: dict[Place, str] = {
     "above": "above",
@@ -150,7 +150,7 @@ AGAINST: dict[Place, str] = {
     "level": "not distinguishable from",
     "few": "on too few rows to distinguish it from",
 }
-"""Each place in a sentence: ``45.1%, not distinguishable from chance``."""
+"""Each place as words of a sentence: ``45.1%, not distinguishable from chance``."""
 
 
 def natural_key(name: str) -> list[tuple[int, float, str]]:
@@ -164,7 +164,7 @@ def natural_key(name: str) -> list[tuple[int, float, str]]:
 
 
 def place(estimate: Estimate, level: float) -> Place:
-    """Tell where the interval of a share lies, compared with a level such as chance."""
+    """Return where the interval of a share lies relative to a level such as chance."""
     if estimate.n < FEWEST:
         return "few"
     if estimate.low > level:
@@ -183,5 +183,5 @@ def against_chance(estimate: Estimate, chance: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """Spell an estimate's interval: ``44.0% to 46.2%``."""
+    """Format an estimate's interval: ``44.0% to 46.2%``."""
     return f"{percent(estimate.low)} to {percent(estimate.high)}"

@@ -1,1 +1,1 @@
-"""Scorers: they score each choice of each item with a model."""
+"""Scorers, which score each choice of each item with a model."""

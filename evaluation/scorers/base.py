@@ -97,7 +97,7 @@ class EncodedTokens(Encoded):
 
 
 def aside(kind: str, instance: str) -> str:
-    """Word the reason why an item is set aside: what is counted, then what it is in this item.
+    """Return the reason why an item is set aside: the kind, which is counted, and the instance.
 
     >>> aside("a candidate of several pieces", "'penguins' (penguin ##s)")
     "a candidate of several pieces: 'penguins' (penguin ##s)"

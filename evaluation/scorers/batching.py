@@ -1,7 +1,7 @@
-"""Batches: cut by token budget after sorting by length, and halved when memory runs out.
+"""Batches: sorted by length, cut by a token budget, and halved when memory runs out.
 
-Which sequences share a batch is a pure function of their lengths and the budget, so that a run
-that was interrupted ends with the same bytes as one that was not.
+Which sequences share a batch depends only on their lengths and the budget, so that an interrupted
+run ends with the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kbprobe.arrays import Ints
 from kbprobe.errors import KbprobeError
 
 Rows = npt.NDArray[np.floating[Any]]
-"""Numbers of sequences: axis 0 goes over sequences, or over the slots of sequences."""
+"""Numbers computed for sequences: axis 0 runs over sequences, or over their slots."""
 
 
 def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
-    """Cut sequences into batches of at most ``budget`` padded tokens, and return their numbers.
+    """Cut sequences into batches of at most ``budget`` padded tokens, and return their indices.
 
-    The longest come first, so that memory that does not suffice is found out at once. A sequence
-    that is longer than the budget is a batch of its own.
+    The longest come first, so that insufficient memory is noticed at once. A sequence that is
+    longer than the budget forms a batch by itself.
 
     >>> [batch.tolist() for batch in cut_batches(np.array([3, 9, 4, 4]), 9)]
     [[1], [2, 3], [0]]
@@ -40,18 +40,18 @@ def cut_batches(lengths: Ints, budget: int) -> list[Ints]:
 
 
 class BackOff:
-    """Runs batches; one that exhausts memory is halved, and later ones are cut to what fitted."""
+    """Runs batches; a batch that exhausts memory is halved, and later ones are cut to what fits."""
 
     def __init__(self) -> None:
         self._fits: int | None = None
         self.halvings = 0
 
     def run(self, score: Callable[[Ints], Rows], lengths: Ints, batch: Ints) -> Rows:
-        """Return the numbers of all sequences of a batch, in their order.
+        """Return the numbers computed for all sequences of a batch, in their order.
 
         Args:
-            score: runs some sequences: their numbers, one after another along axis 0.
-            lengths: tokens of each sequence that there is, shape [sequences].
+            score: runs some sequences, and returns their numbers concatenated along axis 0.
+            lengths: the number of tokens of every sequence, shape [sequences].
             batch: the sequences to run, shape [n].
 
         Raises:
@@ -84,7 +84,7 @@ class BackOff:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Tell whether an error means that memory ran out, on a GPU or not."""
+    """Return whether an error means that memory ran out, on a GPU or not."""
     import torch
 
     # The CPU's allocator has no exception of its own.
@@ -94,7 +94,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def free_memory() -> None:
-    """Give back what the failed batch held."""
+    """Release the memory of the failed batch."""
     import torch
 
     gc.collect()

@@ -1,12 +1,12 @@
-"""Contextual calibration: how much likelier a question makes each choice than no content does.
+"""Contextual calibration: how much likelier a choice is after its question than without content.
 
 After Zhao, Wallace, Feng, Klein & Singh, "Calibrate Before Use" (ICML 2021, section 5). A model
-favours some answers whatever it is asked. Its probabilities of a row's choices are divided by those
-that it gives after texts without content, the mean of several.
+favours some answers whatever the question. Its probabilities of a row's choices are divided by
+their mean probabilities after several content-free texts.
 
-PMI (:mod:`evaluation.scorers.pmi`) subtracts one log-likelihood. With a single text without content
-the choices are ranked as PMI ranks them; with several, the mean is one of probabilities, each
-normalised over the row's choices.
+PMI (:mod:`evaluation.scorers.pmi`) subtracts one log-likelihood. With a single content-free text,
+the choices are ranked as by PMI; with several, the mean is over probabilities, each normalised
+over the row's choices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from evaluation.scorers.causal.prompts import Prompt
 
 _BATCH_TOKENS = 4096
-"""Padded tokens of a batch of texts without content, which are short."""
+"""Number of padded tokens in a batch of content-free texts, which are short."""
 
 _CONTENT_FREE = Field(
     ("N/A", MASK, ""),
@@ -57,11 +57,11 @@ class MaskedCalibrationOptions(MaskedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CalibratedEncoded(Encoded):
-    """Sequences of another scorer, and what is added to what their slots give.
+    """Sequences of another scorer, and what is added to the numbers of their slots.
 
     Attributes:
-        inner: the other scorer's.
-        added: shape [slots]: less the log of a choice's calibrating probability in its first
+        inner: the sequences of the other scorer.
+        added: shape [slots]: minus the log of a choice's content-free probability in its first
             slot, 0 in the others.
     """
 
@@ -70,16 +70,16 @@ class CalibratedEncoded(Encoded):
 
 
 class CalibratedScorer(Scorer):
-    """Scores choices with another scorer, each less the log of its probability without content.
+    """Scores choices with another scorer, minus the log of their content-free probabilities.
 
-    A choice is scored after the texts without content once, however many rows show it. A prompt's
-    examples stand before these texts, too, drawn as for a question of that text. Of a lettered
-    prompt in one order, the letters are calibrated: all choices are shown as the text without
-    content. Where each choice takes each letter, that changes nothing.
+    A choice is scored after the content-free texts only once, however many rows show it. A prompt's
+    examples also precede these texts, drawn as for a question with that text. For a lettered
+    prompt in one order, the letters are calibrated: all choices are shown as the content-free text.
+    If each choice takes each letter, that changes nothing.
     """
 
     def __init__(self, inner: Scorer, texts: Sequence[str], prompt: Prompt | None = None) -> None:
-        """Take the scorer, the texts without content, and the prompt, if it has one."""
+        """Set the scorer, the content-free texts, and the scorer's prompt, if it has one."""
         self._inner, self._texts, self._prompt = inner, texts, prompt
         self._letters = prompt is not None and prompt.letters
         self._known: dict[tuple[str, str, str], Floats] = {}
@@ -142,7 +142,7 @@ class CalibratedScorer(Scorer):
         )
 
     def _key(self, item: Item, choice: int) -> tuple[str, str, str]:
-        """Return what a choice's score without content depends on."""
+        """Return what a choice's content-free score depends on."""
         if self._prompt is None or not self._prompt.letters:
             return item.setup, "", item.choices[choice]
         size, order = len(item.choices), self._prompt.order
@@ -152,7 +152,7 @@ class CalibratedScorer(Scorer):
     def _learn(
         self, items: Sequence[Item], left_out: Mapping[int, str], score_name: str
     ) -> dict[tuple[str, str, str], str]:
-        """Score what is not known yet after each text; return why some cannot be scored."""
+        """Score new choices after each content-free text; return why some cannot be scored."""
         asked: dict[tuple[str, str, str], tuple[Item, int]] = {}
         for number, item in enumerate(items):
             if number not in left_out:
@@ -196,7 +196,7 @@ def _mean_log_share(scores: Floats, starts: Ints) -> Floats:
     """Return the log of each choice's mean share of its row.
 
     Args:
-        scores: of each choice after each text, in nats, shape [choices, texts].
+        scores: the score of each choice after each text, in nats, shape [choices, texts].
         starts: where the choices of each row start, shape [rows + 1].
     """
     total = np.logaddexp.reduceat(scores, starts[:-1], axis=0)

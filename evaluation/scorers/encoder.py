@@ -1,4 +1,4 @@
-"""Shared by scorers of encoders with a head: texts as tokens and segments, run in batches."""
+"""Shared by scorers of encoders with a head: tokenized texts with segments, run in batches."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PADDING_CHANGES_SCORES = frozenset(
     {"convbert", "fnet", "nystromformer", "roformer", "xlnet", "yoso"}
 )
-"""Architectures (``model_type``) whose logits depend on padding though it is masked.
+"""Architectures (``model_type``) whose logits depend on padding even if it is masked.
 
 Measured with random weights, padded on the right: ConvBERT's and YOSO's convolutions, FNet's
-Fourier transform and Nystromformer's landmarks mix padding in, and XLNet and RoFormer read the
-last position. They run without any padding: texts of one length at a time.
+Fourier transform and Nystromformer's landmarks mix in padding, and XLNet and RoFormer read the
+last position. They are run without any padding, on texts of one length at a time.
 """
 
 Inputs = Mapping[str, torch.Tensor]
@@ -43,11 +43,11 @@ class EncodedTexts(EncodedTokens):
 
 
 class EncoderRunner:
-    """Runs an encoder with a head over texts: padded where that changes nothing.
+    """Runs an encoder with a head over texts, padded unless that changes the results.
 
     Attributes:
-        limit: the most tokens that the model reads.
-        takes_types: whether it takes segments of tokens.
+        limit: the maximum number of tokens that the model reads.
+        takes_types: whether the model takes the segments of tokens.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -55,7 +55,7 @@ class EncoderRunner:
         self.limit = longest_input(model, tokenizer)
         self._segment = tokenizer.pad_token_type_id
         padding = getattr(model.config, "pad_token_id", None)
-        # The model's own: some heads look for the last token that is not padding.
+        # The model's own padding token: some heads look for the last token that is not padding.
         self._padding = (tokenizer.pad_token_id or 0) if padding is None else padding
         self._pads = model.config.model_type not in PADDING_CHANGES_SCORES
         takes = inspect.signature(model.forward).parameters
@@ -75,9 +75,9 @@ class EncoderRunner:
         sequences: Ints,
         forward: Callable[[Inputs], torch.Tensor],
     ) -> torch.Tensor:
-        """Return what ``forward`` makes of some sequences, on the model's device, in their order.
+        """Return the results of ``forward`` for some sequences, in order, on the model's device.
 
-        ``forward`` takes a batch and gives a tensor whose first axis is its sequences.
+        ``forward`` takes a batch and returns a tensor whose first axis is the sequences.
         """
         if self._pads:
             return forward(self._batch(encoded, sequences))

@@ -23,7 +23,7 @@ class GuessingOptions(Options):
 
 
 class GuessingScorer(RowScorer):
-    """Scores choices at random, by a hash of seed, id and choice: never by their place."""
+    """Scores choices at random, by a hash of seed, id and choice, regardless of their order."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens that are asked for, computed at their positions alone."""
+"""Log-probabilities of requested tokens, computed only at their positions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TOLERANCES = {
     torch.float16: 0.02,
     torch.bfloat16: 0.06,
 }
-"""Nats a token by which two ways of computing one score may differ, by the weights' type.
+"""Nats per token by which two ways of computing a score may differ, by dtype of the weights.
 
 Measured on a causal model of 135 million parameters: 4e-6, 0.002 and 0.02 between plain and
 packed; 0.13 with wrong positions, and 1.7 without the mask.
 """
 
 GROSS = 10
-"""How many times the tolerance it takes to say that a model is of another kind."""
+"""Multiple of the tolerance beyond which a model is taken to be of a different kind."""
 
 _NORMALIZED_AT_ONCE = 128
-"""Predictions whose whole vocabulary is held in float32 at a time."""
+"""Number of predictions for which the whole vocabulary is held in float32 at a time."""
 
 
 def target_log_probs(logits: torch.Tensor, rows: Ints, targets: Ints) -> torch.Tensor:
@@ -59,7 +59,7 @@ def target_log_probs(logits: torch.Tensor, rows: Ints, targets: Ints) -> torch.T
 def logits_at(
     model: PreTrainedModel, inputs: Mapping[str, Any], rows: torch.Tensor
 ) -> tuple[torch.Tensor, Any]:
-    """Run a model, and map some of its positions alone to the vocabulary.
+    """Run a model, and map only some of its positions to the vocabulary.
 
     Args:
         model: with a language-model head.
@@ -84,9 +84,9 @@ def logits_at(
 
 @contextmanager
 def _only(head: torch.nn.Module, rows: torch.Tensor, positions: int) -> Iterator[list[torch.Size]]:
-    """Let a head see some tokens only; what the model does to logits afterwards still happens.
+    """Make a head see only some tokens; what the model does to logits afterwards is unchanged.
 
-    A head that is applied to other positions than those of the input sees all of them:
+    A head that is applied to positions other than those of the input sees all of them:
     ProphetNet's also predicts the tokens after the next.
     """
     shapes: list[torch.Size] = []

@@ -1,8 +1,9 @@
 """Pointwise mutual information: how much a question raises the log-likelihood of a choice.
 
-A language model favours answers that are likely anyway. Holtzman et al. 2021 (PMI over the domain,
-section 3) compare each choice after its question with the same choice after a neutral text. With
-the default, an empty one, the score is that of lm-evaluation-harness's ``acc_mutual_info``.
+A language model favours answers that are likely in any context. Holtzman et al. 2021 (PMI over the
+domain, section 3) compare each choice after its question with the same choice after a neutral
+text. With the default, an empty text, the score is that of lm-evaluation-harness's
+``acc_mutual_info``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _make(inputs: ScorerInputs) -> Scorer:
         )
 
     class Pmi(PromptedScorer):
-        """Subtracts the log-likelihood after the neutral text, which is scored once a choice."""
+        """Subtracts the log-likelihood after the neutral text, scored once per choice."""
 
         def render(self, item: Item) -> list[tuple[Rendered, float]]:
             neutral = replace(item, question=inputs.options.neutral)
@@ -46,10 +47,10 @@ def _make(inputs: ScorerInputs) -> Scorer:
             return "pointwise mutual information"
 
     class CausalPmi(Pmi, CausalScorer):
-        """After the neutral text."""
+        """PMI with a causal LM: the neutral text is the context."""
 
     class Seq2SeqPmi(Pmi, Seq2SeqScorer):
-        """With the neutral text in the encoder."""
+        """PMI with an encoder-decoder model: the neutral text is in the encoder."""
 
     scorer = Seq2SeqPmi if is_encoder_decoder(inputs.model.config) else CausalPmi
     prompt, pack = prompt_of(inputs), inputs.options.pack

@@ -1,8 +1,8 @@
-"""Ranks of choices in the vocabulary: is an answer among what a language model predicts first?
+"""Ranks of choices in the vocabulary: whether answers are among a model's best predictions.
 
-[O] takes a cloze's answers to be viable if they are among a model's ten best predictions. A choice
-scores minus its rank where the mask stands: at the mask, or, for a causal model, after the text
-before it, where its first token counts. The report has the shares
+[O] takes a cloze's answers to be viable if they are among a model's ten best predictions. The score
+of a choice is minus its rank at the mask or, for a causal model, the rank of its first token after
+the text before the mask. The report shows the shares
 (:mod:`evaluation.results.analyses.viability`).
 """
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kbprobe.arrays import Floats, Ints
 
 _AT_ONCE = 128
-"""Choices whose row of the vocabulary is compared at a time."""
+"""Number of choices for which the whole vocabulary is compared at a time."""
 
 
 def minus_ranks(logits: torch.Tensor, rows: Ints, targets: Ints) -> torch.Tensor:
-    """Return minus the rank of tokens, 1 for the best of the vocabulary, shape [n].
+    """Return minus the rank of tokens in the vocabulary (the best has rank 1), shape [n].
 
     Args:
         logits: shape [rows, vocabulary].
@@ -50,7 +50,7 @@ def _make_masked(inputs: ScorerInputs) -> Scorer:
     from evaluation.scorers.masked.scorer import MaskedEncoded, MaskedScorer
 
     class MaskedRank(MaskedScorer):
-        """Ranks single pieces at the mask; rows with a candidate of several are set aside."""
+        """Ranks single pieces at the mask; rows with candidates of several are set aside."""
 
         encode_parts = Scorer.encode_parts
 
@@ -75,14 +75,14 @@ def _make_causal(inputs: ScorerInputs) -> Scorer:
     from evaluation.scorers.causal.scorer import CausalScorer
 
     class FirstTokens(PairTokenizer):
-        """Cuts continuations to their first token."""
+        """Truncates continuations to their first token."""
 
         def encode(self, rendered: Sequence[Rendered]) -> list[PairTokens]:
             pairs = super().encode(rendered)
             return [PairTokens(pair.context, [c[:1] for c in pair.continuations]) for pair in pairs]
 
     class CausalRank(CausalScorer):
-        """Ranks the first token of each choice after what stands before the mask."""
+        """Ranks the first token of each choice after the text before the mask."""
 
         def __init__(self) -> None:
             super().__init__(inputs.model, inputs.tokenizer)

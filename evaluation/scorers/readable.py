@@ -1,8 +1,8 @@
-"""Items that a tokenizer cannot represent faithfully: one rule for all scorers.
+"""Items that a tokenizer cannot represent faithfully, by the same rule for all scorers.
 
-An item is not scored, but set aside and counted, if its own text would be read as a special token
-(a literal ``[MASK]`` or ``</s>`` in a question), or if a candidate holds a token that stands for
-whatever the tokenizer does not know: two unknown candidates would have the same score.
+An item is not scored, but set aside and counted, if part of its text would be read as a special
+token (a literal ``[MASK]`` or ``</s>`` in a question), or if a candidate contains the unknown
+token: two unknown candidates would have the same score.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SENTINELS = r"<extra_id_\d+>"
 
 
 class SpecialTexts:
-    """Texts that a tokenizer reads as a special token wherever they stand."""
+    """Texts that a tokenizer reads as special tokens wherever they occur."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         added = tokenizer.added_tokens_decoder.values()
         texts = {str(token) for token in added if token.special} | {*tokenizer.all_special_tokens}
-        # White space that is a special token of some models is text all the same.
+        # White space is a special token of some models, but is treated as text.
         longest_first = sorted(filter(str.strip, texts), key=lambda text: (-len(text), text))
         patterns = [re.escape(text) for text in longest_first]
         sentinel = tokenizer.convert_tokens_to_ids("▁<extra_id_0>")
@@ -38,7 +38,7 @@ class SpecialTexts:
         self._pattern = re.compile("|".join(patterns) or r"(?!)")
 
     def obstacle(self, item: Item) -> str | None:
-        """Say why an item cannot be scored, if so; the gap of a cloze is no text of its own."""
+        """Return why an item cannot be scored, if so; a cloze's gap is not part of its text."""
         question = item.question.replace(MASK, "\0", 1) if item.setup == CLOZE else item.question
         for text in (question, item.premise, *item.choices):
             if found := self._pattern.search(text):
@@ -52,9 +52,9 @@ class SpecialTexts:
 
 
 def unknown_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the token that stands for what a tokenizer does not know; None where all is known.
+    """Return the id of the unknown token; None if the tokenizer can represent any text.
 
-    Some tokenizers that know all bytes name the token that ends a text.
+    Some byte-level tokenizers name the token that ends a text as their unknown token.
     """
     others = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
     unknown: int | None = tokenizer.unk_token_id
@@ -62,7 +62,7 @@ def unknown_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
 
 
 def unknown_candidate(text: str, pieces: Collection[int], unknown: int | None) -> str | None:
-    """Say why a candidate of these pieces cannot be scored, if it holds the unknown token."""
+    """Return why a candidate with these pieces cannot be scored, if one is the unknown token."""
     if unknown is not None and unknown in pieces:
         return aside("a candidate with characters unknown to the tokenizer", repr(text))
     return None
@@ -71,9 +71,9 @@ def unknown_candidate(text: str, pieces: Collection[int], unknown: int | None) -
 def unreadable_items(
     items: Sequence[Item], tokenizer: PreTrainedTokenizerBase
 ) -> Mapping[int, str]:
-    """Return the items that no scorer of this tokenizer takes, and why.
+    """Return the items that no scorer with this tokenizer can score, and why.
 
-    For scorers that do not look at the tokens of candidates themselves.
+    For scorers that do not check the tokens of candidates themselves.
     """
     reasons, unknown = SpecialTexts(tokenizer).obstacles(items), unknown_token(tokenizer)
     if unknown is None:

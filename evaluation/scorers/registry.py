@@ -1,4 +1,4 @@
-"""The registered scorers, and which of them a checkpoint is scored with."""
+"""The registered scorers, and the choice of a scorer for a checkpoint."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SCORERS = Registry[ScorerEntry](
 
 
 def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntry:
-    """Return the scorer by its name, or the first that a checkpoint of this kind can be used with.
+    """Return the scorer of this name, or the first that suits the checkpoint.
 
-    A scorer that is named is taken whatever head the architecture names: loading the checkpoint
-    finds out whether it holds the scorer's. Only scorers of encoder-decoder models read those.
+    A named scorer is used whatever head the architecture names: loading the checkpoint shows
+    whether it contains the right one. Encoder-decoder models have their own scorers.
 
     Raises:
-        UsageError: there is no such scorer, or none for such a checkpoint; or it reads no model,
-            and there is one.
+        UsageError: there is no such scorer, or none for such a checkpoint; or the scorer uses no
+            model, and one was given.
     """
     if name is not None:
         entry = SCORERS.get(name)
@@ -63,7 +63,7 @@ def choose_scorer(checkpoint: Checkpoint, name: str | None = None) -> ScorerEntr
 
 
 def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
-    """Refuse to load what is behind an endpoint, and to ask an endpoint that is not named."""
+    """Refuse a local scorer for a model behind an endpoint, and the reverse."""
     served = checkpoint.capabilities & Capability.ENDPOINT_SCORES
     if Capability.ENDPOINT_SCORES in entry.needs and not served:
         raise UsageError(
@@ -79,7 +79,7 @@ def _refuse_other_place(entry: ScorerEntry, checkpoint: Checkpoint) -> None:
 
 
 def _without_scorer(checkpoint: Checkpoint) -> str:
-    """Say why no scorer reads a checkpoint, and what to do about it."""
+    """Return a message on why no scorer suits a checkpoint, and what to do about it."""
     if checkpoint.id == NO_MODEL:
         return "There is no model. Without a model, name with --scorer one that needs none."
     model = f"{checkpoint.id} ({checkpoint.architecture})"

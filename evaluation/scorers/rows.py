@@ -1,4 +1,4 @@
-"""Rows as sequences: for scorers that take all choices of a row together, or need no batches."""
+"""Rows as sequences, for scorers that take all choices of a row together, or need no batches."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kbprobe.arrays import Floats, Ints
 
 
 def row_sequences(items: Sequence[Item], lengths: Ints, choice_tokens: Ints) -> dict[str, Any]:
-    """Return what :class:`Encoded` needs to make each item a sequence, with a slot per choice.
+    """Return arguments of :class:`Encoded` that make each item a sequence with a slot per choice.
 
     Args:
         items: the items.
-        lengths: what each costs in a batch, shape [items].
-        choice_tokens: tokens of each choice, shape [choices].
+        lengths: the cost of each item in a batch, shape [items].
+        choice_tokens: the number of tokens of each choice, shape [choices].
     """
     starts = choice_starts(items)
     return {
@@ -34,17 +34,17 @@ def row_sequences(items: Sequence[Item], lengths: Ints, choice_tokens: Ints) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredRows(Encoded):
-    """Rows whose scores are known already.
+    """Rows whose scores have already been computed.
 
     Attributes:
-        scores: of each choice, shape [choices].
+        scores: the score of each choice, shape [choices].
     """
 
     scores: Floats
 
 
 class RowScorer(Scorer):
-    """Scores choices by a cheap function of their rows, computed for all rows at once."""
+    """Scores choices with a cheap function of their rows, computed for all rows at once."""
 
     divisible = False
 

@@ -2,8 +2,8 @@
 
 ``vec_similarity`` is the cosine of the mean vectors of the content words of question and choice.
 ``vec_similarity_published`` is the definition of Richardson and Sabharwal (2020), section
-VecSimilarity: the mean cosine over all pairs of words. It counts function words, of which most
-questions mainly consist, so that it answers far fewer questions.
+VecSimilarity: the mean cosine over all pairs of words. It includes function words, which make up
+most of most questions, so that it answers far fewer questions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class VecSimilarityScorer(RowScorer):
         return scores, {"unknown_words": unknown} if unknown else {}
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Return what similarity is: ``cosine of means``, ``mean cosine``."""
+        """Return the kind of similarity: ``cosine of means`` or ``mean cosine``."""
         return self._score_name
 
 

@@ -1,8 +1,8 @@
-"""Analyses: numbers and sections that apply to some probes only, a module each.
+"""Analyses: numbers and report sections that apply only to some probes, one module each.
 
-An analysis is a module of this package with an ``ANALYSIS``, named in :data:`MODULES`. It may keep
-numbers of its own in ``results.json``, under its name in ``analyses``, and columns of its own in
-``predictions.parquet``; and it may have a section in the report.
+An analysis is a module of this package that defines ``ANALYSIS`` and is listed in :data:`MODULES`.
+It may add numbers to ``results.json``, under its name in ``analyses``, columns to
+``predictions.parquet``, and a section to the report.
 """
 
 from __future__ import annotations

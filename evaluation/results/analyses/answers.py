@@ -1,8 +1,8 @@
 """Which answers a model prefers in general: the share of each, and the effect of word frequency.
 
 [O] finds that *often* and *rarely* are given in less than 1% of the statements on frequency, and
-relates scores to how frequent the words are. Nothing of this is kept in ``results.json``: it is
-read from the predictions.
+relates scores to how frequent the words are. None of this is stored in ``results.json``: it is
+computed from the predictions.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_ANSWERS = 10
-"""Maximum number of answers listed; if there are more, rows have choices of their own."""
+"""Maximum number of distinct answers; if there are more, rows have their own choices."""
 
 KNOWN = 0.9
-"""Share of the choices whose frequency has to be known."""
+"""Minimum share of choices with a known frequency."""
 
 
 class AnswerShare(NamedTuple):
-    """One answer: in which shares of the rows it is right, and given; and given where right."""
+    """One answer: the shares of rows in which it is right, given, and given when right."""
 
     answer: str
     right: float
@@ -38,11 +38,11 @@ class AnswerShare(NamedTuple):
 
 
 class FrequencyOfPicks(NamedTuple):
-    """How scores go with the frequency of choices in English, within rows.
+    """How scores are related to the frequency of choices in English, within rows.
 
     Attributes:
-        correlation: Spearman's, of both less their means in the row.
-        given, right: shares of the rows in which the most frequent choice is given, and right.
+        correlation: Spearman's correlation of the two, after subtracting the means of each row.
+        given, right: shares of rows in which the most frequent choice is given, and right.
     """
 
     correlation: float
@@ -51,7 +51,7 @@ class FrequencyOfPicks(NamedTuple):
 
 
 def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
-    """Return the share of each answer; empty where rows do not all choose among the same few."""
+    """Return the share of each answer; empty unless all rows have the same few choices."""
     scored = predictions.filter(predictions["prediction"].is_valid())
     names, code, starts = _choices(scored)
     width = np.diff(starts)
@@ -70,7 +70,7 @@ def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
 
 
 def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
-    """Relate scores to the frequency of choices; None where it is unknown, or tells none apart."""
+    """Relate scores to the frequency of choices; None if it is unknown or the same within rows."""
     from scipy.stats import spearmanr
 
     scored = predictions.filter(predictions["prediction"].is_valid())
@@ -97,7 +97,7 @@ def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where there is nothing to say."""
+    """Return the section of the report; None if there is nothing to say."""
     parts: list[Part] = []
     # Rows of labels have a confusion table.
     if setup_of(files.predictions) is None and (shares := answer_shares(files.predictions)):
@@ -124,7 +124,7 @@ def section(files: ResultFiles) -> Section | None:
 
 
 def _choices(scored: pa.Table) -> tuple[list[str], Ints, Ints]:
-    """Return the distinct choices, sorted; each choice's number among them; where rows begin."""
+    """Return the sorted distinct choices, the index of each choice, and where each row starts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

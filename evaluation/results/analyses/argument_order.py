@@ -1,7 +1,7 @@
-"""Questions that compare two values of one order: ages, years, objects by size.
+"""Questions that compare two values on one scale: ages, years, objects by size.
 
-Whether a probe asks such questions is read from its rows alone. Numbers have an order of their own;
-words, names of objects say, have the one that the right answers put them into.
+Whether a probe asks such questions is inferred from its rows alone. Numbers have a natural order;
+for words, such as names of objects, the order is derived from the right answers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 LEAST_WORDS = 4
 PAIRS_A_WORD = 2
-"""Words are ordered only if there are so many, and so many times as many pairs of them (or every
-pair): among fewer pairs than that, chance answers seldom contradict each other."""
+"""Words are ordered only if there are at least this many, compared in this many times as many
+pairs (or in every pair): with fewer pairs, random answers seldom contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,15 @@ class OrderedArguments:
     """Rows whose right answer says which of two values comes first.
 
     Attributes:
-        names: of the first and the second argument.
+        names: the names of the first and the second argument.
         values: the distinct values, the lowest first.
-        level: the place of each value in the order, from 0: shape [values]. Values at one place
-            are never compared with each other.
-        first, second: the row's values, as indices into ``values``: shape [rows].
-        answers: the answer that is right where the first value is the lower, and where it is the
-            higher.
-        gold: the right one of the two answers: shape [rows].
-        distance: between the row's two values: shape [rows]. Of whole numbers their difference,
-            else places of the order.
+        level: the place of each value in the order, from 0, shape [values]. Values with the same
+            place are never compared with each other.
+        first, second: the row's values, as indices into ``values``, shape [rows].
+        answers: the right answer if the first value is lower, and if it is higher.
+        gold: which of the two answers is right, shape [rows].
+        distance: the distance between the row's two values, shape [rows]: the difference of whole
+            numbers, otherwise the number of places.
         numeric: whether the values are numbers, ordered as such.
         places: whether ``distance`` counts places.
     """
@@ -63,10 +62,10 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     """Find the order that all rows ask about.
 
     Returns:
-        None unless every row has two arguments, under the same two names, and the same two
-        answers to choose from, and which of these is right depends on the order of the two
-        arguments alone, in every row. Numbers are ordered by size. Words must be used as first
-        and as second argument, and the right answers must order them without a contradiction.
+        None unless every row has two arguments with the same two names and the same two choices,
+        and the right answer depends only on the order of the two arguments. Numbers are ordered by
+        size. Words must occur both as first and as second argument, and the right answers must
+        order them without contradictions.
     """
     named, answered = _arguments(predictions), _answers(predictions)
     if named is None or answered is None:
@@ -81,9 +80,9 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
     if numeric:
         level = np.unique([float(value) for value in values], return_inverse=True)[1]
     else:
-        # Either direction would do. The last by name comes first: smaller, lighter, younger.
+        # Either direction would do. The alphabetically last answer is used: smaller, younger.
         answers, gold = answers[::-1], 1 - gold
-        # Where few values occur on both sides they are two sorts of things.
+        # If few values occur on both sides, the two arguments are different kinds of things.
         mixed = 2 * np.intersect1d(first, second).size >= len(values)
         found = _levels(np.where(gold == 0, (first, second), (second, first)), len(values))
         if found is None or not mixed:
@@ -96,7 +95,7 @@ def ordered_arguments(predictions: pa.Table) -> OrderedArguments | None:
         answers, gold = answers[::-1], 1 - gold
     whole = numeric and all("." not in value and len(value) < 16 for value in values)
     scale = np.array([int(value) for value in values]) if whole else level
-    # Within a place by rating, then by name: values come sorted, and the sort is stable.
+    # Sorted within a place by rating, then by name: values are sorted, and the sort is stable.
     order = np.lexsort((rating, level))
     rank = np.argsort(order)
     return OrderedArguments(
@@ -126,7 +125,7 @@ def _arguments(predictions: pa.Table) -> tuple[tuple[str, str], list[str], Ints]
 
 
 def _answers(predictions: pa.Table) -> tuple[tuple[str, str], Ints] | None:
-    """Return the two answers, by name, if every row offers both, and which is right in each."""
+    """Return the two answers, sorted, if every row offers both, and which is right in each row."""
     column = single_chunk(predictions["choices"])
     if not _are_two(column):
         return None
@@ -144,7 +143,7 @@ def _are_two(column: pa.Array) -> bool:
 
 
 def _coded(texts: pa.Array) -> tuple[list[str], Ints]:
-    """Return the distinct texts, sorted (none where one is null), and each row's: [rows, 2]."""
+    """Return the sorted distinct texts (none if one is null), and indices of shape [rows, 2]."""
     encoded = texts.dictionary_encode()
     words = [] if texts.null_count else encoded.dictionary.to_pylist()
     if not words:
@@ -154,14 +153,14 @@ def _coded(texts: pa.Array) -> tuple[list[str], Ints]:
 
 
 def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
-    """Put values into an order in which each pair's first stands before its second.
+    """Order values so that the first of each pair comes before the second.
 
     ``pairs`` are lower and higher values, shape [2, rows].
 
     Returns:
-        The place of each value and its rating. There are as few places as there can be, and of
-        those that a value may have it gets the one that fits its rating best. None if the pairs
-        contradict each other, or are too few.
+        The place of each value and its rating. There are as few places as possible, and each value
+        gets the possible place that fits its rating best. None if the pairs contradict each other
+        or are too few.
     """
     low, high = np.unique(pairs, axis=1)
     enough = min(PAIRS_A_WORD * values, values * (values - 1) // 2)
@@ -176,7 +175,7 @@ def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
     last = places - 1 - from_top
     level = np.zeros(values, dtype=np.int64)
     for step in range(places):
-        # Everything lower has its place by now, and left these bounds.
+        # All lower values have been placed, which set these bounds.
         here = from_bottom == step
         level[here] = np.clip(wished[here], level[here], last[here]).astype(np.int64)
         going = here[low]
@@ -185,10 +184,10 @@ def _levels(pairs: Ints, values: int) -> tuple[Ints, Floats] | None:
 
 
 def _ratings(low: Ints, high: Ints, values: int) -> Floats:
-    """Rate values so that a higher one is 1 above a lower one, as nearly as can be.
+    """Rate values so that the higher of each pair is as close as possible to 1 above the lower.
 
-    Massey's least squares, by iteration: a value that was compared with few others is judged by
-    where these are.
+    Massey's least-squares ratings, computed iteratively: a value that was compared with few others
+    is rated relative to these.
     """
     ends, others = np.concatenate([low, high]), np.concatenate([high, low])
     lead = np.repeat([-1.0, 1.0], low.size)

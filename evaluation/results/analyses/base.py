@@ -1,4 +1,4 @@
-"""What an analysis is, and what its section of the report is made of."""
+"""The interface of analyses, and the parts of their sections in the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ResultFiles(NamedTuple):
-    """What a report is made from; ``facts``: predictions of the facts that rows rest on, if any."""
+    """The input of a report; ``facts`` are predictions of the facts that rows rest on, if any."""
 
     results: Results
     predictions: pa.Table
@@ -22,14 +22,14 @@ class ResultFiles(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A paragraph; ``note`` sets it smaller."""
+    """A paragraph; a ``note`` is set smaller."""
 
     text: str
     note: bool = False
 
 
 class Shares(NamedTuple):
-    """A table of named estimates, each drawn beside its numbers. ``what`` is what the names are."""
+    """A table of named estimates, each also drawn. ``what`` is the heading of the names."""
 
     what: str
     caption: str
@@ -39,8 +39,8 @@ class Shares(NamedTuple):
 class Grid(NamedTuple):
     """A table of texts, whose first column names the rows.
 
-    ``fold`` is what it unfolds under ("" shows it at once), ``faint`` the indices of rows with too
-    few questions to be read.
+    ``fold`` is the title under which the table is folded away ("" shows it at once), ``faint`` the
+    indices of rows with too few questions to be interpreted.
     """
 
     caption: str
@@ -51,7 +51,7 @@ class Grid(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure: ``plot`` fills it, ``height`` is in inches of 72 units for a width of 6."""
+    """A figure: ``plot`` draws it; ``height`` is in inches of 72 units, for a width of 6."""
 
     label: str
     height: float
@@ -59,7 +59,7 @@ class Picture(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A row of the predictions shown as a question, and lines beneath it: text, strong text, id."""
+    """A row of the predictions shown as a question, with lines below it: text, strong text, id."""
 
     row: int
     lines: tuple[tuple[str, str, str], ...] = ()
@@ -91,9 +91,9 @@ class Analysis:
 
     Attributes:
         name: its key among ``analyses`` in ``results.json``.
-        section: makes its section of the report; None where it has nothing to say.
-        block: the schema of what it keeps in ``results.json``, if anything.
-        columns: what it adds to ``predictions.parquet``: Arrow types by name.
+        section: makes its section of the report; returns None if there is nothing to say.
+        block: the schema of what it adds to ``results.json``, if anything.
+        columns: the columns that it adds to ``predictions.parquet``: Arrow types by name.
     """
 
     name: str

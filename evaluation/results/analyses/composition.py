@@ -1,12 +1,12 @@
 """Accuracy on questions that rest on several facts, compared with the single facts.
 
-A fact that is answered right may have been guessed, and so may the question. Corrected for this
-are two shares, of facts known and of questions that fail although theirs are known, under the
-model of formula scoring (Lord, 1975): what is known is answered right; anything else is guessed
-evenly among the choices, each question on its own. An answer then counts ``1`` if right and
-for ``-c / (1 - c)`` if wrong, ``c`` being one over the choices: a number whose expectation is 1
-where the answer is known and 0 where it is not. Products over a row's questions estimate that all
-of them are known, without bias.
+A right answer to a fact may be a guess, and so may the answer to the question. Two shares are
+corrected for guessing: that of known facts, and that of questions that fail although their facts
+are known. The model is that of formula scoring (Lord, 1975): known questions are answered right,
+all others by guessing uniformly and independently among the choices. An answer then counts ``1``
+if right and ``-c / (1 - c)`` if wrong, where ``c`` is one over the number of choices: its expected
+value is 1 if the answer is known and 0 if not. The product over a row's questions is an unbiased
+estimate of whether all of them are known.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class _Rows(NamedTuple):
     Attributes:
         right: whether the row is answered right.
         cluster: the row's cluster.
-        chance: one over its choices.
-        facts: how many facts it rests on.
-        facts_right: how many of them are right.
-        facts_chance: that all of them are right, if guessed.
-        facts_known: product over them of what each answer counts (see the module).
-        place_right: whether the first, second, ... fact is right; True beyond the last. Shape
-            [rows, places].
+        chance: one over the number of choices.
+        facts: the number of facts that it rests on.
+        facts_right: how many of these are answered right.
+        facts_chance: the probability that guessing gets all of them right.
+        facts_known: the product of what their answers count (see the module).
+        place_right: whether the first, second, ... fact is answered right; True beyond the last.
+            Shape [rows, places].
     """
 
     right: Bools
@@ -64,9 +64,9 @@ class _Rows(NamedTuple):
 
 
 def with_facts(predictions: pa.Table, links: Links, facts: pa.Table) -> pa.Table:
-    """Add to the rows' predictions their facts, and how many of them are answered right.
+    """Add columns to the predictions: each row's facts, and how many are answered right.
 
-    ``facts_right`` is null where a fact was not asked or not scored, and where a row names none.
+    ``facts_right`` is null if a fact was not asked or not scored, and if a row names no facts.
     """
     import pyarrow as pa
 
@@ -88,7 +88,10 @@ def relate(
     configs: Sequence[str],
     seed: int,
 ) -> Facts:
-    """Relate rows to the facts that they rest on, asked in ``configs``; ``seed``: bootstrap."""
+    """Relate rows to the facts that they rest on, asked in ``configs``.
+
+    ``seed`` is that of the bootstrap.
+    """
     import pyarrow as pa
 
     outcome = _outcomes(facts)
@@ -128,7 +131,7 @@ def _outcomes(facts: pa.Table) -> dict[str, bool | None]:
 
 
 def _reason(ids: Sequence[str], outcome: Mapping[str, bool | None]) -> str:
-    """Say why a row with these facts is not counted; "" where it is."""
+    """Return why a row with these facts is not counted; "" if it is."""
     if not ids:
         return NOT_NAMED
     if "" in ids:
@@ -139,7 +142,7 @@ def _reason(ids: Sequence[str], outcome: Mapping[str, bool | None]) -> str:
 
 
 def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
-    """Gather what is needed of rows that can be counted."""
+    """Return the rows that can be counted."""
     import pyarrow.compute as pc
 
     place = {name: at for at, name in enumerate(facts["id"].to_pylist())}
@@ -147,7 +150,7 @@ def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
     chance = 1.0 / to_numpy(pc.list_value_length(facts["choices"]))
     named = [[place[name] for name in dict.fromkeys(ids)] for ids in links.fact_ids]
     counts = np.array([len(ids) for ids in named], dtype=np.int64)
-    # One more fact, right and no guess, stands in the places that a row does not fill.
+    # Places that a row does not fill refer to an extra fact, which is right and not a guess.
     at = np.full((counts.size, counts.max(initial=0)), right.size)
     for row, ids in enumerate(named):
         at[row, : len(ids)] = ids
@@ -166,19 +169,19 @@ def _rows(predictions: pa.Table, links: Links, facts: pa.Table) -> _Rows:
 
 
 def _known(right: Bools, chance: Floats) -> Floats:
-    """What answers count: 1 if right, ``-c / (1 - c)`` if wrong."""
+    """Return what answers count: 1 if right, ``-c / (1 - c)`` if wrong."""
     odds = chance / np.where(right, 1.0, 1.0 - chance)
     return np.where(right, 1.0, -odds)
 
 
 def _composition(name: str, rows: _Rows, share: Callable[[Bools, Ints], Estimate]) -> Composition:
-    """Count rows; ``share`` estimates how many count, from whether each does and its cluster."""
+    """Summarise rows; ``share`` estimates a share from whether each row counts and its cluster."""
     right, cluster = rows.right, rows.cluster
     every, none = rows.facts_right == rows.facts, rows.facts_right == 0
     independent = fails_independent = 0.0
     for count in np.unique(rows.facts):
         same = rows.facts == count
-        # In places beyond the last all are right: they leave the product as it is.
+        # Places beyond a row's last fact are all right, which leaves the product unchanged.
         product = float(rows.place_right[same].mean(axis=0).prod())
         independent += float(same.mean()) * product
         fails_independent += float(same.mean()) * product * (1.0 - float(right[same].mean()))

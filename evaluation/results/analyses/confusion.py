@@ -1,4 +1,4 @@
-"""Numbers made of a confusion table: of labels, and the labels that a model gives."""
+"""Numbers computed from a confusion table of the labels and a model's predictions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def measure_labels(
     """Measure the predictions of rows of labels.
 
     Args:
-        predictions: as :func:`evaluation.results.metrics.predictions_table` made them, with a
+        predictions: from :func:`evaluation.results.metrics.predictions_table`, with at least one
             scored row.
-        setup: of all rows.
-        seed: of the bootstrap.
-        asked: the wording, and the setup that it put rows as; None where the scorer read them as
-            they are.
+        setup: the setup of all rows.
+        seed: the seed of the bootstrap.
+        asked: the wording, and the setup into which it put the rows; None if the scorer read them
+            as they are.
     """
     scored = predictions.filter(predictions["prediction"].is_valid())
     names = SETUPS[setup].labels
@@ -79,7 +79,7 @@ def measure_labels(
 def matthews_correlation(table: Floats) -> Floats:
     """Return the correlation of labels (axis -2) and predictions (axis -1) of confusion tables.
 
-    Of two classes Matthews (1975), of more Gorodkin (2004); 0 where either is constant.
+    For two classes as in Matthews (1975), for more as in Gorodkin (2004); 0 if either is constant.
 
     >>> float(matthews_correlation(np.array([[3.0, 1.0], [1.0, 3.0]])))
     0.5
@@ -94,7 +94,7 @@ def matthews_correlation(table: Floats) -> Floats:
 
 
 def macro_f1(table: Floats) -> Floats:
-    """Return the mean F1 of the labels that a row has or is given.
+    """Return the mean F1 over the labels that occur as gold or as prediction.
 
     >>> round(float(macro_f1(np.array([[3.0, 1.0], [0.0, 0.0]]))), 3)
     0.429
@@ -107,7 +107,7 @@ def macro_f1(table: Floats) -> Floats:
 
 
 def _labels(scored: pa.Table, column: str, names: tuple[str, ...]) -> Ints:
-    """Return the label that each row's index in ``column`` stands for, as its number."""
+    """Return the number of the label that each row's index in ``column`` refers to."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

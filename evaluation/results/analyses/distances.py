@@ -1,8 +1,8 @@
-"""Which distractor a model prefers where it is wrong: the one nearest to the concept, or another.
+"""Which distractor a model prefers when it is wrong: the one nearest to the concept, or another.
 
 [O] finds that models that are wrong about conjunctions of taxonomy take the nearer hypernym in
-80% of the rows. Nothing of this is kept in ``results.json``: it is read from the predictions, of
-any probe whose rows name the distance of each choice.
+80% of the rows. None of this is stored in ``results.json``: it is computed from the predictions,
+for any probe whose rows give the distance of each choice.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class Nearest(NamedTuple):
-    """Wrong answers to rows of a distractor family: the share that is the nearest distractor.
+    """The share of wrong answers that are the nearest distractor, for one distractor family.
 
-    ``random`` is the same for a choice among the distractors at random.
+    ``random`` is the share expected if the distractors were chosen at random.
     """
 
     family: str
@@ -35,9 +35,9 @@ class Nearest(NamedTuple):
 
 
 def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
-    """Count how often wrong answers are the nearest distractor: of all rows, and by family.
+    """Count how often wrong answers are the nearest distractor, over all rows and by family.
 
-    Rows count whose distractors are at several known distances; empty where there are none.
+    Only rows with distractors at several known distances count; empty if there are none.
     """
     import pyarrow.compute as pc
 
@@ -55,7 +55,7 @@ def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
     widths = to_numpy(pc.list_value_length(wrong["choice_hops"]))
     starts = run_starts(widths)[:-1]
     gold, given = (starts + to_numpy(wrong[name]) for name in ("answer", "prediction"))
-    hops[gold] = 0  # as where a distance is not known
+    hops[gold] = 0  # like unknown distances
     least = np.minimum.reduceat(np.where(hops > 0, hops, np.iinfo(np.int64).max), starts)
     usable = (hops[given] > 0) & (least < np.maximum.reduceat(hops, starts))
     nearest = np.add.reduceat(hops == np.repeat(least, widths), starts, dtype=np.int64)
@@ -73,7 +73,7 @@ def nearest_distractors(predictions: pa.Table) -> list[Nearest]:
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where no wrong answer could be nearer than another."""
+    """Return the section of the report; None if no wrong answer could be nearer than another."""
     rows = tuple(
         (
             found.family,

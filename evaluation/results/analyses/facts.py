@@ -1,8 +1,8 @@
 """Accuracy on questions that rest on several facts, compared with the single facts.
 
-A fact counts as known when it is answered right, which a guess does too: every share has beside it
-what guessing gives, and :attr:`Composition.known` is corrected for it (docs/results.md). The
-numbers are made by :mod:`evaluation.results.analyses.composition`.
+A fact counts as known if it is answered right, which may also be a guess: every share is reported
+with what guessing gives, and :attr:`Composition.known` is corrected for it (docs/results.md). The
+numbers are computed in :mod:`evaluation.results.analyses.composition`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 NAME = "facts"
 COLUMNS = {"fact_ids": "list<string>", "facts_right": "int32"}
-"""Further columns of the predictions, where rows rest on facts that were asked as well."""
+"""Additional columns of the predictions if rows rest on facts that were asked as well."""
 
 EXAMPLES = 3
 LISTED = 200
-"""Relations or families listed; more are left to ``results.json``."""
+"""Maximum number of relations or families listed; all are in ``results.json``."""
 
 FEW = 50
-"""Rows with fewer questions are greyed out."""
+"""Table rows with fewer questions are greyed out."""
 
 
 class KnownPart(Model):
@@ -108,13 +108,13 @@ class Facts(Model):
 
 
 def facts_of(results: Results) -> Facts | None:
-    """Return the results' block about facts; None where rows rest on none, or none were asked."""
+    """Return the results' block on facts; None if rows rest on none, or none were asked."""
     held = results.analyses.get(NAME)
     return None if held is None else Facts.model_validate(held)
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where no facts were asked."""
+    """Return the section of the report; None if no facts were asked."""
     facts = facts_of(files.results)
     if facts is None:
         return None
@@ -143,7 +143,7 @@ def section(files: ResultFiles) -> Section | None:
 
 
 def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
-    """Return the questions that are wrong though all of their facts are right, and these facts."""
+    """Return questions answered wrong although all of their facts are right, and these facts."""
     shown = ("id", "question", "choices", "answer")
     held = {row["id"]: row for row in facts.select(shown).to_pylist()}
     columns = (predictions[name].to_pylist() for name in ("correct", "fact_ids", "facts_right"))
@@ -157,7 +157,7 @@ def failures(predictions: pa.Table, facts: pa.Table) -> tuple[Example, ...]:
 
 
 def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
-    """Name the accuracy of the rows with all, some and none of their facts right."""
+    """Return the named accuracies of the rows with all, some and none of their facts right."""
     named = {
         "all right": rows.all_facts,
         "some right": rows.some_facts,
@@ -167,7 +167,7 @@ def _by_known(rows: Composition) -> tuple[tuple[str, Estimate], ...]:
 
 
 def _table_of_shares(rows: Composition) -> Grid:
-    """Return the shares of rows worth a line: observed, if independent, if guessed."""
+    """Return the table of shares of rows: observed, if independent, if guessed."""
     independent, guessed = rows.all_facts_independent, rows.all_facts_chance
     lines = {
         "all of its facts right": (rows.all_facts_share, independent, guessed),
@@ -219,7 +219,7 @@ def _breakdown(what: str, groups: Sequence[Composition]) -> Grid:
 
 
 def _sentences(facts: Facts) -> list[str]:
-    """Describe in sentences the questions whose facts the model answers right."""
+    """Return sentences on the questions whose facts the model answers right."""
     said = [
         f"The questions rest on {facts.asked:,} single facts. Asked one by one, the model gets "
         f"{percent(facts.accuracy.value)} of them right (95% interval "
@@ -249,7 +249,7 @@ def _sentences(facts: Facts) -> list[str]:
 
 
 def _left_out(facts: Facts) -> str:
-    """Say which scored questions are not counted; "" where all are."""
+    """Return a sentence on the scored questions that are not counted; "" if all are."""
     reasons = "; ".join(f"{reason}: {count:,}" for reason, count in facts.left_out.items())
     total = sum(facts.left_out.values())
     return f"{total:,} scored questions are not counted here ({reasons})." if total else ""

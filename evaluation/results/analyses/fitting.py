@@ -1,4 +1,4 @@
-"""What a learner of heads reports of its training, in the results of each run."""
+"""What a learner of heads reports about its training, in the results of each run."""
 
 from __future__ import annotations
 

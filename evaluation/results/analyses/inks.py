@@ -1,4 +1,4 @@
-"""Colours of figures, by name: the report gives each its value in light and in dark.
+"""Colours of figures, by name, each with a value for the light and the dark scheme.
 
 Palettes are matplotlib's: Okabe and Ito's for lines, ColorBrewer's Blues and Oranges for shades.
 """
@@ -6,7 +6,7 @@ Palettes are matplotlib's: Okabe and Ito's for lines, ColorBrewer's Blues and Or
 from __future__ import annotations
 
 PAIR_SHADES = 5
-"""Steps of each of the two colours that stand for two answers."""
+"""Number of shades of each of the two colours that stand for two answers."""
 
 INKS = {
     "model": ("#0072b2", "#56b4e9"),
@@ -15,7 +15,7 @@ INKS = {
     "line": ("#d5dce3", "#303b47"),
     "type": ("#1c2127", "#e4eaf0"),
 }
-"""Colours of lines and type, in light and in dark. Figures are drawn in the light ones."""
+"""Colours of lines and text, light and dark. Figures are drawn in the light ones."""
 
 MODEL, REFERENCE, SOFT, LINE, TYPE = (light for light, _ in INKS.values())
 
@@ -27,21 +27,21 @@ SERIES = {
     "series4": ("#6a4fc0", "#b3a0ff"),
     "series5": ("#3d6670", "#8fc0cc"),
 }
-"""Colours of several lines in one figure, all of 4.5 to 1 against the page's ground."""
+"""Colours of several lines in one figure, all with 4.5 to 1 contrast against the background."""
 
 
 def line_colour(number: int) -> str:
-    """Return the colour of a line, light; after the last the first comes again."""
+    """Return the light colour of a line; after the last colour, they start again."""
     return list(SERIES.values())[number % len(SERIES)][0]
 
 
 def colours() -> dict[str, tuple[str, str]]:
-    """Return all colours of figures by name, in light and in dark."""
+    """Return all colours of figures by name, light and dark."""
     return {**INKS, **SERIES, **pair_colours()}
 
 
 def pair_colours() -> dict[str, tuple[str, str]]:
-    """Return shades of two colours that the colour-blind tell apart, from faint to strong.
+    """Return shades of two colours that colour-blind readers can distinguish, from faint to strong.
 
     Blues are ``u0`` to ``u4``, oranges ``v0`` to ``v4``.
     """

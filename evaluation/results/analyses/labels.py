@@ -1,7 +1,7 @@
 """Rows that all have the same labels to choose from (``acceptability``, ``nli``).
 
-Beside accuracy such rows have the usual numbers of classifiers, which a model that prefers one
-label cannot flatter, and a confusion table.
+In addition to accuracy, such rows get the usual metrics of classifiers, which do not reward a model
+for preferring one label, and a confusion table.
 """
 
 from __future__ import annotations
@@ -87,19 +87,19 @@ class Labels(Model):
 
 
 def labels_of(results: Results) -> Labels | None:
-    """Return the block of these results; None where the rows have choices of their own."""
+    """Return the block on labels in the results; None if rows have their own choices."""
     held = results.analyses.get(NAME)
     return None if held is None else Labels.model_validate(held)
 
 
 def setup_of(predictions: pa.Table) -> str | None:
-    """Return the setup of labels that all rows are of, if they are."""
+    """Return the setup of labels that all rows share, if they do."""
     setups = predictions["setup"].unique().to_pylist()
     return setups[0] if len(setups) == 1 and setups[0] in LABELLED_SETUPS else None
 
 
 def sentences(block: Labels) -> list[str]:
-    """Describe the block in short: ``Matthews correlation 0.412 (0.301 to 0.520)``."""
+    """Summarise the block in words: ``Matthews correlation 0.412 (0.301 to 0.520)``."""
     return [
         f"Matthews correlation {_spelled(block.matthews_correlation)}",
         f"macro-F1 {_spelled(block.macro_f1)}",
@@ -108,7 +108,7 @@ def sentences(block: Labels) -> list[str]:
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where rows have choices of their own."""
+    """Return the section of the report; None if rows have their own choices."""
     block, metrics = labels_of(files.results), files.results.metrics
     if block is None:
         return None

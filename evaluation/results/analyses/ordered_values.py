@@ -1,6 +1,6 @@
-"""Questions about two values of one order ([O] Figure 3 and Table 4): what is answered where.
+"""Answers to questions about two values on one scale, by value ([O] Figure 3 and Table 4).
 
-Nothing of this is kept in ``results.json``: it is read from the predictions.
+None of this is stored in ``results.json``: it is computed from the predictions.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 DRAWN = 32
 LISTED = 12
-"""Lines of the picture, and of the table: more are joined until there are no more than these."""
+"""Maximum number of lines in the picture and in the table; if there are more, they are joined."""
 
 MARKED = 8
-"""Lines of a picture whose numbers are written beside it."""
+"""Maximum number of lines in a picture whose numbers are written next to it."""
 
 _NAMED = 3
-"""Words of a joined line that are named."""
+"""Maximum number of words named of a joined line."""
 
 
 class Line(NamedTuple):
-    """A row and column of the grid: one value or neighbouring values; ``mark`` is shorter."""
+    """A row and column of the grid: one value or neighbouring values; ``mark`` is a short name."""
 
     label: str
     mark: str
@@ -61,10 +61,10 @@ class Cell:
 
     Attributes:
         scored: how many were scored; ``set_aside`` how many were not.
-        answer: 0 or 1, the answer that most of them get; None if none was scored.
-        share: of the scored questions that get it.
-        confidence: its mean share of the softmax.
-        right: scored questions with the right answer.
+        answer: 0 or 1, the most frequent answer; None if none was scored.
+        share: the share of scored questions with this answer.
+        confidence: the mean softmax share of this answer.
+        right: the number of scored questions answered right.
     """
 
     scored: int
@@ -76,7 +76,7 @@ class Cell:
 
     @property
     def ink(self) -> str:
-        """The name of its colour: one for each answer, in shades; "" where none was scored."""
+        """The name of its colour: shades of one colour for each answer; "" if none was scored."""
         if self.answer is None:
             return ""
         step = int((self.confidence - 0.5) * 2 * PAIR_SHADES)
@@ -84,7 +84,7 @@ class Cell:
 
 
 class AnswerGrid(NamedTuple):
-    """The first argument down, the second across; None where nothing was asked."""
+    """Cells with the first argument down and the second across; None if nothing was asked."""
 
     lines: tuple[Line, ...]
     cells: tuple[tuple[Cell | None, ...], ...]
@@ -92,17 +92,17 @@ class AnswerGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderedView:
-    """What is shown.
+    """The contents of the section.
 
     Attributes:
-        names: of the two arguments.
-        answers: the answer that is right where the first argument is the lower, and the other.
+        names: the names of the two arguments.
+        answers: the right answer if the first argument is lower, and the other one.
         sentences: what is compared, and what the model answers.
         drawn: a fine grid, for the picture.
-        joined: what a line of the picture joins; "" if nothing.
+        joined: a sentence on what a line of the picture joins; "" if nothing.
         table: a coarse grid, for the numbers.
         distances: accuracy by how far apart the two values are.
-        places: whether that counts places of the order.
+        places: whether the distances count places in the order.
         numeric: whether the values are numbers.
     """
 
@@ -127,7 +127,7 @@ class _Outcomes(NamedTuple):
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where rows do not ask about an order."""
+    """Return the section of the report; None if rows do not ask about an order."""
     view = ordered_view(files.predictions)
     if view is None:
         return None
@@ -167,7 +167,7 @@ def section(files: ResultFiles) -> Section | None:
 
 
 def ordered_view(predictions: pa.Table) -> OrderedView | None:
-    """Arrange the predictions by their two arguments; None where these have no order."""
+    """Arrange the predictions by their two arguments; None if these have no order."""
     order = ordered_arguments(predictions)
     if order is None:
         return None
@@ -196,14 +196,14 @@ def ordered_view(predictions: pa.Table) -> OrderedView | None:
 
 
 def _lines(order: OrderedArguments, most: int) -> tuple[tuple[Line, ...], Ints]:
-    """Lay the values out as lines: each its own, or places of the order, joined if too many.
+    """Arrange the values as lines: one for each value or place, joined if there are too many.
 
     Returns:
         The lines, the lowest first, and the line of each value, shape [values].
     """
     values = len(order.values)
     unit = np.arange(values) if values <= most else order.level
-    # A line joins as few units as leave few lines.
+    # Each line joins as few units as the maximum number of lines allows.
     line = unit // next(per for per in ROUND if int(unit[-1]) // per < most)
     starts = np.flatnonzero(np.diff(line, prepend=-1)).tolist()
     groups = [order.values[start:end] for start, end in pairwise([*starts, values])]
@@ -223,7 +223,7 @@ def _line(values: Sequence[str], numeric: bool) -> Line:
 
 
 def _joined(order: OrderedArguments, lines: Sequence[Line], of_value: Ints) -> str:
-    """Say what a line of the picture joins."""
+    """Return a sentence on what a line of the picture joins."""
     if len(lines) == len(order.values):
         return ""
     if order.numeric:
@@ -254,7 +254,7 @@ def _grid(
 def _cell(
     scored: float, set_aside: float, higher: float, share: float, right: float
 ) -> Cell | None:
-    """Make a cell of its counts; ``share`` is the summed share of the higher's answer."""
+    """Return a cell with these counts; ``share`` is the summed softmax share of ``answers[1]``."""
     if not scored:
         return Cell(0, int(set_aside), None, 0.0, 0.0, 0) if set_aside else None
     answer = int((higher, share) > (scored / 2, scored / 2))
@@ -306,7 +306,7 @@ def _sentences(
 def _distances(
     predictions: pa.Table, order: OrderedArguments, outcomes: _Outcomes
 ) -> tuple[tuple[str, Estimate], ...]:
-    """Accuracy by distance: each its own if there are few, else 1, 2, 3 to 5, 6 to 10, 11 to 20."""
+    """Return accuracy by distance; if there are many, by 1, 2, 3 to 5, 6 to 10, 11 to 20, ..."""
     scored = outcomes.scored
     distance, right = order.distance[scored], outcomes.right[scored]
     cluster = cluster_codes(predictions)[scored]
@@ -322,7 +322,7 @@ def _distances(
 
 
 def plot(figure: Figure, view: OrderedView) -> None:
-    """Draw the fine grid, and the line on which the right answer changes."""
+    """Draw the fine grid, and the line along which the right answer changes."""
     from matplotlib.patches import Patch
 
     axes = figure.subplots()
@@ -345,7 +345,7 @@ def plot(figure: Figure, view: OrderedView) -> None:
     figure.legend(
         [*handles, turn], [*called, "the right answer changes"], loc="outside upper left", ncols=2
     )
-    # Words are all written: a picture whose lines have no name says nothing.
+    # Words are all written: a picture without names for its lines would be meaningless.
     every = -(-size // MARKED) if view.numeric else 1
     marks = [line.mark for line in lines[::every]]
     middles = [line + 0.5 for line in range(0, size, every)]
@@ -358,7 +358,7 @@ def plot(figure: Figure, view: OrderedView) -> None:
 
 
 def _fields(axes: Axes, corners: Sequence[tuple[int, int]], colour: str | None) -> None:
-    """Draw fields of one colour, or, where that is None, of questions that were not scored."""
+    """Draw fields of one colour; None draws fields of questions that were not scored."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

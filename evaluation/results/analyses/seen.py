@@ -1,8 +1,8 @@
-"""Concepts and golds that were trained on, and those that were not ([W], note 5).
+"""Accuracy on concepts and golds that occur in the training rows, and on others ([W], note 5).
 
-A model that was fitted on rows of a probe may answer others from what those rows say of a concept,
-or prefer what was a gold there. Accuracy is therefore given of the rows that share either with a
-row fitted on, and of the rest.
+A model that was fitted on rows of a probe may answer others from what those rows say about a
+concept, or prefer choices that were golds there. Accuracy is therefore reported separately for
+rows that share a concept or gold with a training row, and for the rest.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Seen(Model):
 def measure_seen(
     predictions: pa.Table, concepts: pa.Array, golds: Collection[str], seed: int
 ) -> Seen:
-    """Measure a fitted model on the rows that share something with those that it was fitted on.
+    """Measure a fitted model on rows that share a concept or gold with its training rows.
 
     Args:
-        predictions: as :func:`evaluation.results.metrics.predictions_table` made them.
-        concepts: of the rows fitted on, null where they are not known.
+        predictions: from :func:`evaluation.results.metrics.predictions_table`.
+        concepts: the concepts of the training rows, null if unknown.
         golds: the texts of their golds.
-        seed: of the bootstrap.
+        seed: the seed of the bootstrap.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -76,7 +76,7 @@ def measure_seen(
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where nothing was fitted."""
+    """Return the section of the report; None if nothing was fitted."""
     held = files.results.analyses.get(NAME)
     if held is None:
         return None

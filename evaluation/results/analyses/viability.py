@@ -1,8 +1,8 @@
-"""Whether a probe's answers are viable: among what a language model predicts first at the mask.
+"""Whether a probe's answers are viable, i.e. among a language model's best predictions at the mask.
 
 [O] accepts answers of a cloze if they are among a model's ten best predictions. The scorers
 ``masked_rank`` and ``causal_rank`` score a choice by minus its rank in the vocabulary; nothing
-else is kept.
+else is stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOP = 10
 
 
 class Viability(NamedTuple):
-    """Some rows or answers: the share among the ten best predictions, and the median rank."""
+    """Shares of rows or answers among the ten best predictions, and their median rank."""
 
     name: str
     top: Estimate
@@ -68,7 +68,7 @@ def viability(predictions: pa.Table) -> list[Viability]:
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where scores are no ranks."""
+    """Return the section of the report; None if scores are not ranks."""
     if files.results.scoring.score != SCORE:
         return None
     rows = tuple(

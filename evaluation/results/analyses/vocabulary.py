@@ -1,9 +1,9 @@
-"""How accuracy goes with the overlap of vocabularies, for rows of labels ([F]).
+"""How accuracy is related to the overlap of vocabularies, for rows of labels ([F]).
 
 A model may judge a pair by the words that the hypothesis shares with its premise, and a fitted
-classifier may be right only where it has seen the words. A linear regression of whether a row is
-right on both overlaps, with the gold label held constant and errors by cluster, says how much
-accuracy goes with either.
+classifier may be right only if it has seen the words. A linear regression of whether a row is right
+on both overlaps, with the gold label held constant and errors clustered, estimates how accuracy
+varies with each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NAME = "vocabulary"
 METHOD = "least squares, errors by cluster"
 STEP = 0.1
-"""The difference of a share that slopes are of."""
+"""The difference in overlap that slopes refer to."""
 
 HYPOTHESIS = "words of the hypothesis that are in the premise"
 TRAINING = "words of the row that are in the rows fitted on"
@@ -63,12 +63,12 @@ class Vocabulary(Model):
 
 
 def words_of(items: Iterable[Item]) -> set[str]:
-    """Return the words of some rows, in lower case."""
+    """Return the words of some items, in lower case."""
     return {word for item in items for word in _words(f"{item.premise} {item.question}")}
 
 
 def table_words(predictions: pa.Table) -> set[str]:
-    """Return the words of rows that were predicted."""
+    """Return the words of rows in a table of predictions."""
     texts = zip(_premises(predictions), predictions["question"].to_pylist(), strict=True)
     return {word for pair in texts for word in _words(" ".join(pair))}
 
@@ -77,11 +77,11 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
     """Regress whether rows are right on the overlap of vocabularies.
 
     Args:
-        parts: predictions, each with the words of the rows fitted on, none where nothing was
-            fitted. The folds of a cross-validation are several parts.
+        parts: predictions, each with the words of the training rows, none if nothing was fitted.
+            The folds of a cross-validation are separate parts.
 
     Returns:
-        None where no overlap varies, all rows are right or wrong, or there are fewer than 30
+        None if no overlap varies, all rows are right or all wrong, or there are fewer than 30
         clusters.
     """
     import pyarrow as pa
@@ -122,7 +122,7 @@ def measure_vocabulary(parts: Sequence[tuple[pa.Table, Collection[str]]]) -> Voc
 
 
 def table_of(slopes: Sequence[Slope]) -> tuple[tuple[str, ...], ...]:
-    """Return the slopes as rows of texts, below :data:`HEAD`."""
+    """Return the slopes as a table of texts with the heading :data:`HEAD`."""
     return tuple(
         (
             one.what,
@@ -136,7 +136,7 @@ def table_of(slopes: Sequence[Slope]) -> tuple[tuple[str, ...], ...]:
 
 
 def section(files: ResultFiles) -> Section | None:
-    """Make the section of the report; None where rows have choices of their own."""
+    """Return the section of the report; None if rows have their own choices."""
     held = files.results.analyses.get(NAME)
     if held is None:
         return None

@@ -23,6 +23,6 @@ CAUSAL_LM = ScorerEntry(
     options=CausalOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,
-    # Longer answers are less likely, right or wrong; letters are all as long.
+    # Longer answers are less likely, right or wrong; letters all have the same length.
     normalization=lambda options: None if options.letters else "char",
 )

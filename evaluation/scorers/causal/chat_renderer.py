@@ -1,7 +1,7 @@
-"""Renders chats, a line of JSON each, in a process that `evaluation.scorers.causal` starts.
+"""Renders chats, one line of JSON each, in a process started by `evaluation.scorers.causal`.
 
-The first line holds the template and what it refers to, each other line a chat. The answer to each
-is a line: ``{"text": ...}`` or ``{"error": ...}``.
+The first line contains the template and what it refers to, every other line a chat. Each is
+answered with a line: ``{"text": ...}`` or ``{"error": ...}``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 MEMORY = 1 << 30
-"""Most bytes that this process may hold, where the system heeds such a limit."""
+"""Memory limit of this process in bytes, on systems that support one."""
 CHARACTERS = 1 << 17
-"""Most characters of a rendered chat, beyond those of its messages."""
+"""Maximum number of characters of a rendered chat, beyond those of its messages."""
 
 
 def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> dict[str, str]:
@@ -23,7 +23,7 @@ def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> 
         (text,), _ = render(conversations=[chat], add_generation_prompt=True, **setting)
     except MemoryError:
         return {"error": f"writing a chat took more than {MEMORY:,} bytes of memory"}
-    except Exception as error:  # whatever a stranger's program does wrong
+    except Exception as error:  # anything may go wrong in a template
         line = getattr(error, "lineno", None)
         place = f"line {line}: " if line else ""
         said = str(error).splitlines() or [""]
@@ -35,7 +35,7 @@ def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> 
 
 
 def main() -> None:
-    """Answer line by line, until there are no more."""
+    """Answer line by line until the input ends."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     try:

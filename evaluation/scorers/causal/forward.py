@@ -1,4 +1,4 @@
-"""One batch through a causal model: log-probabilities of the asked tokens, and of no others.
+"""Runs a batch through a causal model: log-probabilities of the requested tokens only.
 
 What a model supports is tested once (:func:`supports_packing`).
 """
@@ -63,8 +63,8 @@ def cell_log_probs(
     """Run some sequences, as `score_sequences` does.
 
     Returns:
-        The log-probability (nats) of each token asked of them, slot after slot, or what else
-        ``read`` makes of the logits, the row that predicts each token, and the tokens.
+        The log-probability (nats) of each requested token, slot after slot, or what ``read``
+        returns for the logits, the row that predicts each token, and the tokens.
     """
     counts, slots = encoded.slots(sequences)
     of_slot = np.diff(encoded.cell_starts)[slots]
@@ -82,19 +82,19 @@ def cell_log_probs(
 
 
 def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) -> bool:
-    """Score a fixed text alone, padded and packed into ``window`` tokens, and compare.
+    """Compare scores of a fixed text alone, padded, and packed into ``window`` tokens.
 
     Returns:
-        Whether packed scores equal plain ones, and so whether the model uses the positions
-        and the mask that it is given.
+        Whether packed scores equal plain ones, i.e. whether the model uses the positions and the
+        mask that it is given.
 
     Raises:
-        UsageError: padding on the right changes scores, so the model is not causal; or it reads
-            texts in both directions by its configuration.
+        UsageError: padding on the right changes scores, so the model is not causal; or its
+            configuration says that it reads texts in both directions.
         KbprobeError: its scores are not finite, or it cannot run here.
     """
     if getattr(model.config, "attn_type", None) == "bi":
-        # XLNet's layers need a permutation to predict from: without one, each token sees itself.
+        # XLNet's layers need a permutation: without one, each token sees itself.
         raise UsageError(
             f"{type(model).__name__} is a permutation language model: it sees every word of a "
             "text, the predicted one too, and gives no log-likelihood of what follows a question. "
@@ -106,7 +106,7 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
     tokens = np.array([len(continuation) for continuation in continuations])
     coarse = TOLERANCES[torch.bfloat16]
     allowed = TOLERANCES.get(model.dtype, coarse) * tokens
-    # Quantized layers may round what they read, too, and by what else is in the batch.
+    # Quantized layers may also round their inputs, depending on the rest of the batch.
     rounding = coarse * tokens if getattr(model, "is_quantized", False) else allowed
 
     def scored(limit: int, at_once: int) -> tuple[Floats, bool]:
@@ -148,7 +148,7 @@ def supports_packing(model: PreTrainedModel, pairs: PairTokenizer, window: int) 
     try:
         together, packed = scored(limit=window, at_once=len(tokens))
     except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        # Models raise these if they take no positions, or no mask of four dimensions.
+        # Raised by models that take no positions, or no four-dimensional mask.
         if out_of_memory(error):
             raise
         return False
@@ -161,15 +161,15 @@ def _cells(
     batch: Batch,
     read: Callable[[torch.Tensor, Ints, Ints], torch.Tensor],
 ) -> Floats:
-    """Return what is read of each cell of a batch."""
+    """Return the result of ``read`` for each cell of a batch."""
     device = model.device
     tokens = torch.from_numpy(batch.tokens).to(device)
     inputs: dict[str, Any] = {"input_ids": tokens, "use_cache": False}
     if batch.branched:
         inputs["position_ids"] = torch.from_numpy(batch.positions).to(device)
         inputs["attention_mask"] = _tree_mask(batch.ends, model)
-    # Ordinary sequences padded on the right need no mask, since nothing sees what follows it;
-    # without one, attention takes its fastest kernel.
+    # Ordinary sequences padded on the right need no mask, since no token sees those after it;
+    # without one, attention uses its fastest kernel.
     logits, _ = logits_at(model, inputs, torch.from_numpy(batch.rows).to(device))
     values = read(logits, batch.cell_row, batch.cell_target)
     cells: Floats = values.cpu().numpy().astype(np.float64)
@@ -179,8 +179,8 @@ def _cells(
 def _tree_mask(ends: Ints, model: PreTrainedModel) -> torch.Tensor:
     """Return the additive mask of packed sequences, shape [sequences, 1, length, length].
 
-    Additive and in the model's dtype, which every attention implementation takes as it is; a
-    boolean one would be converted again in each layer.
+    It is additive and in the model's dtype, which every attention implementation uses as it is; a
+    boolean mask would be converted again in each layer.
     """
     end = torch.from_numpy(ends).to(model.device)[:, None, None, :]
     place = torch.arange(ends.shape[1], device=model.device)

@@ -1,4 +1,4 @@
-"""Token sequences of a causal model as flat arrays, and batches cut out of them."""
+"""Token sequences of a causal model as flat arrays, and batches made from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from evaluation.scorers.base import EncodedTokens, Tokens
 from kbprobe.arrays import Bools, Floats, Ints, ragged_ranges, run_starts
 
 PACK_TOKENS = 512
-"""Longer sequences cost more in attention, most of it masked, than a question read again."""
+"""Length up to which sequences are packed: in longer ones, attention, most of it masked, costs more
+than reading the question again."""
 
 
 class Tree:
@@ -21,11 +22,11 @@ class Tree:
 
     Attributes:
         tokens: the context, then the continuations' tokens.
-        positions: of each token, its depth.
+        positions: the depth of each token.
         ends: for each token, where the run of tokens that see it ends.
-        paths: for each continuation, its number and, token by token, from which token of the
-            sequence the model predicts it.
-        branched: whether the tree needs a mask of its own; if not, it is an ordinary sequence.
+        paths: for each continuation, its number and, for each of its tokens, the token of the
+            sequence after which the model predicts it.
+        branched: whether the tree needs its own mask; if not, it is an ordinary sequence.
     """
 
     def __init__(self, context: Sequence[int]) -> None:
@@ -35,11 +36,11 @@ class Tree:
         self.paths: list[tuple[int, list[int]]] = []
         self.branched = False
         self._root = len(context) - 1
-        # The tokens on the way to the last one added, as indices into the sequence.
+        # The path to the last token added, as indices into the sequence.
         self._path: list[int] = []
 
     def add(self, number: int, continuation: Sequence[int], limit: int) -> bool:
-        """Add a continuation, or return False if it has to go elsewhere."""
+        """Add a continuation, or return False if it has to go into another tree."""
         read = continuation[:-1]
         shared = 0
         while (
@@ -62,7 +63,7 @@ class Tree:
         return True
 
     def finish(self) -> None:
-        """Note where what sees the context and the last path ends."""
+        """Set ``ends`` of the context and of the last path."""
         self._close(0)
         self.ends[: self._root + 1] = [len(self.tokens)] * (self._root + 1)
 
@@ -80,15 +81,15 @@ def grow_trees(
     Args:
         context: at least one token.
         continuations: distinct, each of at least one token.
-        limit: tokens that a branched tree may hold. With 0 no tree branches, and continuations
-            share a sequence only if one is read on the way to the other. A sequence that does
-            not branch may be of any length.
+        limit: the maximum number of tokens in a branched tree. With 0 no tree branches, and
+            continuations share a sequence only if one is a prefix of the other. A sequence that
+            does not branch may have any length.
 
     Returns:
         Trees whose ``paths`` cover every continuation once.
     """
-    # In this order each path shares with the one before it as much as with any other, and a
-    # path that is read on the way to another comes first.
+    # Sorted, each path shares as long a prefix with the one before it as with any other, and a
+    # path that is a prefix of another comes first.
     order = sorted(range(len(continuations)), key=lambda number: tuple(continuations[number][:-1]))
     trees: list[Tree] = []
     for number in order:
@@ -112,9 +113,9 @@ class CausalEncoded(EncodedTokens):
         ends: see ``Tree``.
         branched: which sequences need positions and a mask of their own, shape [sequences].
         cell_starts: slot ``t`` has cells ``cell_starts[t] .. cell_starts[t + 1]``.
-        cell_after: the token that each cell's target follows, counted in its sequence.
+        cell_after: the token that each cell's target follows, as an index into its sequence.
         cell_target: the token predicted, shape [cells].
-        slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
+        slot_weight: the weight of a slot's log-likelihood in its choice's score, shape [slots].
     """
 
     positions: Tokens
@@ -132,15 +133,15 @@ class CausalEncoded(EncodedTokens):
 
 
 class Batch(NamedTuple):
-    """Sequences in lines of one length, padded on the right, and the cells asked of them.
+    """Sequences in lines of one length, padded on the right, and the cells to compute.
 
     Attributes:
         tokens: shape [lines, length], as are ``positions`` and ``ends`` of
             :class:`~evaluation.scorers.causal.layout.Tree`; padding is seen by itself alone.
-        branched: whether positions and mask are other than those of ordinary sequences.
-        rows: the tokens after which something is predicted, as indices into the flattened
-            batch, each once, shape [rows].
-        cell_row: for each cell, which of these, shape [cells].
+        branched: whether positions and mask differ from those of ordinary sequences.
+        rows: the distinct tokens after which something is predicted, as indices into the
+            flattened batch, shape [rows].
+        cell_row: for each cell, its index into ``rows``, shape [cells].
         cell_target: shape [cells].
     """
 
@@ -160,11 +161,11 @@ _KINDS = {
     "slot_weight": "d",
     **dict.fromkeys(("tokens", "positions", "ends", "cell_after", "cell_target"), "i"),
 }
-"""What is collected of sequences, and as what type of :class:`array.array`."""
+"""What is collected from sequences, and in which type of :class:`array.array`."""
 
 
 class LayoutBuilder:
-    """Collects sequences one by one."""
+    """Collects sequences one by one and lays them out as arrays."""
 
     def __init__(self) -> None:
         self._columns: dict[str, array[Any]] = {name: array(kind) for name, kind in _KINDS.items()}
@@ -178,7 +179,7 @@ class LayoutBuilder:
         choices: Sequence[Sequence[int]],
         weight: float,
     ) -> None:
-        """Add a sequence: each of its continuations is the score of some choices."""
+        """Add a sequence, each of whose continuations scores some choices."""
         columns, before = self._columns, len(self._cells)
         columns["tokens"].extend(tree.tokens)
         columns["positions"].extend(tree.positions)
@@ -213,11 +214,11 @@ class LayoutBuilder:
 
 
 def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Batch:
-    """Lay some sequences, all branched or all not, out as a batch.
+    """Lay out some sequences, all branched or none, as a batch.
 
-    Ordinary sequences have a line each. Branched ones, whose mask hides them from each other
-    anyway, share lines as long as the longest of them, so that little is padded. The length of a
-    line is rounded up to a ``multiple``.
+    Ordinary sequences have one line each. Branched ones, which their mask hides from each other
+    anyway, share lines as long as the longest of them, to reduce padding. The length of a line is
+    rounded up to a ``multiple``.
     """
     branched = bool(encoded.branched[sequences[0]])
     lengths = encoded.lengths[sequences]
@@ -229,7 +230,7 @@ def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Ba
     lines = int(line.max()) + 1
     at = np.repeat(line, lengths), ragged_ranges(offset, lengths)
     source = ragged_ranges(encoded.token_starts[sequences], lengths)
-    # Token 0 pads: it exists in every vocabulary, and nothing that counts ever sees it.
+    # Padding uses token 0, which exists in every vocabulary; no token that counts sees it.
     tokens = np.zeros((lines, width), dtype=np.int64)
     positions = np.zeros_like(tokens)
     ends = np.tile(np.arange(1, width + 1), (lines, 1))
@@ -254,10 +255,10 @@ def cut_out(encoded: CausalEncoded, sequences: Ints, *, multiple: int = 1) -> Ba
 
 
 def _share_lines(lengths: Ints, width: int) -> tuple[Ints, Ints]:
-    """Place sequences in lines, each in the first with room, the longest first.
+    """Place sequences in lines, longest first, each in the first line with enough room.
 
     Returns:
-        The line of each sequence and where in it the sequence begins.
+        The line of each sequence, and its start in the line.
     """
     line, offset = np.zeros_like(lengths), np.zeros_like(lengths)
     filled: list[int] = []

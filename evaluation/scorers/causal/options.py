@@ -16,7 +16,7 @@ from evaluation.items.orders import Order
 from kbprobe.options import MAX_SEED, Metavar, Options, option_name
 
 _LATER = frozenset({"order", "shots_seed", "shots_order"})
-"""Options added after scores had been cached without them."""
+"""Options that were added later: cached scores were stored without them."""
 
 
 class PromptOptions(Options):
@@ -53,7 +53,7 @@ class PromptOptions(Options):
     @field_validator("prompt")
     @classmethod
     def _one_spelling(cls, value: str | None) -> str | None:
-        """Spell line breaks as a command line does, so that scores of one prompt have one key."""
+        """Write line breaks as on the command line, so that scores of one prompt have one key."""
         return None if value is None else value.replace("\n", "\\n")
 
     @field_validator("order", mode="before")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PairTokens(NamedTuple):
-    """Tokens of a context and of what may follow it."""
+    """Tokens of a context and of its continuations."""
 
     context: array[int]
     continuations: list[array[int]]

@@ -1,4 +1,4 @@
-"""Base of scorers of log-likelihoods: items become contexts and continuations."""
+"""Base of log-likelihood scorers: items become contexts and continuations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 SECONDS = 10.0
-"""Most that a chat may take. On average, after that, it may take `_EACH`."""
+"""Time limit for a chat, in seconds. In the long run, chats may take `_EACH` on average."""
 _EACH = 0.05
 _RENDERER = Path(__file__).with_name("chat_renderer.py")
 
@@ -39,7 +39,7 @@ class ChatTemplate:
     """The chat template of a tokenizer."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Take a tokenizer.
+        """Set the tokenizer.
 
         Raises:
             UsageError: it has no chat template, or several and no default one.
@@ -60,7 +60,7 @@ class ChatTemplate:
         self._left = SECONDS
 
     def render(self, messages: list[Message]) -> str:
-        """Write a chat as text, up to where the model's answer begins.
+        """Render a chat as text, up to where the model's answer begins.
 
         Raises:
             KbprobeError: the template has an error, or takes too long or too much memory.
@@ -88,10 +88,10 @@ class ChatTemplate:
         return str(answer["text"])
 
     def _started(self) -> subprocess.Popen[bytes]:
-        # -P: modules next to the script are not to be taken for those of packages.
+        # -P: modules next to the script must not shadow those of packages.
         self._process = subprocess.Popen(  # nosec B603 # no words of others
             [sys.executable, "-P", str(_RENDERER)],
-            # Threads of numpy would take of the memory that the process may hold.
+            # Numpy's threads would use up part of the memory limit.
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -104,7 +104,7 @@ class ChatTemplate:
 
     @staticmethod
     def _asked(process: subprocess.Popen[bytes], question: Any) -> dict[str, Any] | None:
-        """Return the answer to a line; None: the process has ended."""
+        """Return the answer to a line; None if the process has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -124,9 +124,9 @@ class ChatTemplate:
 
 
 def _own_method(tokenizer: PreTrainedTokenizerBase) -> Callable[..., Any] | None:
-    """Return the method of a tokenizer that writes chats with code of its own; None: it has none.
+    """Return the method of a tokenizer that renders chats with its own code; None if it has none.
 
-    Such code came with the checkpoint, and was allowed with ``--trust-remote-code``.
+    Such code comes with the checkpoint, and was allowed with ``--trust-remote-code``.
     """
     from transformers import PreTrainedTokenizerBase
 
@@ -146,13 +146,13 @@ _DEFAULT_LENGTH = 2048
 
 @dataclass
 class ContextChoices:
-    """One context, and what is scored after it.
+    """A context and the continuations that are scored after it.
 
     Attributes:
-        item: the first item that has it.
-        context: its text.
-        weight: what its log-likelihoods count in a choice's score.
-        choices: each continuation, and the choices that it stands for, numbered through all items.
+        item: the first item with this context.
+        context: the text.
+        weight: the weight of its log-likelihoods in a choice's score.
+        choices: each continuation, with the choices that it stands for, numbered over all items.
     """
 
     item: int
@@ -181,19 +181,19 @@ class PromptedScorer(Scorer):
         return "log-likelihood of a letter" if self.prompt.letters else "log-likelihood"
 
     def render(self, item: Item) -> list[tuple[Rendered, float]]:
-        """Write an item out: contexts with continuations, and what each counts in the scores.
+        """Return an item's contexts with continuations, and the weight of each in the scores.
 
-        A scorer that compares a choice after several contexts overrides this. A context with a
-        negative weight is subtracted, and scored once for all items that have it.
+        Scorers that compare a choice after several contexts override this. A context with a
+        negative weight is subtracted, and scored only once for all items that have it.
 
         Raises:
-            UsageError: the prompt cannot hold the item.
+            UsageError: the item does not fit the prompt.
         """
         rendered = self.prompt.render(item, self.to_chat)
         return [(one, 1 / len(rendered)) for one in rendered]
 
     def to_chat(self, messages: list[Message]) -> str:
-        """Write a chat as the tokenizer's template has it; see :class:`ChatTemplate`."""
+        """Render a chat with the tokenizer's template; see :class:`ChatTemplate`."""
         self._chat = self._chat or ChatTemplate(self._tokenizer)
         return self._chat.render(messages)
 
@@ -202,8 +202,8 @@ class PromptedScorer(Scorer):
         contexts: dict[tuple[str, str], ContextChoices] = {}
         for number, item, first_choice in items:
             for (context, continuations), weight in self.render(item):
-                # Clozes of different questions may begin alike; a sequence serves one question.
-                # What is subtracted is of no question: all that show a choice share it.
+                # Clozes of different questions may begin the same; a sequence serves one question.
+                # Subtracted contexts belong to no question: all items with the choice share them.
                 asked = item.question if weight > 0 else ""
                 one = contexts.setdefault((asked, context), ContextChoices(number, context, weight))
                 for choice, continuation in enumerate(continuations, start=first_choice):
@@ -228,7 +228,7 @@ def longest_text(
     tokenizer: PreTrainedTokenizerBase,
     names: tuple[str, ...] = _LENGTHS,
 ) -> int:
-    """Return the most tokens that a model reads, found as lm-evaluation-harness finds it."""
+    """Return the maximum number of tokens that a model reads, as in lm-evaluation-harness."""
     for name in names:
         length = getattr(config, name, None)
         if length is not None:

@@ -1,10 +1,10 @@
-"""Prompts of causal models: an item becomes a context and a continuation for each choice.
+"""Prompts for causal models: an item becomes a context and a continuation for each choice.
 
 The default is that of lm-evaluation-harness for multiple choice: the question, one space, the
-choice; examples before it end in an empty line. A cloze is read as the sentence with the choice
-filled in: what stands before the mask is the context, the choice and the rest are scored. What
-all choices of an item share *before* the mask cancels when they are compared; what follows the
-mask does not, since it may fit one choice better than another.
+choice; each example before it is followed by an empty line. A cloze is read as the sentence with
+the choice filled in: the text before the mask is the context, the choice and the rest are scored.
+The shared text *before* the mask cancels when choices are compared; the text after the mask does
+not, since it may fit one choice better than another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTION_TEMPLATE = "{question}"
 LETTERS_TEMPLATE = "Question: {question}\n{choices}\nAnswer:"
 
 BLANK = "____"
-"""Stands for a cloze's gap."""
+"""The text shown in place of a cloze's gap."""
 
 _BETWEEN_EXAMPLES = "\n\n"
 
@@ -33,18 +33,18 @@ Message = dict[str, str]
 """One turn of a chat: ``role`` and ``content``."""
 
 ToChat = Callable[[list[Message]], str]
-"""Writes a chat as text, up to where the model's answer begins."""
+"""Renders a chat as text, up to where the model's answer begins."""
 
 
 class Rendered(NamedTuple):
-    """A context and, for each choice of the item in its order, what is scored after it."""
+    """A context and, for each choice of the item in order, the continuation that is scored."""
 
     context: str
     continuations: tuple[str, ...]
 
 
 class _QuestionText(NamedTuple):
-    """An item's own text: what is given, and what each choice adds, without the space between."""
+    """An item's own text: the given text, and what each choice adds, without the space between."""
 
     text: str
     endings: tuple[str, ...]
@@ -62,16 +62,16 @@ class Prompt:
         letters: show all choices with letters and score the letters. Models prefer some letters
             to others, so each item is asked in every rotation of its choices and a choice's
             score is the mean over them: each choice takes each letter once.
-        order: of the choices of a lettered prompt; each item is asked in this one alone. The
-            choices of examples stay as they are.
+        order: the order of the choices in a lettered prompt, instead of all rotations. The
+            choices of examples keep their order.
         chat: put the question into the tokenizer's chat template, as the user's turn; the choice
             is the answer and follows without a space.
-        shots: answered examples before the question.
-        examples: where they are drawn from: the train split.
-        seed: of the draw. Which examples a question gets depends on the seed, the question and
-            the set of examples alone, never on the order of items; items that ask the same
-            question get the same ones. None of them asks that question itself.
-        shots_order: seed of the order that they are shown in; None: as they were drawn.
+        shots: the number of answered examples before the question.
+        examples: the items from which they are drawn: the train split.
+        seed: the seed of the draw. The examples of a question depend only on the seed, the
+            question and the set of examples, not on the order of items; items that ask the same
+            question get the same examples. None of these asks that question itself.
+        shots_order: the seed of the order in which they are shown; None: as they were drawn.
     """
 
     template: str | None = None
@@ -98,7 +98,7 @@ class Prompt:
     def from_options(
         cls, options: PromptOptions, examples: Sequence[Item], seed: int, *, chat: bool = False
     ) -> Prompt:
-        """Make the prompt that options describe; ``seed`` holds where they name no other.
+        """Return the prompt described by options; ``seed`` is used unless they name another one.
 
         Raises:
             UsageError: the template cannot be read, or there are too few examples.
@@ -115,12 +115,12 @@ class Prompt:
         )
 
     def render(self, item: Item, to_chat: ToChat | None = None) -> list[Rendered]:
-        """Write an item out: once, or in each order that its lettered choices are shown in.
+        """Render an item: once, or in each order in which its lettered choices are shown.
 
         ``to_chat``, the tokenizer's chat template, is used if ``chat`` is set.
 
         Raises:
-            UsageError: this prompt cannot hold such an item.
+            UsageError: the item does not fit this prompt.
         """
         shots = [(self._question_text(shot), shot.answer) for shot in self._draw(item.question)]
         texts = [self._question_text(item, shown) for shown in self._orders(item)]
@@ -139,14 +139,14 @@ class Prompt:
         return LETTERS_TEMPLATE if self.letters else QUESTION_TEMPLATE
 
     def _orders(self, item: Item) -> Sequence[Sequence[int]]:
-        """Return the choice in each place, of every order that an item is asked in."""
+        """Return every order in which an item is asked, as the choice in each place."""
         size = len(item.choices)
         if not self.letters:
             return [range(size)]
         return rotations(size) if self.order is None else [self.order.places(item.id, size)]
 
     def _question_text(self, item: Item, shown: Sequence[int] | None = None) -> _QuestionText:
-        """Return an item's own text, its choices shown in an order; None: as they are."""
+        """Return an item's own text, with choices in the order ``shown`` (None: as they are)."""
         if item.setup == "mc_mlm" and not self.letters:
             return self._cloze(item)
         if not self.letters:
@@ -178,7 +178,7 @@ class Prompt:
 
     @cached_property
     def _pool(self) -> list[list[Item]]:
-        """The examples by question, in an order that only their texts and ids decide."""
+        """The examples by question, in an order that depends only on their texts and ids."""
         by_question: dict[str, list[Item]] = {}
         for item in sorted(self.examples, key=lambda item: (item.question, item.id)):
             by_question.setdefault(item.question, []).append(item)
@@ -211,10 +211,10 @@ def parse_template(text: str) -> str:
 
 
 def check_template(template: str, *, letters: bool) -> None:
-    """Check that a template has the fields that it must have, and no others.
+    """Check that a template has all required fields, and no others.
 
     Raises:
-        UsageError: it has not.
+        UsageError: a field is missing or unknown.
     """
     expected = {"question", "choices"} if letters else {"question"}
     example = LETTERS_TEMPLATE if letters else "Q: {question}\nA:"

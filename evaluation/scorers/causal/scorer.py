@@ -40,7 +40,7 @@ _WINDOWS = (
     "attention_chunk_size",
     "local_attention",
 )
-"""How configurations name the distance beyond which some of their layers do not look."""
+"""Names in configurations of the attention window of some layers."""
 
 _TOKENIZED_AT_ONCE = 256
 
@@ -51,11 +51,11 @@ class CausalScorer(PromptedScorer):
     A choice's score is the log-likelihood of its continuation (nats, summed over its tokens), or
     the mean of it over the orders of a lettered prompt.
 
-    All items that ask the same question share sequences. What a model cannot do is found out by
-    trying it once on a fixed text: one that ignores positions and masks that it is given (with
-    ALiBi, with recurrent layers) reads the question again for each choice. Packed sequences stay
-    within the model's length and its attention window. Either way the scores are those of the
-    plain forward pass.
+    All items that ask the same question share sequences. Whether the model supports this is tested
+    once on a fixed text: a model that ignores the positions and masks that it is given (with ALiBi
+    or recurrent layers) reads the question again for each choice. Packed sequences stay within the
+    model's length and its attention window. Either way, the scores are those of the plain forward
+    pass.
 
     A prompt that is too long loses its beginning and its item is counted in the notes as
     ``truncated``; questions that a model cannot read packed are counted as ``unpacked``. An item
@@ -71,7 +71,7 @@ class CausalScorer(PromptedScorer):
         prompt: Prompt | None = None,
         pack: bool = True,
     ) -> None:
-        """Take a loaded model, on its device and in any dtype, and its tokenizer.
+        """Set the loaded model, on its device and in any dtype, and its tokenizer.
 
         Args:
             model: from ``AutoModelForCausalLM``; it is put into evaluation mode.
@@ -122,20 +122,20 @@ class CausalScorer(PromptedScorer):
             )
         ]
         set_aside = self._set_aside(contexts, tokens, item_of) | self._special.obstacles(items)
-        if self.prompt.letters:  # The choices are shown, and what is scored says nothing of them.
+        if self.prompt.letters:  # The choices are in the prompt, not in the scored text.
             set_aside |= unreadable_items(items, self._tokenizer)
         builder = LayoutBuilder()
         choice_tokens = [0.0] * int(starts[-1])
         truncated: set[int] = set()
         unpacked = 0
         for one, (context, continuations) in zip(contexts, tokens, strict=True):
-            # Continuations that stand for a choice, by what they cut off the context.
+            # Continuations that stand for a choice, by what they cut off from the context.
             by_cut: dict[int, tuple[list[array[int]], list[list[int]]]] = {}
             for continuation, named in zip(continuations, one.choices.values(), strict=True):
                 choices = [choice for choice in named if int(item_of[choice]) not in set_aside]
                 for choice in choices:
                     choice_tokens[choice] += one.weight * len(continuation)
-                # The last token is predicted and never read: there is room for one more.
+                # The last token is predicted but not read, so there is room for one more.
                 cut = max(0, len(context) + len(continuation) - (self._max_length + 1))
                 if cut:
                     truncated.update(int(item_of[choice]) for choice in choices)
@@ -167,7 +167,7 @@ class CausalScorer(PromptedScorer):
         return cell_log_probs(self._model, encoded, sequences)
 
     def token_texts(self, tokens: Sequence[int]) -> list[str]:
-        """Return tokens as the tokenizer's vocabulary has them."""
+        """Return tokens as they are in the tokenizer's vocabulary."""
         found = self._tokenizer.convert_ids_to_tokens(list(tokens))
         return [str(one) for one in found]
 
@@ -194,7 +194,7 @@ class CausalScorer(PromptedScorer):
 
 
 def _window(config: PretrainedConfig, max_length: int) -> int:
-    """Tokens that a sequence may hold with all of them in sight of the last, in every layer."""
+    """Return the maximum length at which the last token sees all others in every layer."""
     text = getattr(config, "text_config", None) or config
     named = [getattr(text, name, None) for name in _WINDOWS]
     return min([max_length, *(int(size) for size in named if isinstance(size, int) and size > 0)])

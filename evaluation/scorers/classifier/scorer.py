@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierEncoded(EncodedTexts):
-    """Texts and pairs, each once.
+    """Distinct texts and pairs of texts.
 
     Attributes:
-        slot_class: the class that each slot asks for, shape [slots].
+        slot_class: the class whose score each slot is, shape [slots].
     """
 
     slot_class: Ints
@@ -55,7 +55,7 @@ class ClassifierScorer(Scorer):
         *,
         class_labels: Sequence[str] = (),
     ) -> None:
-        """Take a loaded model, on its device and in any dtype, and its tokenizer.
+        """Set the loaded model, on its device and in any dtype, and its tokenizer.
 
         ``class_labels`` is that of :class:`~evaluation.scorers.classifier.ClassifierOptions`.
         """
@@ -64,7 +64,7 @@ class ClassifierScorer(Scorer):
         self._stated = class_labels
         self._runner = EncoderRunner(model, tokenizer)
         self._special = SpecialTexts(tokenizer)
-        # A decoder's head reads the last token that is not padding, which it finds by its id.
+        # A decoder's head reads the last token that is not padding, found by the padding id.
         config = model.config
         self._batches = getattr(config, "pad_token_id", None) is not None or (
             config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -74,7 +74,8 @@ class ClassifierScorer(Scorer):
         """Tokenize each distinct text or pair, in the order of the items.
 
         Raises:
-            UsageError: the classes are not the labels of the items, or do not say which is which.
+            UsageError: the classes are not the labels of the items, or their names do not tell
+                which class is which label.
         """
         classes = {setup: self._classes(setup) for setup in sorted({i.setup for i in items})}
         texts = [(item.premise, item.question) for item in items]
@@ -119,7 +120,7 @@ class ClassifierScorer(Scorer):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return self._model.device
 
     def slot_logits(self, encoded: ClassifierEncoded, slots: Ints) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Labels that classifiers are scored by, and the tokens that they read."""
+"""The classes of classifiers as labels, and the tokens that classifiers read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tokenized(NamedTuple):
 def tokenize(
     texts: Sequence[tuple[str, str]], tokenizer: PreTrainedTokenizerBase, runner: EncoderRunner
 ) -> Tokenized:
-    """Tokenize texts, each a premise ("": there is none) and what is asked about it.
+    """Tokenize texts, each a pair of a premise ("" for none) and what is asked about it.
 
     A text that is too long is cut as the tokenizer cuts it: the longer text of a pair loses tokens
     first.
@@ -93,7 +93,7 @@ SPELLINGS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "contradiction": ("contradiction", "contradict", "contradicts"),
     },
 }
-"""How checkpoints spell the labels of a setup, in small letters with spaces between words."""
+"""How checkpoints name the labels of a setup, in lower case with spaces between words."""
 
 _OPTION = "--class-labels"
 
@@ -104,13 +104,13 @@ def classes_of(
     """Return the class that stands for each label of a setup.
 
     Args:
-        setup: of the rows: ``acceptability`` or ``nli``.
+        setup: the setup of the rows: ``acceptability`` or ``nli``.
         id2label: the checkpoint's names of its classes.
-        stated: what the user says that the classes mean, from the first; empty: nothing.
+        stated: the labels of the classes, in order, as stated by the user; may be empty.
         model: the checkpoint, for messages.
 
     Raises:
-        UsageError: the checkpoint has other classes, or does not say which is which.
+        UsageError: the checkpoint has other classes, or their names do not tell which is which.
 
     >>> classes_of("nli", {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, (), "m")
     {'entailment': 2, 'neutral': 1, 'contradiction': 0}

@@ -54,7 +54,7 @@ ENDPOINT_LM = ScorerEntry(
     options=EndpointOptions,
     wording=QUESTION,
     uses_train=lambda options: options.shots > 0,
-    # As for causal LMs that are loaded here.
+    # As for causal LMs that are loaded locally.
     normalization=lambda options: None if options.letters else "char",
 )
 ENDPOINT_PMI = ScorerEntry(

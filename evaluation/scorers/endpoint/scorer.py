@@ -1,4 +1,4 @@
-"""Scores choices with a causal model behind an endpoint, from what it says of prompts."""
+"""Scores choices with a causal model behind an endpoint, from the log-probabilities of prompts."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointEncoded(Encoded):
-    """Prompts, each once.
+    """Distinct prompts.
 
-    What only the answers tell is filled in when they come (:meth:`EndpointScorer.score`):
-    ``lengths``, which are estimates before, ``choice_tokens``, ``set_aside`` and ``notes``.
+    What is known only from the answers is filled in when they arrive
+    (:meth:`EndpointScorer.score`): ``lengths``, estimates until then, ``choice_tokens``,
+    ``set_aside`` and ``notes``.
 
     Attributes:
         pairs: what is sent, shape [sequences].
-        slot_weight: what a slot's log-likelihood counts in its choice's score, shape [slots].
+        slot_weight: the weight of a slot's log-likelihood in its choice's score, shape [slots].
         item_of: the item of each choice, shape [choices].
         token_means: ``choice_tokens`` as the mean over prompts so far, shape [choices].
-        set_aside: as of :class:`Encoded`, and ``notes``.
-        straddled: items with a token that holds the end of a context and more.
+        set_aside: as in :class:`Encoded`, like ``notes``.
+        straddled: items with a token that spans the end of a context.
     """
 
     pairs: Sequence[Pair]
@@ -52,11 +53,11 @@ class EndpointScorer(Scorer):
 
     A choice's score is that of :class:`~evaluation.scorers.causal.scorer.CausalScorer`: the
     log-likelihood of its continuation (nats, summed over its tokens), or the mean of it over the
-    rotations of a lettered prompt; with a neutral text, less its log-likelihood after that.
+    rotations of a lettered prompt; with a neutral text, minus its log-likelihood after that.
     A prompt is sent once for all items that share it, and never again once it is answered.
 
-    An item is set aside if a choice leaves no token to score or holds an unknown one, or if its
-    prompt is longer than the endpoint takes: nothing is cut.
+    An item is set aside if a choice has no token to score or contains an unknown token, or if its
+    prompt is longer than the endpoint allows: nothing is cut.
     """
 
     divisible = False  # Answers are kept one by one, and all prompts are counted beforehand.
@@ -69,14 +70,14 @@ class EndpointScorer(Scorer):
         neutral: str | None = None,
         start: str = "",
     ) -> None:
-        """Take an endpoint, and how items are put to it: by default the question and the choice.
+        """Set the endpoint and the prompt.
 
         Args:
-            endpoint: which is asked.
-            prompt: how items are put to the model.
-            neutral: stands in place of the question where choices are scored without it; None:
+            endpoint: the endpoint of the model.
+            prompt: how items are put to the model; by default, the question and the choice.
+            neutral: text in place of the question, after which choices are scored as well; None:
                 they are not.
-            start: what a continuation follows that has nothing before it.
+            start: text before a continuation that has no context.
         """
         self._endpoint, self._prompt = endpoint, prompt or Prompt()
         self._neutral, self._start = neutral, start
@@ -89,10 +90,10 @@ class EndpointScorer(Scorer):
         return cls(inputs.model, prompt, neutral=neutral, start=options.start)
 
     def encode(self, items: Sequence[Item]) -> EndpointEncoded:
-        """Write all prompts, and tell how many are to be sent.
+        """Render all prompts, and report how many are to be sent.
 
         Raises:
-            UsageError: the prompt cannot hold an item.
+            UsageError: an item does not fit the prompt.
         """
         starts = choice_starts(items)
         item_of = np.repeat(np.arange(len(items)), np.diff(starts))
@@ -123,11 +124,11 @@ class EndpointScorer(Scorer):
         )
 
     def score(self, encoded: EndpointEncoded, sequences: Ints) -> Floats:
-        """Return the weighted log-likelihoods of some prompts' slots; what is new is asked.
+        """Return the weighted log-likelihoods of some prompts' slots; only new prompts are sent.
 
         Raises:
-            UsageError: nothing precedes a choice, and the endpoint puts nothing there.
-            KbprobeError: the endpoint gives no answers that can be used, or the budget is spent.
+            UsageError: nothing precedes a choice, and the endpoint adds no start token.
+            KbprobeError: the endpoint returns no usable answers, or the budget is spent.
         """
         pairs = [encoded.pairs[number] for number in sequences]
         found = [self._endpoint.known(pair) for pair in pairs]
@@ -168,7 +169,7 @@ class EndpointScorer(Scorer):
         return weighted
 
     def _tell(self, pairs: Sequence[Pair], lengths: Sequence[int]) -> None:
-        """Say how much is to be asked."""
+        """Report how much is to be sent."""
         todo = [
             length
             for pair, length in zip(pairs, lengths, strict=True)
@@ -186,7 +187,7 @@ class EndpointScorer(Scorer):
     def _fill_in(
         self, encoded: EndpointEncoded, sequences: Ints, answers: Sequence[Scored]
     ) -> None:
-        """Note what the answers tell beside log-likelihoods."""
+        """Record what the answers contain in addition to log-likelihoods."""
         for sequence, scored in zip(sequences.tolist(), answers, strict=True):
             first, stop = encoded.slot_starts[sequence : sequence + 2].tolist()
             choices = encoded.slot_choice[first:stop].tolist()

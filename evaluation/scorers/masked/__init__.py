@@ -57,4 +57,4 @@ CANDIDATES = ScorerEntry(
     make=_make_candidates,
     setups=(CLOZE,),
 )
-"""Not registered: it suits what a learner has trained with the same scores."""
+"""Not registered, since it is meant only for models that a learner trained with these scores."""

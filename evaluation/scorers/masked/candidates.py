@@ -1,7 +1,7 @@
-"""Masked language models scored over candidates: logits at one mask, also of several pieces.
+"""Scores candidates with masked language models by logits at a single mask.
 
-The score of a candidate of several pieces is the mean of its pieces' logits at a single mask. As
-a pretrained model knows nothing of such means, it is for models that were trained on them.
+The score of a candidate with several pieces is the mean of its pieces' logits at the mask. As
+pretrained models were not trained on such means, this is for models that were.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kbprobe.arrays import Floats, Ints, ragged_ranges, run_starts
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateEncoded(MaskedEncoded):
-    """Clozes with one mask each. A slot is a choice at the mask of its text.
+    """Clozes with one mask each; a slot is a choice at the mask of its text.
 
     Attributes:
-        pieces: token ids of the pieces of all choices, choice after choice.
-        piece_starts: where those of each choice start, shape [choices + 1].
+        pieces: token ids of the pieces of all choices, one choice after another.
+        piece_starts: where the pieces of each choice start, shape [choices + 1].
     """
 
     pieces: Ints
@@ -53,7 +53,7 @@ class CandidateScorer(MaskedScorer):
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
+        """The model's device."""
         return self._model.device
 
     def encode(self, items: Sequence[Item]) -> CandidateEncoded:

@@ -1,10 +1,10 @@
 """A masked LM whose head is applied to the masked positions only.
 
-The head of a masked LM maps every position to the whole vocabulary; a cloze needs one position
-and a few rows. What a head consists of differs between architectures, so the model's own code
-is run: a hook on its encoder hands on one position of each sequence, and while candidates are
-scored its last layer computes their rows alone. Whether that gives what the plain model gives is
-checked once for each model; where it does not, the plain model is used.
+The head of a masked LM maps every position to the whole vocabulary, but a cloze needs only one
+position and a few rows. The layers of heads differ between architectures, so the model's own code
+is run: a hook on its encoder passes on one position of each sequence, and while candidates are
+scored, the last layer computes only their rows. Whether the results equal those of the plain model
+is checked once for each model; if not, the plain model is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 _LOW_PRECISION_TOLERANCE = 2e-2
-"""bf16 keeps 8 bits of a number; a wrong shortcut is off by about the number itself."""
+"""bf16 has 8 bits of precision; a wrong shortcut is off by about the number itself."""
 
 
 class MaskHead:
@@ -34,7 +34,7 @@ class MaskHead:
     def __init__(
         self, model: PreTrainedModel, inputs: Mapping[str, torch.Tensor], positions: torch.Tensor
     ) -> None:
-        """Find out which shortcuts hold for a model, on a padded batch of several lengths."""
+        """Determine which shortcuts work for a model, on a padded batch of several lengths."""
         self._model = model
         self._encoder: nn.Module = model.base_model
         self._decoder: nn.Linear | None = None
@@ -61,8 +61,8 @@ class MaskHead:
         Args:
             inputs: what the model takes; ``input_ids`` has shape [sequences, tokens].
             positions: the position of each sequence to look at, shape [sequences].
-            rows: the vocabulary entries that are needed, each once, and other logits are
-                meaningless; None: all.
+            rows: the distinct vocabulary entries that are needed; other logits are meaningless.
+                None: all.
         """
         if self.gathers:
             return self._shortcut(inputs, positions, rows)[:, 0]
@@ -87,12 +87,12 @@ class MaskHead:
             return
 
         def project(hidden: torch.Tensor) -> torch.Tensor:
-            # In float32, since bf16 logits of candidates that are alike would often be equal.
+            # In float32, since bf16 logits of similar candidates would often be equal.
             bias = None if decoder.bias is None else decoder.bias[rows].float()
             weight = decoder.weight[rows].float()
             with torch.autocast(hidden.device.type, enabled=False):
                 asked = nn.functional.linear(hidden.float(), weight, bias)
-            # As wide as the vocabulary, so that whatever follows (a bias, a soft cap) still fits.
+            # As wide as the vocabulary, so that later operations (a bias, a soft cap) still fit.
             logits = asked.new_zeros(*hidden.shape[:-1], decoder.out_features)
             return logits.index_copy_(-1, rows, asked)
 
@@ -146,7 +146,7 @@ def _handing_on(encoder: nn.Module, positions: torch.Tensor) -> Iterator[None]:
 
 
 def _plain_decoder(model: PreTrainedModel, vocabulary: int) -> nn.Linear | None:
-    """Return the layer that maps to the vocabulary, if it is an ordinary one that nobody wraps."""
+    """Return the layer that maps to the vocabulary, if it is an ordinary, unwrapped one."""
     decoder = model.get_output_embeddings()
     # Quantized layers are subclasses; wrappers set ``forward`` on the instance; and some
     # models name another layer of their head here.

@@ -1,11 +1,10 @@
 """Tokenization of candidates in context: their pieces in filled-in sentences.
 
-How a word is cut depends on what is around it: byte-level BPE and SentencePiece mark the space
-before a word, and quotes, brackets and punctuation join or leave it. So a candidate's pieces are
-read off the filled-in sentence, never off the candidate alone. To tokenize every sentence once
-for each of its candidates would be slow. Tokenizers cut at spaces first, so it is enough to
-tokenize each sentence once, and each candidate once in each surrounding that reaches to the
-next space.
+How a word is split depends on its context: byte-level BPE and SentencePiece mark the space before a
+word, and quotes, brackets and punctuation may or may not join it. So a candidate's pieces are taken
+from the filled-in sentence, not from the candidate alone. Tokenizing every sentence with each of
+its candidates would be slow. Tokenizers split at spaces first, so it is enough to tokenize each
+sentence once, and each candidate once in each context that reaches to the next space.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _TEXTS_AT_ONCE = 8192
 
 
 class Gap(NamedTuple):
-    """A text with one place to fill: what stands before it and after it."""
+    """A text with one gap to fill: the text before it and after it."""
 
     left: str
     right: str
@@ -43,7 +42,7 @@ class Gap(NamedTuple):
         """Return the text around a cloze's mask.
 
         Raises:
-            UsageError: it holds no mask, or several; ``owner`` begins the message.
+            UsageError: it contains no mask, or several; ``owner`` begins the message.
         """
         left, mask, right = question.partition(MASK)
         if not mask or MASK in right:
@@ -54,7 +53,7 @@ class Gap(NamedTuple):
         return cls(left, right)
 
     def surrounding(self) -> Gap:
-        """Cut the text down to what may change how a candidate is tokenized here."""
+        """Return the part of the text that may affect how a candidate is tokenized here."""
         left = _NEAR_LEFT.search(self.left)
         right = _NEAR_RIGHT.match(self.right)
         near_left = left.group() if left else ""
@@ -66,7 +65,7 @@ class Gap(NamedTuple):
 
 
 def unreadable(text: str, pieces: Sequence[int], unknown: int | None) -> str | None:
-    """Say why a candidate of these pieces cannot be scored, if so; ``unknown`` is a token id."""
+    """Return why a candidate with these pieces cannot be scored; ``unknown`` is a token id."""
     if not pieces:
         return aside("a candidate of which the tokenizer leaves nothing", repr(text))
     return unknown_candidate(text, pieces, unknown)
@@ -77,13 +76,13 @@ class Filled:
     """A filled-in text, tokenized.
 
     Attributes:
-        left: token ids before the candidate, special tokens included.
-        pieces: token ids of the candidate: all that hold a character of it, and a piece that is
-            nothing but the space that its first word begins with. Empty if the tokenizer drops
-            every character of it.
-        words: for each piece, the number of its word within the candidate, from 0; words are
-            those of the tokenizer's pre-tokenizer.
-        right: token ids after it, special tokens included.
+        left: token ids before the candidate, including special tokens.
+        pieces: token ids of the candidate: all that contain a character of it, and a piece that
+            is only the space before its first word. Empty if the tokenizer drops every character
+            of it.
+        words: for each piece, the index of its word within the candidate; words are those of the
+            tokenizer's pre-tokenizer.
+        right: token ids after it, including special tokens.
     """
 
     left: tuple[int, ...]
@@ -95,14 +94,14 @@ class Filled:
 class Placer:
     """Tokenizes candidates in context.
 
-    Equal to tokenizing every filled-in sentence as a whole. For every text it is checked that
-    its first candidate is cut in its surrounding as it is in the whole text; where it is not
-    (a tokenizer that does not cut at spaces), or where a candidate changes its neighbours'
+    The results equal those of tokenizing every filled-in sentence as a whole. For every text it is
+    checked that its first candidate is split in its context as it is in the whole text; if it is
+    not (a tokenizer that does not split at spaces), or if a candidate changes its neighbours'
     tokens, the whole sentence is tokenized.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, user: str = "a masked LM") -> None:
-        """Take the model's fast tokenizer; ``user`` is what needs it, for messages.
+        """Set the model's fast tokenizer; ``user`` is what needs it, for messages.
 
         Raises:
             UsageError: it is a slow one.

@@ -1,10 +1,10 @@
-"""Masked language models: clozes by the logits at the mask, answers by pseudo-log-likelihood.
+"""Scores clozes by a masked LM's logits at the mask, and answers by pseudo-log-likelihood.
 
-A cloze whose candidates are all single pieces costs one sequence for each distinct text,
+A cloze whose candidates are all single pieces needs one sequence for each distinct text,
 however many candidates it has. A candidate of several pieces is scored by its
 pseudo-log-likelihood, within-word left-to-right (Kauf and Ivanova 2023, "PLL-word-l2r"): one
 piece after another, each with itself and the pieces to its right in the same word masked, and
-all other words in sight. So is each choice of a question, put after it.
+all other words visible. Each choice of a question is scored in the same way, after the question.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOGITS, _NATS = "logit", "log-likelihood"
 _NAMED_AT_ONCE = 2048
 """Number of clozes held in memory until it is known what scores are."""
 _NORMALIZED_AT_ONCE = 128
-"""Sequences whose whole vocabulary is held in float32 at a time."""
+"""Number of sequences for which the whole vocabulary is held in float32 at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,9 @@ class MaskedEncoded(EncodedTokens):
     """Sequences of a masked LM.
 
     Attributes:
-        position: the mask that each sequence is read at, shape [sequences].
-        slot_piece: the token id that each slot asks for, shape [slots].
-        log_probs: whether slots are log-probabilities (nats) and not logits.
+        position: the position of the mask to read in each sequence, shape [sequences].
+        slot_piece: the token id whose score each slot is, shape [slots].
+        log_probs: whether slots are log-probabilities (nats) rather than logits.
     """
 
     position: Ints
@@ -61,7 +61,7 @@ class MaskedEncoded(EncodedTokens):
 
 @dataclass
 class MaskedSequences:
-    """Collects the sequences of all items, each once.
+    """Collects the distinct sequences of all items.
 
     Attributes:
         mask: token id of the mask.
@@ -80,8 +80,8 @@ class MaskedSequences:
     def add(self, item: int, gap: Gap, choice: int, filled: Filled) -> None:
         """Add what a choice needs: a sequence for each of its pieces.
 
-        Contexts of different texts are kept apart even where their tokens agree, since a sequence
-        is to serve one question text only.
+        Contexts of different texts are kept apart even if their tokens are the same, since a
+        sequence must serve one question text only.
         """
         key = (gap, filled.left, filled.right)
         context = self.contexts.setdefault(key, len(self.contexts))
@@ -133,21 +133,21 @@ class MaskedSequences:
 class MaskedScorer(Scorer):
     """Scores choices with a masked language model.
 
-    The input is the filled-in sentence with the candidate's pieces masked, as in pretraining. It
-    is what replacing ``[MASK]`` by the model's mask token gives, except where tokenizers treat
-    text next to that token differently from text next to a word: SentencePiece begins a new word
-    after it ("of <mask>." is cut into "▁of <mask> ▁ ."), and some take all spaces before it.
+    The input is the filled-in sentence with the candidate's pieces masked, as in pretraining. This
+    equals replacing ``[MASK]`` by the model's mask token, unless the tokenizer treats text next to
+    that token differently from text next to a word: SentencePiece begins a new word after it ("of
+    <mask>." is split into "▁of <mask> ▁ ."), and some tokenizers remove all spaces before it.
 
-    All scores of a run mean the same: logits at the mask, if every item is a cloze whose
-    candidates are single pieces, and log-probabilities (nats) of all items otherwise. Which,
-    depends on all items together (:meth:`encode_parts`).
+    All scores of a run are of the same kind: logits at the mask if every item is a cloze whose
+    candidates are single pieces, otherwise log-probabilities (nats). This depends on all items
+    together (:meth:`encode_parts`).
 
-    A text that is too long keeps what is nearest to the candidate, the same for all candidates
-    of an item, and is counted in the notes as ``truncated``. Items that cannot be scored are set
+    A text that is too long keeps the part nearest to the candidate, the same for all candidates of
+    an item, and is counted in the notes as ``truncated``. Items that cannot be scored are set
     aside: those of :mod:`evaluation.scorers.readable`, and those with a candidate longer than the
-    model reads. Sequences
-    scored without the shortcuts of :class:`~evaluation.scorers.masked.head.MaskHead`, because the
-    model gives other numbers with them, are counted as ``plain_forward``.
+    model reads. Sequences scored without the shortcuts of
+    :class:`~evaluation.scorers.masked.head.MaskHead`, because the model gives different numbers
+    with them, are counted as ``plain_forward``.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class MaskedScorer(Scorer):
         multi_piece: MultiPiece = "pll",
         log_probs: bool = False,
     ) -> None:
-        """Take a loaded model, on its device and in any dtype, and its fast tokenizer.
+        """Set the loaded model, on its device and in any dtype, and its fast tokenizer.
 
         The options are those of :class:`~evaluation.scorers.masked.MaskedOptions`.
 
@@ -195,7 +195,7 @@ class MaskedScorer(Scorer):
         """Tokenize all items; see :class:`MaskedScorer` for what is set aside or cut.
 
         Raises:
-            UsageError: a cloze does not hold exactly one mask; or, with ``multi_piece="error"``,
+            UsageError: a cloze does not contain exactly one mask; or, with ``multi_piece="error"``,
                 an item cannot be scored as single pieces.
         """
         placed = self._placer.place(
@@ -268,11 +268,11 @@ class MaskedScorer(Scorer):
         """Tokenize parts of the items; see :meth:`Scorer.encode_parts`.
 
         Whether scores are logits or log-probabilities must be known before anything is scored. So
-        clozes are encoded ahead until one has a candidate of several pieces, or to the end: some
-        hundred bytes each, since a cloze of single pieces is one sequence.
+        clozes are encoded ahead until one has a candidate of several pieces, or to the end. This
+        takes some hundred bytes each, since a cloze of single pieces is one sequence.
         """
         if self._multi_piece == "error":
-            for part in parts:  # Refused before any is scored.
+            for part in parts:  # Errors are raised before anything is scored.
                 self.encode(part)
         if any(map(self._in_nats, parts)):
             score_name = _NATS
@@ -300,7 +300,7 @@ class MaskedScorer(Scorer):
         return self._log_probs or any(item.setup != "mc_mlm" for item in items)
 
     def _obstacle(self, item: Item, placed: Sequence[Filled]) -> str | None:
-        """Say why an item cannot be scored, if so."""
+        """Return why an item cannot be scored, if so."""
         if reason := self._special.obstacle(item):
             return reason
         room = self._max_length - len(self._prefix) - len(self._suffix)
@@ -326,7 +326,7 @@ class MaskedScorer(Scorer):
         return [self._cut(filled, room) for filled in placed]
 
     def _cut(self, filled: Filled, room: int) -> Filled:
-        """Keep ``room`` tokens around the candidate: from both sides alike, if both are long."""
+        """Keep ``room`` tokens around the candidate, half of them on each side if both are long."""
         left = filled.left[len(self._prefix) :]
         right = filled.right[: len(filled.right) - len(self._suffix)]
         keep = min(len(left), max(room - len(right), room // 2))
@@ -338,7 +338,7 @@ class MaskedScorer(Scorer):
         )
 
     def _try_out(self, token: int) -> MaskHead:
-        """Build the head, trying its shortcuts out on two sequences of different lengths."""
+        """Build the head, testing its shortcuts on two sequences of different lengths."""
         short = [*self._prefix, self._mask, *self._suffix]
         long = [*self._prefix, token, token, self._mask, token, *self._suffix]
         ids = np.array([short + [self._pad] * (len(long) - len(short)), long])

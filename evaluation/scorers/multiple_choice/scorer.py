@@ -46,7 +46,7 @@ class Pairs:
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> Pairs:
-        """Number the pairs of some items."""
+        """Return the pairs of some items."""
         item_of_choice = np.repeat(np.arange(len(items)), np.diff(choice_starts(items)))
         keys = [(item.setup, item.question, text) for item in items for text in item.choices]
         number_of = {key: number for number, key in enumerate(dict.fromkeys(keys))}
@@ -56,7 +56,7 @@ class Pairs:
 
     @property
     def slot_starts(self) -> Ints:
-        """Where each pair's slots start (:class:`evaluation.scorers.base.Encoded`)."""
+        """The start of each pair's slots (:class:`evaluation.scorers.base.Encoded`)."""
         return run_starts(np.bincount(self.of_choice, minlength=len(self.choices)))
 
     @property
@@ -71,17 +71,17 @@ _PAIRS_AT_A_TIME = 8192
 class MultipleChoiceScorer(Scorer):
     """Scores choices with the head of an ``AutoModelForMultipleChoice``.
 
-    In ``mc_mlm`` items the mask is left in the question, as the model's own mask token: the model
+    In ``mc_mlm`` items the mask stays in the question, as the model's own mask token: the model
     reads a sentence with a gap and a candidate to fill it. Items that share a question and a
     choice share the sequence.
 
     A pair that is too long loses tokens at the start of the question, and its item is counted in
-    the notes as ``truncated``; the choice stays whole. Set aside are items with a choice that
-    leaves no room for its question, and those of :mod:`evaluation.scorers.readable`.
+    the notes as ``truncated``; the choice is never cut. Items with a choice that leaves no room for
+    its question, and those of :mod:`evaluation.scorers.readable`, are set aside.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Take a loaded model, on its device and in any dtype, and its fast tokenizer.
+        """Set the loaded model, on its device and in any dtype, and its fast tokenizer.
 
         Raises:
             UsageError: the tokenizer is a slow one.
@@ -94,7 +94,7 @@ class MultipleChoiceScorer(Scorer):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         device: torch.device = self.model.device
         return device
 
@@ -153,8 +153,8 @@ class MultipleChoiceScorer(Scorer):
     def logits(self, encoded: EncodedTexts, sequences: Ints) -> torch.Tensor:
         """Return the logit of each pair: float32, shape [n], on the model's device.
 
-        Each pair goes in as a question with one choice: the head is applied to each choice alone,
-        so that pairs of several questions can share a batch.
+        Each pair is passed as a question with one choice: the head is applied to each choice
+        alone, so pairs of different questions can share a batch.
         """
         return self._runner.run(encoded, sequences, self._forward)
 
@@ -217,10 +217,10 @@ class MultipleChoiceScorer(Scorer):
         )
 
     def _kept(self, parts: Sequence[int | None]) -> tuple[Sequence[int], bool]:
-        """Say which tokens of an over-long pair stay: all but the first ones of the question.
+        """Return the tokens kept of a pair that is too long: all but the first of the question.
 
-        If nothing of the question would be left, the first tokens that fit stand for the pair,
-        which is not scored; this is returned as well.
+        If nothing of the question would be left, the first tokens that fit are returned, and that
+        the pair is not to be scored.
         """
         excess = len(parts) - self._runner.limit
         question = [position for position, part in enumerate(parts) if part == 0]
@@ -234,12 +234,12 @@ class _Read(NamedTuple):
     """Pairs as tokens.
 
     Attributes:
-        tokens, types: of all pairs, one after another; types None where the model takes none.
-        lengths: tokens of each pair.
-        choice_tokens: of each pair's choice.
+        tokens, types: those of all pairs, one after another; types None if the model takes none.
+        lengths: the number of tokens of each pair.
+        choice_tokens: the number of tokens of each pair's choice.
         cut: whether the pair was too long.
         crowded: whether its choice leaves no room for the question.
-        unknown: the pairs whose choice holds the unknown token, and how that is worded.
+        unknown: the pairs whose choice contains the unknown token, with the reason in words.
     """
 
     tokens: Tokens

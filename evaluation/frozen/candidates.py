@@ -45,7 +45,7 @@ class CandidateHeads(HeadPlan):
         """
 
     def numbered(self, choices: Sequence[Sequence[Hashable]]) -> Ints:
-        """Number the candidates of rows, shape [rows, most choices]; -1 where there is none."""
+        """Number the candidates of rows, shape [rows, most choices]; -1 if there is none."""
         width = max(map(len, choices), default=0)
         table = np.full((len(choices), width), -1, dtype=np.int64)
         for row, candidates in enumerate(choices):

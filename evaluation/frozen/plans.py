@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4096
 _TOKENS_AROUND = 16
-"""More tokens than any tokenizer puts around the two texts of a pair, or positions left unused."""
+"""Upper bound on the special tokens that tokenizers add to a pair, and on unused positions."""
 
 
 def row_table(
@@ -168,12 +168,12 @@ class UnitPlan(ModelPlan):
     def set_aside(self, items: Sequence[Item]) -> Mapping[int, str]:
         """Return the rows that the model does not read, those with too long a choice included.
 
-        Only for choices that may be too long the model is loaded.
+        The model is loaded only if there are choices that may be too long.
         """
         checkpoint = self._training.model.checkpoint
         limit = load_tokenizer(checkpoint).model_max_length
         limit = min(limit, getattr(checkpoint.config, "max_position_embeddings", None) or limit)
-        # No tokenizer makes more tokens than bytes, but for those that it puts around a text.
+        # Apart from special tokens, no tokenizer produces more tokens than bytes.
         rows = [
             row
             for row, item in enumerate(items)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Text = tuple[str, ...]
-"""What is read as one sequence: a question, or a question and a choice; hashed as is."""
+"""Texts read as one sequence: a question, or a question and a choice; hashed as they are."""
 
 Vectors = npt.NDArray[np.float32]
 """Shape [texts, dimensions]."""

@@ -2,10 +2,10 @@
 
 A folder, named by a hash of all that vectors depend on except the text (weights, tokenizer, dtype,
 kind of vector), grows part by part: ``NAME.texts.npy`` holds the hashes of a part's texts and how
-many tokens each has, ``NAME.vectors.npy`` their vectors, memory-mapped when read. A part is
-written at once, so that a run that was killed resumes after the last one; ``NAME.part.json``,
-which is written last, has the digest that both are verified by when they are first used. Vectors
-are computed in batches; a different batch changes them only by rounding (about 1e-6 in float32).
+many tokens each has, ``NAME.vectors.npy`` their vectors, memory-mapped when read. Each part is
+written as a whole, so that a run that was killed resumes after the last one; ``NAME.part.json``,
+which is written last, has the digest that verifies both when they are first used. Vectors are
+computed in batches; a different batch changes them only by rounding (about 1e-6 in float32).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class VectorStore:
     """The vectors of one kind and one model."""
 
     def __init__(self, folder: Path, content: Mapping[str, Any], model: str) -> None:
-        """Name the store; nothing is written yet.
+        """Set the location of the store; nothing is written yet.
 
         Args:
             folder: the folder of all stores.
@@ -95,7 +95,7 @@ class VectorStore:
             reader: gives the reader; called only if a vector is missing.
             batch_tokens: padded tokens in a batch.
             workers: the processes that share the work.
-            progress: told of every batch.
+            progress: called after every batch.
 
         Raises:
             KbprobeError: the model cannot be run, memory is insufficient, or the store cannot be
@@ -258,7 +258,7 @@ def _verified(paths: tuple[Path, Path, Path], _stamps: tuple[tuple[int, int], ..
 
 
 def _digest(parameters: int, texts: npt.NDArray[Any], vectors: npt.NDArray[Any]) -> str:
-    # The same bytes are other numbers in another type or order.
+    # The same bytes mean different numbers in another type or order.
     kinds = [(values.dtype.str, values.shape) for values in (texts, vectors)]
     digest = hashlib.sha256(f"{parameters} {kinds}".encode())
     for values in (texts, vectors):

@@ -1,9 +1,9 @@
 """Many heads of one shape, trained side by side as one batched computation.
 
 Heads that see the same number of rows take the same number of steps. Their parameters are stacked
-along a first axis, a step takes a batch of each head's own rows, and one optimizer updates all:
-what is computed for a head is what training it alone would compute, since AdamW works element by
-element, gradients are clipped head by head, and no head's loss depends on another's parameters.
+along a first axis, a step takes a batch of each head's own rows, and one optimizer updates all. The
+result is the same as training each head alone, since AdamW works element by element, gradients are
+clipped head by head, and no head's loss depends on another's parameters.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Head:
 
     Attributes:
         module: its parameters, to be copied; heads of one chunk have the same shapes.
-        rows: the rows that it is fitted on; heads of one chunk have as many.
+        rows: the rows that it is fitted on; all heads of a chunk have the same number.
         seed: of the order in which rows are seen.
     """
 
@@ -102,7 +102,7 @@ def train_heads(
     """Train heads side by side: AdamW on the cross-entropy over each row's choices.
 
     Args:
-        heads: of one shape, each with as many rows.
+        heads: heads of one shape, with the same number of rows each.
         vectors: float32, shape [vectors, dimensions], on the device to train on.
         options: how to train.
         learning_rate: the peak.
@@ -184,7 +184,7 @@ class _Weights:
         return self._fixed | {name: leaf.mT if flip else leaf for name, leaf, flip in leaves}
 
     def groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Divide the leaves into those with weight decay, matrices, and the others."""
+        """Divide the leaves into matrices, which get weight decay, and the others."""
         # The first axis is that of the heads: a matrix has three.
         matrices = [leaf for leaf in self.leaves if leaf.dim() > 2]
         others = [leaf for leaf in self.leaves if leaf.dim() <= 2]

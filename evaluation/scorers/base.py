@@ -77,7 +77,7 @@ class EncodedTokens(Encoded):
     token_starts: Ints
 
     def shown(self, sequences: Ints) -> Bools:
-        """Tell tokens from padding in a batch of some sequences, shape [n, longest]."""
+        """Return which positions of a batch hold tokens, not padding, shape [n, longest]."""
         lengths = self.lengths[sequences]
         return np.arange(lengths.max()) < lengths[:, None]
 

@@ -108,7 +108,7 @@ class CalibratedScorer(Scorer):
         return scores
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is."""
+        """Return what a choice's score is."""
         return f"calibrated {self._inner.score_name(items)}"
 
     def _calibrated(

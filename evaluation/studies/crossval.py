@@ -561,12 +561,12 @@ _LABEL = 20
 
 
 def _name(row: CrossvalRow) -> str:
-    """Name a row: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
+    """Return a row's name: ``sentence-transformers/all-MiniLM-L6-v2, pooled``."""
     return _named(row, last_name(row.model))
 
 
 def _label(row: CrossvalRow) -> str:
-    """Name a row in a figure, where there is less room: ``all-MiniLM-L6-v2, pooled``."""
+    """Return a row's name in figures, which have less room: ``all-MiniLM-L6-v2, pooled``."""
     return _named(row, short(last_name(row.model).rpartition("/")[2], _LABEL))
 
 

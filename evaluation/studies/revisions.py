@@ -374,12 +374,12 @@ _NAME = 30
 
 
 def _title(one: ModelRevisions) -> str:
-    """Name a model and the probe."""
+    """Return a title that names the model and the probe."""
     return f"{last_name(one.model)} on {one.probe}"
 
 
 def _name_of(point: RevisionPoint) -> str:
-    """Name a revision in tables."""
+    """Return the name of a revision in tables."""
     return short(point.name, _NAME)
 
 

@@ -181,7 +181,7 @@ def _print_forecast(found: Sequence[Forecast]) -> None:
 
 
 def _spelled(seconds: float) -> str:
-    """Spell a time: ``45 s``, ``12 min``, ``3.4 h``."""
+    """Format a duration: ``45 s``, ``12 min``, ``3.4 h``."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Suite files: YAML that declares which studies are made of which probes, models and seeds.
+"""Suite files: YAML that declares which studies are run on which probes, models and seeds.
 
 .. code-block:: yaml
 
@@ -37,7 +37,7 @@ from kbprobe.plugins import IN_FILE
 
 DEFAULT_STUDY = "zero_shot"
 MAX_ENTRIES = 10_000
-"""Most probes, models, studies or seeds of a file."""
+"""Maximum number of probes, models, studies or seeds in a file."""
 CONSENT = "trust_remote_code"
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -96,16 +96,16 @@ def read_suite(
 ) -> tuple[list[StudyRequest], Path]:
     """Read a suite file; return a request for each study, seed and set of options, and the folder.
 
-    Paths are relative to the current folder, as on the command line. Models that are given the
-    same options share a request. A study that sets its seeds itself has one request for all.
+    Paths are relative to the current folder, as on the command line. Models with the same options
+    share a request. A study that sets its seeds itself has one request for all seeds.
 
     Args:
         path: the YAML file.
-        output: the folder of all results, if not the file's.
-        trust_remote_code: run code that comes with checkpoints. A file cannot say so.
+        output: the folder of all results, instead of the file's.
+        trust_remote_code: run code that comes with checkpoints. A suite file cannot allow it.
 
     Raises:
-        UsageError: the file cannot be read or is no suite; the message names file and key.
+        UsageError: the file cannot be read or is not a suite; the message names file and key.
     """
     try:
         suite = validated(read_yaml(path), SuiteFile, str(path))
@@ -166,7 +166,7 @@ def _refuse_files(values: Mapping[str, Any], owner: str) -> None:
 def _matching(
     names: Sequence[str], owner: str, kind: str, is_one: Callable[[str], bool]
 ) -> list[str]:
-    """Replace patterns by the paths that match them and hold a probe or a model, sorted."""
+    """Replace patterns by the sorted paths that match and contain a probe or a model."""
     found: list[str] = []
     for name in names:
         if not _PATTERN.search(name):
@@ -200,7 +200,7 @@ def _study(name: str, owner: str) -> Study:
 def _alike(
     models: Sequence[tuple[str, dict[str, Any]]],
 ) -> list[tuple[dict[str, Any], list[str]]]:
-    """Put models with the same options together, in the order given."""
+    """Group models with the same options, in the order given."""
     found: list[tuple[dict[str, Any], list[str]]] = []
     for model, options in models:
         names = next((names for known, names in found if known == options), None)
@@ -214,7 +214,7 @@ def _alike(
 def _place(
     folder: Path, study: Study, at: int, suite: SuiteFile, seed: int | None, options: dict[str, Any]
 ) -> Path:
-    """Return the folder of a study's summary: named by what tells it from the file's others."""
+    """Return the folder of a study's summary, named by what distinguishes it within the file."""
     from evaluation.names import options_name
 
     same = [number for number, one in enumerate(suite.studies) if one.study == study.name]

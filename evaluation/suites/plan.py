@@ -1,8 +1,8 @@
-"""The runs of a suite: each one known by the hash of what it depends on, with a folder of its own.
+"""The runs of a suite, each identified by a hash of what it depends on, with its own folder.
 
-The hash is of contents as far as they are at hand: the rows of a built probe, the weights of a
-model's folder; else of the name and revision. It does not depend on the suite: a run that another
-study, another order or another machine asked for is the same run.
+The hash covers contents if they are available locally (the rows of a built probe, the weights in a
+model's folder), otherwise the name and revision. It does not depend on the suite: the same run of
+another study, in another order or on another machine, has the same hash.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from kbprobe.format.manifest import MANIFEST, read_manifest
 from kbprobe.progress import Progress, silent
 
 RUNS = "runs"
-"""The folder of all runs, within a suite's."""
+"""The folder of all runs, within the suite's folder."""
 _HASH = 16
-"""Hexadecimal digits of a run's hash that its folder's name ends in."""
+"""Number of hexadecimal digits of a run's hash at the end of its folder's name."""
 _LONGEST = 120
-"""Characters of a folder's name before the hash."""
+"""Maximum length of a folder's name before the hash."""
 _ENDING = re.compile(rf"-([0-9a-f]{{{_HASH}}})$")
 
 
@@ -43,11 +43,11 @@ class PlannedRun:
     """A run of a suite.
 
     Attributes:
-        key: hash of what it depends on; its folder's name ends in it.
+        key: the hash of what it depends on; its folder's name ends in it.
         spec: the run, with that folder.
-        studies: the places of the requests that need it.
-        error: why it failed; None: it did not.
-        rows: how many rows were scored; None: it is not finished.
+        studies: the indices of the requests that need it.
+        error: why it failed; None if it did not.
+        rows: the number of rows scored; None if it is not finished.
         accuracy: its accuracy.
     """
 
@@ -60,7 +60,7 @@ class PlannedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether its results are there."""
+        """Whether its results exist."""
         return self.rows is not None
 
     @property
@@ -69,7 +69,7 @@ class PlannedRun:
         return self.rows is None and self.error is None
 
     def look(self) -> None:
-        """Read its results, if they are there; damaged ones are an error of the run."""
+        """Read its results, if they exist; if they are damaged, that is the run's error."""
         if not (self.folder / RESULTS).is_file():
             return
         try:
@@ -81,7 +81,7 @@ class PlannedRun:
 
     @property
     def folder(self) -> Path:
-        """Where its results are, or go to."""
+        """The folder of its results, which may not exist yet."""
         assert self.spec.folder is not None
         return self.spec.folder
 
@@ -91,8 +91,8 @@ class Plan:
     """All runs of a suite.
 
     Attributes:
-        folder: of the suite.
-        requests: what the suite asks for.
+        folder: the suite's folder.
+        requests: the requests of the suite.
         runs: the distinct runs, by key.
         asked: for each request, the keys of its runs, in the order of the study.
     """
@@ -104,10 +104,10 @@ class Plan:
 
     @classmethod
     def of(cls, requests: Sequence[StudyRequest], folder: Path) -> Plan:
-        """Expand all requests; what is wrong with any of them is found before anything runs.
+        """Expand all requests; errors in any of them are found before anything runs.
 
         Raises:
-            UsageError: an option, a probe or a model is at fault.
+            UsageError: an option, a probe or a model is invalid.
         """
         plan = cls(folder, requests)
         identities = _Identities()
@@ -126,10 +126,10 @@ class Plan:
         identities: _Identities | None = None,
         there: Mapping[str, Path] | None = None,
     ) -> list[PlannedRun]:
-        """Add runs of a request, given its place; return those that are new to the suite.
+        """Add runs of a request, given its index; return those that are new to the suite.
 
         Raises:
-            UsageError: a run cannot be as it is asked for.
+            UsageError: a run is impossible as requested.
         """
         identities = identities or _Identities()
         there = _folders_by_key(self.folder / RUNS) if there is None else there
@@ -151,12 +151,12 @@ class Plan:
 
     @property
     def sorted_runs(self) -> list[PlannedRun]:
-        """All runs by key, an order that does not depend on workers or files."""
+        """All runs sorted by key, an order that does not depend on workers or files."""
         return [self.runs[key] for key in sorted(self.runs)]
 
 
 class _Identities:
-    """Hashes runs; each probe and each model is looked at once."""
+    """Hashes runs; each probe and each model is read only once."""
 
     def __init__(self) -> None:
         self._probes: dict[str, Any] = {}
@@ -167,7 +167,7 @@ class _Identities:
         """Return a run's hash.
 
         Raises:
-            UsageError: its probe is not there, or is damaged.
+            UsageError: its probe is missing or damaged.
         """
         options = spec.named_options()
         content: dict[str, Any] = {
@@ -179,7 +179,7 @@ class _Identities:
             "probe": self._probe(spec.probe),
             "model": self._model(spec),
             "options": options,
-            # Where a probe asks for no single facts the option makes no difference.
+            # If a probe asks no single facts, the option makes no difference.
             "facts": spec.run.facts and self._asks_facts(spec.probe_name),
         }
         return content_hash(content)[:_HASH]
@@ -215,7 +215,7 @@ def _probe_identity(source: str) -> Any:
     if path.is_file():
         return file_sha256(path)
     if path.is_dir():
-        # What the datasets library would read: every file that is not hidden.
+        # Every file that the datasets library would read, i.e. that is not hidden.
         held = sorted(one for one in path.rglob("*") if one.is_file() and one.name[:1] != ".")
         return [[one.relative_to(path).as_posix(), file_sha256(one)] for one in held]
     return source
@@ -227,7 +227,7 @@ def _model_identity(model: str, given: Mapping[str, Any]) -> Any:
     try:
         checkpoint = open_checkpoint(model, **given)
     except KbprobeError:
-        return [model, *sorted(given.items())]  # Its runs fail, and say why.
+        return [model, *sorted(given.items())]  # Its runs will fail and report why.
     return [checkpoint.weights_sha256, checkpoint.tokenizer_sha256, *sorted(given.items())]
 
 
@@ -239,7 +239,7 @@ def _readable(spec: RunSpec) -> str:
 
 
 def _folders_by_key(folder: Path) -> dict[str, Path]:
-    """Return the folders of runs by the hash that each one's name ends in."""
+    """Return the folders of runs by the hash at the end of their names."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -254,14 +254,14 @@ SAMPLE = 16
 
 @dataclass(frozen=True)
 class Forecast:
-    """What one run is expected to take.
+    """The expected cost of a run.
 
     Attributes:
         run: the run.
-        rows: rows to score; None: not known without reading the probe.
-        tokens: of all sequences, padding left out; None: not known.
-        seconds: of scoring; None: not known.
-        problem: why the sample could not be scored; "": it could.
+        rows: the number of rows to score; None if unknown without reading the probe.
+        tokens: the number of tokens of all sequences, without padding; None if unknown.
+        seconds: the time of scoring; None if unknown.
+        problem: why the sample could not be scored; "" if it could.
     """
 
     run: PlannedRun
@@ -274,16 +274,16 @@ class Forecast:
 def forecast(
     runs: Sequence[PlannedRun], sample: int = SAMPLE, progress: Progress = silent
 ) -> list[Forecast]:
-    """Estimate what runs will take; finished ones take nothing.
+    """Estimate the cost of runs; finished ones cost nothing.
 
-    Of each probe and model some rows are scored as the run would score them, without the cache and
-    without training; tokens and seconds are scaled by the number of rows. Loading a model,
-    training and writing results are not part of it.
+    Some rows of each probe are scored with each model as the run would score them, without the
+    cache and without training; tokens and seconds are scaled by the number of rows. Loading a
+    model, training and writing results are not included.
 
     Args:
-        runs: of a suite.
-        sample: rows to score; 0: none, and neither tokens nor seconds are estimated.
-        progress: told what is being done.
+        runs: the runs of a suite.
+        sample: the number of rows to score; with 0, tokens and seconds are not estimated.
+        progress: called with what is being done.
     """
     known: dict[str, tuple[float, float] | str] = {}
     found = []
@@ -307,7 +307,7 @@ def forecast(
 
 
 def _rows(spec: RunSpec) -> int | None:
-    """Return how many rows a run scores, as far as a manifest tells."""
+    """Return how many rows a run scores, if a manifest says so."""
     found = check_split(spec.probe, spec.run.split, spec.run.config)
     if found is None or not found.entries:
         return None
@@ -319,14 +319,14 @@ _OF_LEARNING = ("train", "learner", "train_seed", "train_on", "mix_in", "mix_row
 
 
 def _sampled(spec: RunSpec, sample: int) -> RunSpec:
-    """Return a run over few rows of the same probe, without anything that is learnt."""
+    """Return a run over a few rows of the same probe, without training."""
     values = spec.run.model_dump(exclude_unset=True, exclude=set(_OF_LEARNING) | {"labels"})
     changes = {"limit": sample, "limit_by": "rows", "cache": False, "facts": False, "seed": 0}
     return RunSpec.parse(spec.probe, spec.model, {**values, **changes})
 
 
 def _measured(spec: RunSpec) -> tuple[float, float] | str:
-    """Return tokens and seconds of scoring a row, or what went wrong."""
+    """Return the tokens and seconds of scoring a row, or what went wrong."""
     from evaluation.runs.executor import execute
 
     (outcome,) = execute([spec])

@@ -1,4 +1,4 @@
-"""Running a suite: what is not finished, with any executor, and then its summaries."""
+"""Runs a suite: its unfinished runs, with any executor, and then its summaries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SuiteRecord(Model, Sealed):
 
 
 def record_of(plan: Plan) -> SuiteRecord:
-    """Describe the runs of a suite, all of which have ended."""
+    """Return the record of a suite whose runs have all ended."""
     names = [request.output.name for request in plan.requests if request.output is not None]
     return SuiteRecord(
         runs=[_recorded(run, plan.folder, names) for run in plan.sorted_runs],
@@ -70,7 +70,7 @@ def _recorded(run: PlannedRun, folder: Path, names: list[str]) -> RecordedRun:
 
 
 def write_record(record: SuiteRecord, folder: Path) -> Path:
-    """Write ``suite.json`` into a suite's folder, whole or not at all; return its path.
+    """Write ``suite.json`` into a suite's folder atomically; return its path.
 
     Raises:
         OSError: it cannot be written.
@@ -99,10 +99,10 @@ class Done:
     """A suite that was run.
 
     Attributes:
-        record: what is in ``suite.json``.
-        executed: how many runs were executed now; all others were finished before.
-        summaries: each study that has a summary of its own, with it.
-        lacking: the folders' names of studies that could not be summarised, with the reason.
+        record: the contents of ``suite.json``.
+        executed: the number of runs executed now; all others were finished before.
+        summaries: the studies that have a summary, with their summaries.
+        lacking: studies that could not be summarised, by folder name, with the reason.
     """
 
     record: SuiteRecord
@@ -127,9 +127,10 @@ def run_suite(
     Args:
         plan: the suite's runs.
         executor: what executes them.
-        retries: how many more times a run that failed is tried, unless its options, its probe or
-            its model are at fault.
-        report: told of each run as it ends, with how many have and how many there are to execute.
+        retries: how many more times a failed run is tried, unless its options, its probe or its
+            model are invalid.
+        report: called with each run as it ends, the number of runs that have ended, and the number
+            of runs to execute.
 
     Raises:
         KbprobeError: nothing can be executed at all, or the suite's folder cannot be written.

@@ -1,1 +1,1 @@
-"""People judge a probe: sheets out, votes in."""
+"""Human annotation of a probe: exporting sheets and importing votes."""

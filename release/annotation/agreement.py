@@ -1,4 +1,4 @@
-"""How far annotators agree, with each other and with the answers that the rows were built with."""
+"""Agreement of annotators with each other, and with the answers that the rows were built with."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def accuracy(right: pd.Series, cluster: pd.Series) -> Estimate | None:
     """Estimate the share that is right, by cluster; None if there is nothing to count.
 
     Wilson's interval for as many independent votes as the clustered ones are worth (the design
-    effect of a ratio; Korn & Graubard, 1998), with Student's t for the number of clusters. Where
-    all are right, or all wrong, votes of one cluster are taken to be as alike as can be (Kish).
+    effect of a ratio; Korn & Graubard, 1998), with Student's t for the number of clusters. If all
+    are right, or all wrong, votes of one cluster are taken to be as similar as possible (Kish).
     """
     if right.empty:
         return None

@@ -170,7 +170,7 @@ def _import(
     if labels is not None:
         check_suffix(labels)
     done = import_votes(folder, [*votes, *more], key=key, **_given(VoteOptions, values))
-    # First what does not depend on a gold standard, which has to have a row.
+    # First the outputs that do not need a gold standard, which must have at least one row.
     echo(done.report.model_dump_json() if as_json else report_text(done.report))
     if labels is not None:
         done.write_labels(labels)

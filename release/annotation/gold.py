@@ -58,7 +58,7 @@ _ORIGIN = {
 
 @dataclass(frozen=True)
 class Imported:
-    """What votes say about a probe's rows, and what can be written from it.
+    """The outcome of the votes on a probe's rows, and the files that can be written from it.
 
     Attributes:
         report: agreement, human accuracy, annotators, what was dropped.
@@ -66,7 +66,7 @@ class Imported:
         request: everything that the outcome depends on.
         keep: which rows are in the gold standard: ``agreed`` or ``voted``.
         folder: the probe.
-        key: what its items showed.
+        key: the key of the export: what each item showed.
         verdicts: the label of each row.
     """
 

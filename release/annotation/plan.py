@@ -23,7 +23,7 @@ from kbprobe.rng import RandomGenerator
 from release.annotation.options import SheetOptions
 
 _HARDNESS = ("distractor_hops", "hops")
-"""Columns that tell how hard a row is, the easiest rows first."""
+"""Columns that indicate how hard a row is; lower values are easier."""
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ def _judged(
 
 
 def report_text(report: Report, most: int = 10) -> str:
-    """Describe a report in words, with at most so many places of a kind."""
+    """Describe a report in words, with at most ``most`` places of each kind."""
     per_row = (f"{votes} ({rows:,} rows)" for votes, rows in report.votes_per_row.items())
     lines = [
         f"{report.probe}, split {report.split}: {report.votes:,} votes on {report.rows:,} rows "

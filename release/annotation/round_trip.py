@@ -1,4 +1,4 @@
-"""Annotation round trip: sheets out, votes back, a gold standard from them.
+"""Annotation round trip: export sheets, import votes, and write a gold standard from them.
 
 >>> from release.annotation.round_trip import SheetOptions, VoteOptions, export_sheets, import_votes
 >>> export_sheets("probes/wordnet_hypernymy", "sheets", n=500, seed=1)  # doctest: +SKIP
@@ -275,10 +275,10 @@ def import_votes(
 
 
 def _resolved(options: VoteOptions, scale: bool, read: bool) -> VoteOptions:
-    """Decide what is left open: pairs of sentences, judged on a scale, have rules of their own.
+    """Fill in options left open; pairs of sentences, judged on a scale, have their own rules.
 
-    ``read``: the answers that the probe was built with were given by no person, so that people's
-    replace them.
+    ``read`` says that the answers the probe was built with were not given by people, so that
+    people's answers replace them.
     """
     chosen: dict[str, Any] = {}
     if options.max_nonsense is None and scale:

@@ -19,7 +19,7 @@ from release.annotation.votes import Vote, match_votes, problem_list, read_votes
 from release.records import record
 
 LEAST_SOUND = 0.9
-"""A probe of which readers find less sound gets a warning."""
+"""A probe with a smaller share of sound judgements gets a warning."""
 
 UNANSWERED = "unanswered"
 OTHER = "another answer"
@@ -73,7 +73,7 @@ class Soundness(BaseModel):
 
     @property
     def summary(self) -> str:
-        """The reading in a line, as card and check show it."""
+        """The reading in one line, as shown on the card and by the check."""
         few = self.readers < len(_NUMBERS)
         number = _NUMBERS[self.readers] if few else f"{self.readers:,}"
         who = f"{number} reader{'s' * (self.readers != 1)}"
@@ -156,7 +156,7 @@ def _soundness(
     said: Counter[str] = Counter()
     for item in key.items:
         row = rows[item.id]
-        # Of several sheets a reader may have had one; what is empty in that one is unanswered.
+        # A reader may have had only one of several sheets; only its empty rows are unanswered.
         for reader in readers if item.kind == "item" else ():
             if (reader, item.batch) not in batches:
                 continue
@@ -199,7 +199,7 @@ def _rating(vote: Vote) -> re.Match[str] | None:
 
 
 def soundness_text(found: Soundness, most: int = 20) -> str:
-    """Describe a reading in words, with at most so many unsound judgements."""
+    """Describe a reading in words, with at most ``most`` unsound judgements."""
     lines = [f"{found.probe}, split {found.split}: {found.summary}"]
     for name, share in found.by_family.items():
         lines.append(f"  {name}: {_sound(share)}, {share.n:,} judgements")

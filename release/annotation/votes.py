@@ -30,11 +30,11 @@ _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r"\Asep=[,;\t][ \t]*(?:\r\n|\r|\n)", re.IGNORECASE)
 
 LISTED = 200
-"""Problems listed in an error: without the key there are thousands."""
+"""Maximum number of problems listed in an error: without the key there are thousands."""
 
 
 class RawVote(NamedTuple):
-    """An answer as written, and where."""
+    """An answer as it was written, with its file and row."""
 
     place: str
     item_id: str

@@ -1,9 +1,9 @@
-"""One dataset's repository on the Hub, through huggingface_hub.
+"""A dataset's repository on the Hub, accessed through huggingface_hub.
 
 huggingface_hub sends large files, commits and pages through listings, and retries those requests
-itself. Reads that it asks only once are retried here. Its errors become
-:class:`release.hub.client.HubError`; these hold no reference to the original, which knows the
-request's headers, and so the token.
+itself. Reads that it attempts only once are retried here. Its errors become
+:class:`release.hub.client.HubError`, without a reference to the original, which contains the
+request's headers and so the token.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class HubError(KbprobeError):
     """The Hub refused, or cannot be reached.
 
     Attributes:
-        status: of its response; 0 if there was none.
-        wait: seconds after which it wants to be asked again; None if it did not say.
-        code: what it calls the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...;
-            ``OFFLINE`` where it was not asked.
+        status: the status of its response; 0 if there was none.
+        wait: the seconds to wait before retrying; None if it did not say.
+        code: its name of the error: ``RepoNotFound``, ``RevisionNotFound``, ``GatedRepo`` ...;
+            ``OFFLINE`` if no request was made.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ def redact(text: str, token: str | None) -> str:
 
 
 def has_token(content: bytes, token: str | None) -> bool:
-    """Tell whether a file contains the token, or anything that looks like one."""
+    """Return whether a file contains the token, or anything that looks like one."""
     text = content.decode("utf-8", errors="replace")
     return bool((token and token in text) or _TOKEN.search(text))
 
@@ -167,11 +167,11 @@ _REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9_][\w.-]{0,95}", re.AS
 
 MAIN = "main"
 ATTEMPTS = 4
-"""How often a request is made that fails for a transient reason."""
+"""Maximum number of attempts of a request that fails for a transient reason."""
 PAUSE = 1.0
 """Seconds before the second attempt; each further one waits twice as long."""
 LONGEST_WAIT = 60.0
-"""Where the Hub asks us to wait longer than these seconds, we stop and say so."""
+"""If the Hub asks us to wait longer than this, in seconds, we stop and say so."""
 TIMEOUT = 60.0
 """Seconds without a response after which a connection counts as dead."""
 
@@ -180,8 +180,8 @@ TIMEOUT = 60.0
 class RemoteFile:
     """A file on the Hub.
 
-    ``oid`` is git's name of its content, or of the pointer to it; ``sha256`` that of the content,
-    if it is stored as a large file, else empty.
+    ``oid`` is git's hash of its content, or of the pointer to it; ``sha256`` is the SHA-256 of the
+    content if it is stored as a large file, otherwise empty.
     """
 
     size: int
@@ -235,7 +235,7 @@ class Hub:
         )
 
     def __repr__(self) -> str:
-        """Name the repository; the token is not shown."""
+        """Return the repository's name, without the token."""
         return f"Hub({self.repo_id!r}, {self.endpoint!r})"
 
     @property
@@ -253,7 +253,7 @@ class Hub:
             )
 
     def is_secret(self, content: bytes) -> bool:
-        """Tell whether a content holds the token, or something that looks like one."""
+        """Return whether content contains the token, or something that looks like one."""
         return has_token(content, self._token)
 
     def read(self, revision: str, attempts: int = ATTEMPTS) -> Remote:
@@ -381,7 +381,7 @@ class Hub:
     ) -> Any:
         """Call a method of HfApi for this repository; ``action`` is for messages ("reading").
 
-        A request whose failure is transient is made so many times.
+        A request is made up to ``attempts`` times while its failure is transient.
         """
         from huggingface_hub import errors
 

@@ -1,7 +1,7 @@
-"""Three-way merge: what was published last, what is published now, what somebody changed since.
+"""Three-way merge of the last publication, the new one, and changes made on the Hub since.
 
-What only one side changed is taken from that side. What both changed, differently, is a conflict:
-it is named, and only the publisher can settle it.
+A change by only one side is taken from that side. Different changes by both sides are a conflict,
+which is named and which only the publisher can settle.
 """
 
 from __future__ import annotations

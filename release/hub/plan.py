@@ -71,7 +71,7 @@ class Neighbour:
 def make_plan(package: Package, remote: Remote, prefer: Prefer | None = None) -> Plan:
     """Compare a package with a repository at one commit.
 
-    ``prefer`` tells whose part of the card to take where both changed it.
+    ``prefer`` decides whose part of the card to use if both changed it.
 
     Raises:
         UsageError: the card cannot be merged; a file to be replaced is not the one that was

@@ -1,9 +1,9 @@
-"""Publishing a built probe on the Hub, in one commit that changes nothing of others.
+"""Publishes a built probe on the Hub, in one commit that preserves the changes of others.
 
 The check comes first. Then the repository is read at one commit, the changes are planned, and they
-are committed on top of that commit and of no other: if somebody else commits first, the repository
-is read and planned again. So publishing the same probe twice changes nothing the second time, and
-an interrupted publication continues.
+are committed on top of exactly that commit: if somebody else commits first, the repository is read
+and the changes are planned again. So publishing the same probe twice changes nothing the second
+time, and an interrupted publication can be continued.
 """
 
 from __future__ import annotations

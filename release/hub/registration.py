@@ -30,7 +30,7 @@ _LETTERS = (
 def registration(
     manifest: Manifest, flat: Sequence[FlatConfig], published_as: str
 ) -> dict[str, Any]:
-    """Return what ``eval.yaml`` says of a probe: a task for each config that has flat rows.
+    """Return the contents of ``eval.yaml`` for a probe: a task for each config with flat rows.
 
     Args:
         manifest: of the probe.

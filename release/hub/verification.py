@@ -29,7 +29,7 @@ from release.hub.repo_card import hub_front
 
 AGAIN = "Publish it again (--prefer generated replaces it), or ask the person who changed it."
 LARGEST_TEXT = 64 << 20
-"""Bytes of a manifest or a card that are read at most."""
+"""Maximum size of a manifest or a card, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class _Verifier:
         return read_record(content) or Record()
 
     def _record(self, config: str, manifest: Manifest) -> Iterator[Finding]:
-        """Compare the files beside the probe's own data with the record of the publication."""
+        """Compare the files other than the probe's own data with the record of the publication."""
         path = prefix_of(config) + RECORD
         own = {prefix_of(config) + entry.path for entry in manifest.files}
         if path not in self.remote.files:

@@ -70,7 +70,7 @@ def answer_shares(predictions: pa.Table) -> list[AnswerShare]:
 
 
 def frequency_of_picks(predictions: pa.Table) -> FrequencyOfPicks | None:
-    """Relate scores to the frequency of choices; None if it is unknown or the same within rows."""
+    """Relate scores to the frequency of choices; None if it is unknown, or the same for all."""
     from scipy.stats import spearmanr
 
     scored = predictions.filter(predictions["prediction"].is_valid())

@@ -23,7 +23,7 @@ def answered(render: Callable[..., Any], setting: dict[str, Any], chat: Any) -> 
         (text,), _ = render(conversations=[chat], add_generation_prompt=True, **setting)
     except MemoryError:
         return {"error": f"writing a chat took more than {MEMORY:,} bytes of memory"}
-    except Exception as error:  # anything may go wrong in a template
+    except Exception as error:  # templates come from others: any error is possible
         line = getattr(error, "lineno", None)
         place = f"line {line}: " if line else ""
         said = str(error).splitlines() or [""]

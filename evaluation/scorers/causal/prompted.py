@@ -177,7 +177,7 @@ class PromptedScorer(Scorer):
         self._special, self._unknown = SpecialTexts(tokenizer), unknown_token(tokenizer)
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is."""
+        """Return what a choice's score is."""
         return "log-likelihood of a letter" if self.prompt.letters else "log-likelihood"
 
     def render(self, item: Item) -> list[tuple[Rendered, float]]:

@@ -154,7 +154,7 @@ class EndpointScorer(Scorer):
         return scores
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is."""
+        """Return what a choice's score is."""
         if self._neutral is not None:
             return "pointwise mutual information"
         return "log-likelihood of a letter" if self._prompt.letters else "log-likelihood"

@@ -252,7 +252,7 @@ class MaskedScorer(Scorer):
         return self._head.logits(inputs, positions, needed)
 
     def score_name(self, items: Sequence[Item]) -> str:
-        """Say what a choice's score is; clozes are encoded for it, some at a time.
+        """Return what a choice's score is; this encodes clozes, some at a time.
 
         Raises:
             UsageError: as :meth:`encode`.

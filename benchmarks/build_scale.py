@@ -1,15 +1,16 @@
-"""How the time and memory of a build grow with its rows, and what a second worker is worth.
+"""Measure how the time and memory of a build grow with its rows, and the gain from more workers.
 
     python benchmarks/build_scale.py [--rows 500000,1000000,...] [--workers 1,2] [--json]
 
-Each build runs in a process of its own: `wordnet_hypernymy` with families of the paper and near the
-gold, every candidate alike, all contexts and no caps, asked in as many perturbations as
-give about the rows wanted (rows that come out alike are left out). The audit is part of it. The
-report shows the seconds of each phase, the peak memory of the process (on Linux phase by phase),
-rows per second, and how far the time is from the straight line through all sizes. Reading WordNet
-and the imports are left out; they do not grow with the rows.
+Each build runs in its own process: `wordnet_hypernymy` with the families of the paper and those
+near the gold, uniform sampling, all contexts and no caps, with as many perturbations as give about
+the requested number of rows (duplicate rows are dropped). The audit is included. The report shows
+the seconds of each phase, the peak memory of the process (on Linux phase by phase), rows per
+second, and how far the time deviates from a straight line fitted to all sizes. Imports and reading
+WordNet are excluded, since they do not grow with the rows.
 
-Builds of the same rows by different numbers of workers must have equal files; the report says so.
+Builds of the same rows with different numbers of workers must write identical files; the report
+says whether they do.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ Report = dict[str, Any]
 
 
 def reset_peak() -> None:
-    """Let the kernel count this process's peak memory anew, where it can (Linux)."""
+    """Reset the kernel's peak memory count of this process, if possible (Linux)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_mib() -> float:
-    """Return the peak memory since the last reset, or of the whole process (not Linux)."""
+    """Return the peak memory since the last reset, or (except on Linux) of the whole process."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -118,10 +119,10 @@ def measure(perturbations: int, workers: int, scratch: Path) -> Report:
 
 
 def table(found: Sequence[Report]) -> str:
-    """Return the measurements as a Markdown table, one line a build."""
+    """Return the measurements as a Markdown table, one line per build."""
     one = [line for line in found if line["workers"] == found[0]["workers"]]
     rows, took = (np.array([of(line) for line in one]) for of in (itemgetter("rows"), growing))
-    # The straight line that is nearest to all, in relative terms.
+    # Fit the straight line with the smallest relative errors.
     by_row, start = np.polyfit(rows, took, 1, w=1 / took) if len(one) > 1 else (np.nan, np.nan)
     lines = [
         f"| rows | workers | {' | '.join(GROWING)} | rows/s | off linear | peak MiB | files | MB |",
@@ -153,7 +154,7 @@ def table(found: Sequence[Report]) -> str:
 
 
 def growing(line: Report) -> float:
-    """Return the seconds of the phases that grow with the rows."""
+    """Return the total seconds of the phases whose time depends on the rows."""
     return float(sum(line["seconds"][phase] for phase in GROWING))
 
 

@@ -1,15 +1,15 @@
-"""What ProbeCallback costs a training: the same run of the Trainer with it and without it.
+"""Measure the cost of ProbeCallback: the same Trainer run with and without it.
 
     python benchmarks/callback.py [--steps 100] [--every 50] [--limit 500] [--repeats 1] [--json]
 
 A causal and a masked LM of 4 layers of 256 units (seeded random weights, a byte-level vocabulary
 made here) are trained on sentences of the train split of age_comparison, 16 sequences of 128 tokens
-a step. The probe is age_comparison: ``--limit`` rows of its test split before the first step, after
-every ``--every`` steps and after the last. Runs with and without the callback alternate.
+per step. The probe is age_comparison: ``--limit`` rows of its test split before the first step,
+after every ``--every`` steps and after the last. Runs with and without the callback alternate.
 
-- **share**: seconds inside the callback, reading and tokenizing the rows included, by seconds of
-  the whole training.
-- **ratio**: seconds of training with the callback by seconds without it, medians.
+- **share**: seconds inside the callback (including reading and tokenizing the rows) divided by
+  seconds of the whole training.
+- **ratio**: seconds of training with the callback divided by seconds without it (medians).
 - **same weights**: whether both runs end with the same bits in every weight.
 """
 
@@ -31,7 +31,7 @@ WIDTH, BATCH = 128, 16
 
 
 def make_tokenizer(texts: list[str]) -> Any:
-    """Train a byte-level tokenizer with a mask."""
+    """Train a byte-level tokenizer with a mask token."""
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -116,7 +116,7 @@ def train(
 
 
 def main() -> None:
-    """Print the figures."""
+    """Run the benchmark and print the results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--every", type=int, default=50)

@@ -1,10 +1,10 @@
-"""How many questions a knowledge base holds: each probe by its default, and with limits off.
+"""Count the questions that a knowledge base allows: by default, and with limits turned off.
 
     python benchmarks/ceilings.py [PROBE ...] [--option NAME=VALUE ...] [--json]
 
-The last line of a probe is the ceiling of the data: what is left when caps, frequency floors and
-the like are taken away, and only truth is asked for. ``--option conceptnet=NAME`` is passed on to
-the probes that have that option. Nothing is rendered, audited or written.
+The last line of a probe is the ceiling of the data: the number of questions without caps, minimum
+frequencies and similar limits, so that answers only have to be true. ``--option conceptnet=NAME``
+is passed on to the probes that have that option. Nothing is rendered, audited or written.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "drawn the published way": {"families": ("paper",)},
     },
 }
-"""Probe -> what is let go, in words -> the options that let it go, from mild to all."""
+"""Probe -> name of a relaxation -> its options, from mild to complete."""
 
 
 def count(probe: Probe, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,21 @@
-"""How fast, and in how much memory, a ConceptNet dump is compiled: ours beside a plain reader.
+"""Time and memory of compiling a ConceptNet dump, compared with a straightforward reader.
 
     python benchmarks/conceptnet.py [--lines N | --from FILE] [--rounds N] [--json]
 
-Measured, each in a fresh process, the best of three, on the edges between English concepts:
+Measured on the edges between English concepts, each in a fresh process, best of three:
 
 - **ours**: reading and filtering (``kb_cache.conceptnet.source.read_edges``), compiling into
-  tables, writing the snapshot; each phase apart.
+  tables, writing the snapshot; each phase is timed separately.
 - **reference**: ``gzip``, ``csv.reader``, ``json.loads`` for each kept line, a dict of concepts and
-  a list of edges; what one writes in ten minutes. It ends where our compiling ends.
-- **arrow** and **duckdb** (where it is installed): only finding the English lines, with their
-  readers of CSV; **ours, lines alone** does the same.
+  a list of edges, as one would write it in ten minutes. It ends where our compiling ends.
+- **arrow** and **duckdb** (if installed): only finding the English lines, with their CSV readers;
+  **ours, lines alone** does the same.
 
-By default they read a dump made of two samples of ConceptNet in the proportion of the whole, a
-tenth English: those that stand beside the repository, or the smaller ones among its tests.
-``--from`` takes a real dump instead. The time for the whole of 5.7 is
-EXTRAPOLATED from lines per second, the snapshot's writing from edges. Peak memory is what the
-kernel says of the process; it grows with the edges that are kept, not with the lines that are
-read. Nothing is asserted but that both sides keep the same edges.
+By default they read a dump made of two samples of ConceptNet, one tenth of it English as in the
+full dump: the samples next to the repository, or the smaller ones in its tests. ``--from`` takes a
+real dump instead. The time for the whole of 5.7 is EXTRAPOLATED from lines per second, the
+snapshot's writing from edges. Peak memory is the kernel's figure for the process; it grows with the
+number of edges kept, not of lines read. The only assertion is that both sides keep the same edges.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ ENGLISH = (
     BESIDE / "assertions_en.csv.gz",
     TESTS / "data" / "miniatures" / "conceptnet-miniature.csv.gz",
 )
-"""Where English edges are looked for: beside the repository, then the part of them in the tests."""
+"""Where to look for English edges: next to the repository, then the smaller part in the tests."""
 SAMPLE = (
     BESIDE / "assertions-5.7-format-sample.csv",
     TESTS / "kb_cache" / "data" / "conceptnet-mini.csv",
 )
-"""Where lines of any language are looked for."""
+"""Where to look for lines of any language."""
 #: Of ConceptNet 5.7.0, about 3.4 million between English concepts.
 DUMP_LINES, DUMP_ENGLISH = 34_074_917, 3_400_000
 ENGLISH_SHARE = 0.1
@@ -171,11 +170,11 @@ PARTS: dict[str, Callable[[Path], Report]] = {
 }
 
 
-# What runs here.
+# The parent process.
 
 
 def run_part(name: str, path: Path) -> Report | None:
-    """Run one of `PARTS` in a fresh process; None if what it needs is not installed."""
+    """Run one of `PARTS` in a fresh process; return None if a package it needs is not installed."""
     command = [sys.executable, __file__, "--part", name, str(path)]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -193,9 +192,9 @@ def run_part(name: str, path: Path) -> Report | None:
 
 
 def make_dump(path: Path, lines: int) -> None:
-    """Write a dump of English edges and, in nine of ten lines, of any language.
+    """Write a dump in which one line in ten is an English edge and the others are of any language.
 
-    Words are altered in some lines, so that there are as many concepts as in earnest.
+    Words are altered in some lines, so that the number of concepts is realistic.
     """
     draw = random.Random(0)
     english_path, sample_path = (next(filter(Path.exists, places)) for places in (ENGLISH, SAMPLE))

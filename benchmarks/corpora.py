@@ -1,20 +1,20 @@
-"""How fast a tagged corpus is read and compiled, on 1, 4 and 16 times its text.
+"""Measure how fast a tagged corpus is read and compiled, at 1, 4 and 16 times its size.
 
     python benchmarks/corpora.py [--from masc_tagged.zip] [--times 1,4,16] [--rounds N] [--json]
 
-``--from`` is NLTK's archive of MASC, or a folder of such files; by default the archive beside the
-repository or else the extract of it among the tests, which shows that both sides run, and no more.
+``--from`` is NLTK's archive of MASC, or a folder of such files; by default the archive next to the
+repository, or else the extract in the tests, which only shows that both sides run.
 
-Measured, each in a fresh process, the best of the rounds:
+Measured, each in a fresh process, best of the rounds:
 
 - **ours**: reading the files and joining the words,
   compiling into tables, writing the snapshot, loading it and finding the form of every token.
 - **reference**: NLTK's ``TaggedCorpusReader`` and ``TreebankWordDetokenizer``, a dict for each
-  token with its offsets, and ``pyarrow.Table.from_pylist``; what one writes in ten minutes. It
-  ends where our compiling ends. It runs on one time the text alone.
+  token with its offsets, and ``pyarrow.Table.from_pylist``; as one would write it in ten minutes.
+  It ends where our compiling ends, and runs on the original text only.
 
-Sentences/s are those of reading and compiling, by the clock and by the process's own time, which
-other jobs on the machine touch less. Nothing is asserted.
+Sentences/s cover reading and compiling, by wall-clock time and by CPU time, which is less affected
+by other jobs on the machine. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data" / "nltk_data" / "corpora" / "masc_tagged.zip"
 EXTRACT = ROOT / "tests" / "data" / "miniatures" / "corpora" / "masc_tagged"
-"""Some files of MASC, read where the whole of it does not stand beside the repository."""
+"""Some files of MASC, used if the whole corpus is not next to the repository."""
 
 Report = dict[str, Any]
 
@@ -103,7 +103,7 @@ def reference(folder: Path) -> Report:
 
 
 def measured(side: str, folder: Path, rounds: int) -> Report:
-    """Run one side in fresh processes; keep the fastest reading, and the peak of memory."""
+    """Run one side in fresh processes; keep the fastest run and the peak memory."""
     command = [sys.executable, __file__, "--child", side, "--from", str(folder)]
     reports = [
         json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -135,7 +135,7 @@ def run(archive: Path, times: list[int], rounds: int) -> Iterator[tuple[str, Rep
 
 
 def described(report: Report) -> str:
-    """Put a report in a line."""
+    """Format a report as one line."""
     later = [f"{what} {report[what]:.1f} s" for what in ("write", "load") if what in report]
     return ", ".join(
         [

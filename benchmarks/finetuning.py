@@ -1,19 +1,19 @@
-"""How long a step of fine-tuning takes: ours beside transformers' Trainer, on the same batches.
+"""Time of a fine-tuning step, compared with transformers' Trainer on the same batches.
 
     python benchmarks/finetuning.py MODEL PROBE [--rows N] [--rounds N] [--threads N] [--json]
 
-MODEL is a checkpoint (where it has no masked-LM head, one is drawn for ``full_mlm``), PROBE a
-folder with clozes of a train split. Two ways of training are timed, each in turns with the
-Trainer, on the CPU and in processor seconds, which other jobs on the machine hardly change:
+MODEL is a checkpoint (if it has no masked-LM head, a random one is used for ``full_mlm``), PROBE a
+folder with clozes of a train split. Two ways of training are timed, each alternating with the
+Trainer, on the CPU and in CPU seconds, which other jobs on the machine hardly affect:
 
 - **full**: a multiple-choice network, each choice read with its question;
 - **full_mlm**: a masked LM, the cross-entropy of the candidates' logits at the mask. The Trainer's
   side computes all logits at all positions, as transformers' masked LMs do.
 
-Both sides get the same batches (of 16 rows, or fewer where ``--rows`` would give no three of these)
-and the same optimizer, schedule and clipping; texts are tokenized
-beforehand. The losses of all steps are compared as well: without dropout (``--no-dropout``) they
-must agree, since both sides take the same steps.
+Both sides get the same batches (of 16 rows, or fewer if ``--rows`` would give fewer than three
+batches) and the same optimizer, schedule and clipping; texts are tokenized beforehand. The losses
+of all steps are compared as well: without dropout (``--no-dropout``) they must agree, since both
+sides take the same steps.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ sys.path.insert(0, str(ROOT))
 
 BATCH = 16
 WARM_UP = 2
-"""Steps at the beginning that are not counted: they fill caches and make the optimizer's state."""
+"""Number of first steps that are not timed: they fill caches and create the optimizer's state."""
 
 
 def options_of(batch: int) -> Any:
-    """Return how both sides train."""
+    """Return the training options of both sides."""
     from evaluation.learners.finetune import FinetuneOptions
 
     return FinetuneOptions(train_batch=batch, epochs=1)
 
 
 def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) -> tuple[Any, ...]:
-    """Load a model, and return what ours trains: scorer and encoded rows."""
+    """Load a model, and return the scorer that is trained and the encoded rows."""
     import transformers
 
     changes = {} if dropout else {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -62,7 +62,7 @@ def prepare(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool) 
 
 
 def ours(network: Any, checkpoint: str, items: Sequence[Any], dropout: bool, options: Any) -> Any:
-    """Train with our loop; return seconds a step, losses and the batches of rows."""
+    """Train with our loop; return seconds per step, losses and the batches of rows."""
     from evaluation.learners.finetune.training import ChoiceTraining
 
     model, _, scorer, encoded = prepare(network, checkpoint, items, dropout)
@@ -87,7 +87,7 @@ def theirs(
     options: Any,
     batches: list[list[int]],
 ) -> Any:
-    """Train the same batches with transformers' Trainer; return seconds a step and losses."""
+    """Train on the same batches with transformers' Trainer; return seconds per step and losses."""
     import torch
     import transformers
 
@@ -156,7 +156,7 @@ def theirs(
             {"params": [w for w in weights if w.dim() > 1], "weight_decay": options.weight_decay},
             {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
         ]
-        # Fused, as the Trainer's own.
+        # Fused, like the Trainer's default optimizer.
         optimizer = torch.optim.AdamW(groups, lr=2e-5, betas=options.betas, fused=True)
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: slanted_triangle(min(step, steps - 1), steps, options.warmup)
@@ -187,7 +187,7 @@ def _cloze_features(tokenizer: Any, item: Any) -> dict[str, Any]:
 def compare(
     network: Any, checkpoint: str, items: Any, rounds: int, dropout: bool, options: Any
 ) -> Any:
-    """Run both sides in turns; return medians of seconds a step, and how far losses are apart."""
+    """Alternate both sides; return median seconds per step, and the difference of losses."""
     sides: dict[str, list[float]] = {"ours": [], "trainer": []}
     apart = 0.0
     for _ in range(rounds):

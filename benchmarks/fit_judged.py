@@ -34,17 +34,17 @@ from kbprobe.arrays import Bools, Floats, Ints, sorted_unique
 FOLDS = 10
 PENALTIES = (0.03, 0.1, 0.3, 1.0)
 SCORES = {"true": 1.0, "arguable": 0.25, "false": 0.0}
-"""How far a judgement counts as accepting a distractor: with a better answer beside it, an
-arguable one is rarely chosen."""
+"""How much each judgement counts as accepting a distractor as an answer. An arguable one is rarely
+chosen next to a better answer."""
 GOLD_SCORES = {"true": 1.0, "arguable": 1.0, "false": 0.0}
-"""How far a judgement counts as accepting a gold: no reader calls it wrong."""
+"""How much each judgement counts as accepting a gold: fully, unless a reader calls it wrong."""
 ACCEPTED = {"hypernymy": 0.973, "hypernymy:far": 0.94, "hyponymy": 0.95}
-"""Of the golds that pass a threshold, so many are accepted at least: of those one hop away, and of
-those farther away. Of those that the models are surest of, readers still reject one in twenty.
+"""Minimum share of accepted golds among those that pass a threshold, for golds one hop away and for
+those farther away. Even of those that the models are surest of, readers reject one in twenty.
 Farther below a noun, two readers accept 67% of what a model accepts (622 pairs): none passes."""
 ARGUABLE = 0.07
-"""Of the distractors that pass a threshold, so many are taken for answers at most, judged by
-themselves; with a better answer next to them, fewer are."""
+"""Maximum share of distractors accepted as answers among those that pass a threshold. They are
+judged by themselves; next to a better answer, fewer are accepted."""
 BARS = {
     "definitions:sibling": 0.05,
     "hypernymy:field": 0.02,
@@ -53,16 +53,16 @@ BARS = {
     "hyponymy:other": 0.035,
     "synonymy:sibling": 0.04,
 }
-"""The same of some kinds of pairs: rows with the bar of all were read as less sound than those of
-other probes, or more."""
+"""The same for particular kinds of pairs, whose rows were read as more or less sound than those of
+other probes at the common bar."""
 PAIR_SCORES = {"true": 1.0, "arguable": 0.5, "false": 0.0}
 OPPOSITE = 0.92
-"""Mean score of the antonyms that pass a threshold, at least. Of those in between, readers who have
+"""Minimum mean score of the antonyms that pass a threshold. For those in between, readers who have
 to choose between *not* and *really* choose *not*."""
 FEWEST = 30
-"""Pairs that must pass a threshold."""
+"""Minimum number of pairs that pass a threshold."""
 LEAST_WEIGHT = 0.03
-"""Features of less weight (of a standard deviation) are left out."""
+"""Minimum weight of a feature (per standard deviation); others are dropped."""
 
 Row = Mapping[str, str]
 
@@ -138,7 +138,7 @@ def synsets(wordnet: WordNet, rows: Sequence[Row], end: str) -> Ints:
 
 
 def scores(rows: Sequence[Row], worth: Mapping[str, float]) -> Floats:
-    """Return what the readers' judgements of each pair are worth, on average."""
+    """Return the mean value of the readers' judgements of each pair."""
     judged = [[row[name] for name in row if name.startswith("reader")] for row in rows]
     return np.array([np.mean([worth[label] for label in labels if label]) for labels in judged])
 
@@ -152,8 +152,9 @@ def fitted(
 ) -> dict[str, Any]:
     """Fit a ridge logistic regression whose penalty is the best over folds of concepts.
 
-    The threshold of a kind of pairs is where those beyond it, predicted by models that have not
-    seen their concepts, reach its bar on average; no pair passes that of a kind without a bar.
+    The threshold of a kind of pairs is chosen such that the pairs beyond it, as predicted by models
+    that have not seen their concepts, reach the bar on average. No pair of a kind without a bar
+    passes.
     """
     names = sorted(features)
     table = np.stack([features[name] for name in names], axis=1)
@@ -202,7 +203,7 @@ def threshold(predicted: Floats, target: Floats, bar: float) -> tuple[float, flo
 
 
 def held_out(table: Floats, target: Floats, group: Ints, penalty: float) -> Floats:
-    """Predict each pair by a model that was fitted on pairs of other concepts."""
+    """Predict each pair with a model fitted on pairs of other concepts."""
     from sklearn.model_selection import GroupKFold
 
     predicted = np.zeros(target.size)
@@ -213,7 +214,7 @@ def held_out(table: Floats, target: Floats, group: Ints, penalty: float) -> Floa
 
 
 def fit(table: Floats, target: Floats, penalty: float) -> tuple[float, Floats]:
-    """Fit on shares instead of labels: each pair counts as accepted and as rejected in part."""
+    """Fit on shares instead of labels: pairs count as partly accepted and partly rejected."""
     from sklearn.linear_model import LogisticRegression
 
     mean, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-9)

@@ -1,12 +1,11 @@
-"""How fast the probes of function words read sentences, on 1, 4 and 16 times a corpus.
+"""Measure how fast the function-word probes read sentences, at 1, 4 and 16 times a corpus.
 
     python benchmarks/function_words.py [--corpus masc-extract] [--times 1,4,16] [--json]
 
-Copies of a sentence are told apart by their last noun, so that each is looked at and none is left
-out as seen before. Measured, in the process's own time: from the loaded corpus to the plan of the
-NLI probes, with the word knowledge from WordNet in memory; and to the candidates of the
-acceptability probes, from which a balanced choice of a bounded size is then made. Nothing is
-asserted.
+Copies of a sentence differ in their last noun, so that each is processed and none is dropped as a
+duplicate. Measured, in CPU time: from the loaded corpus to the plan of the NLI probes, with the
+word knowledge from WordNet in memory; and to the candidates of the acceptability probes, from which
+a balanced choice of a bounded size is then made. Nothing is asserted.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ EOS = "eos"
 
 
 def copied(corpus: Corpus, times: int) -> Corpus:
-    """Return a corpus with each of its documents several times, in other words."""
+    """Return a corpus in which each document occurs several times, with different nouns."""
     texts, documents = corpus.sentences, []
     for copy in range(times):
         sentences: list[list[RawText]] = [[] for _ in corpus.document_ids]
@@ -70,7 +69,7 @@ def copied(corpus: Corpus, times: int) -> Corpus:
 
 
 def asked(name: str, texts: CorpusAndWordNet) -> int:
-    """Return the rows of a probe's plan, or the candidates of one of acceptability."""
+    """Return the rows of a probe's plan, or the candidates of an acceptability probe."""
     if name in NAMES:
         return len(getattr(probes, f"fw_{name}")(texts, NliOptions(), RandomGenerator.of(0)))
     tagged, dropped = tagged_sentences(texts.corpus), DropLog()

@@ -1,13 +1,13 @@
-"""What the questions of built probes need, and what they give away: one line a probe and family.
+"""Measure what the questions of built probes give away: one line for each probe and family.
 
     python benchmarks/hardness.py probes/wordnet_hypernymy probes/wordnet_definitions
     python benchmarks/hardness.py probes/* --encoder all-MiniLM-L6-v2 --json hardness.json
 
-For each probe: its rows, distinct (question, answer) pairs and rows a cluster; the share of rows
-with random distractors; what oracles of partial knowledge reach (all rows / near families). For
+For each probe: rows, distinct (question, answer) pairs and rows per cluster; the share of rows with
+random distractors; the accuracy of oracles with partial knowledge (all rows / near families). For
 each family on the scored split: how often the choice most similar to the question is right, by word
-vectors without function words and by a sentence encoder (``--encoder``), and the strongest
-adversary that sees the choices alone. All in percent.
+vectors without function words and by a sentence encoder (``--encoder``), and the accuracy of the
+strongest adversary that sees only the choices. All in percent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measured(folder: Path, encoder: str) -> dict[str, Any]:
-    """Return the figures of a built probe."""
+    """Measure a built probe."""
     manifest = read_manifest(folder)
     counts = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     rows = read(folder, manifest, DEFAULT_CONFIG, seed=0)
@@ -85,7 +85,7 @@ def measured(folder: Path, encoder: str) -> dict[str, Any]:
 
 
 def adversaries(rows: Rows, encoder: str) -> Iterator[Guesses]:
-    """Yield what sees the choices alone, and what compares them with the question."""
+    """Yield adversaries that see only the choices, and those that also see the question."""
     if rows.train.size:
         yield surface(rows)
         yield meaning(rows)
@@ -96,7 +96,7 @@ def adversaries(rows: Rows, encoder: str) -> Iterator[Guesses]:
 
 
 def credit(guesses: Guesses, rows: Rows) -> np.ndarray:
-    """Return how likely an adversary's pick is right in each scored row."""
+    """Return the probability that an adversary's pick is right, for each scored row."""
     shown, is_gold = rows.shown[rows.scored], rows.is_gold[rows.scored]
     scores = np.where(shown, guesses.scores, -np.inf)
     best = scores >= scores.max(axis=1, keepdims=True)
@@ -104,7 +104,7 @@ def credit(guesses: Guesses, rows: Rows) -> np.ndarray:
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it."""
+    """Format a share as a percentage."""
     return f"{100 * share:.1f}"
 
 

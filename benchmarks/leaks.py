@@ -1,18 +1,19 @@
-"""What each way to draw distractors gives away, and how many of its rows are near ones.
+"""Measure how much each way of drawing distractors gives away, and its share of near rows.
 
     python benchmarks/leaks.py [--rules N] [--limit N] [--seed N] [--json FILE]
 
-Builds wordnet_hypernymy once for each rule, in a temporary folder, and prints what the audits say:
+Builds wordnet_hypernymy once for each rule, in a temporary folder, and prints the audit results:
 
 - **near**: the share of rows whose distractors are not random.
-- **choice-only model**, on the scored split: all rows / the family where it does best. It is fitted
-  on the choices of train without their questions; below chance, its **inverse** leaks as much.
+- **choice-only model**, on the scored split: all rows / the family where it does best. It is
+  fitted on the choices of train without their questions. Below chance, its
+  **inverse** leaks as much.
 - **most general choice**: the same for the choice with the most hyponyms.
-- **field oracle**: what knowing only the lexicographer file of the word is enough for, on all
+- **field oracle**: accuracy reached by knowing only the lexicographer file of the word, on all
   rows / those with near distractors.
 
-All in percent. Families of too few rows to judge are left out of the maxima. ``--rules`` takes the
-first few rules alone and ``--limit`` cuts each build to some rows, to try the benchmark out.
+All in percent. Families with too few rows to judge are excluded from the maxima. ``--rules`` runs
+only the first few rules and ``--limit`` limits the rows of each build, to try the benchmark out.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ COLUMNS = ("rows", "near", "choice-only", "inverse", "most general", "field orac
 
 
 def main() -> None:
-    """Build by each rule and print a table."""
+    """Build with each rule and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rules", type=int, metavar="N", help="How many of the rules [all].")
     parser.add_argument("--limit", type=int, metavar="N", help="Rows of each build [all].")
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def measure(options: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return a line of the table: what a build with these options holds and gives away."""
+    """Return a line of the table: the figures of a build with these options."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / PROBE
         kbprobe.build(PROBE, output=folder, seed=seed, **options)
@@ -84,7 +85,7 @@ def measure(options: Mapping[str, Any], seed: int) -> dict[str, str]:
 
 
 def reached(audit: Audit, baseline: str) -> list[float]:
-    """Return what a baseline reaches on all rows, and on the family where it reaches most."""
+    """Return the accuracy of a baseline on all rows, and on its best family."""
     cells = audit.baselines.get(baseline, {})
     judged = [
         cell.accuracy

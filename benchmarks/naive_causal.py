@@ -1,7 +1,7 @@
-"""The reference for the causal scorer: one forward pass for each choice, all logits.
+"""Reference implementation of the causal scorer: one forward pass per choice, all logits.
 
-Written to be read, not to be fast, from what lm-evaluation-harness documents: it shares no code
-with ``evaluation.scorers.causal``.
+Written for clarity rather than speed, following lm-evaluation-harness's documentation. It shares no
+code with ``evaluation.scorers.causal``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def tokens_of_pair(
     tokenizer: PreTrainedTokenizerBase, context: str, continuation: str
 ) -> tuple[list[int], list[int]]:
-    """Return the tokens given and the tokens scored."""
+    """Return the context tokens and the scored tokens."""
     first = tokenizer.bos_token_id
     if first is None:
         first = tokenizer.eos_token_id
@@ -39,7 +39,7 @@ def tokens_of_pair(
 def log_likelihood(
     model: PreTrainedModel, given: list[int], scored: list[int], max_length: int
 ) -> float:
-    """Return log P(scored | given) in nats, with the beginning of ``given`` cut off to fit."""
+    """Return log P(scored | given) in nats, with ``given`` truncated on the left to fit."""
     excess = len(given) + len(scored) - (max_length + 1)
     given = given[max(0, excess) :]
     tokens = torch.tensor([(given + scored)[:-1]], device=model.device)
@@ -55,7 +55,7 @@ def score_choices(
     continuations: Iterable[str],
     max_length: int = 2048,
 ) -> list[float]:
-    """Score each continuation of a context by itself."""
+    """Score each continuation of a context separately."""
     return [
         log_likelihood(model, *tokens_of_pair(tokenizer, context, continuation), max_length)
         for continuation in continuations

@@ -1,8 +1,8 @@
-"""Masked-LM scores written for clarity: one forward for every choice, or every piece of it.
+"""Reference masked-LM scores, written for clarity: one forward pass per choice or per piece.
 
-What the fast scorer must agree with, and what its speed is measured against. Nothing is shared,
-batched or cut: every filled-in sentence is tokenized as a whole, and the whole vocabulary is
-computed at every position.
+The fast scorer must agree with these scores, and its speed is compared with this code. Nothing is
+shared, batched or truncated: every filled-in sentence is tokenized as a whole, and the whole
+vocabulary is computed at every position.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A tokenized sentence, and which of its tokens are the choice's pieces.
+    """A tokenized sentence, with the positions of the choice's pieces.
 
     Attributes:
         ids: token ids, special tokens included.
         pieces: positions of the choice's pieces.
-        words: the word of every token, as the tokenizer's pre-tokenizer counts them.
+        words: the word index of every token, by the tokenizer's pre-tokenizer.
     """
 
     ids: list[int]
@@ -35,7 +35,7 @@ class Sentence:
 
 
 def fill_in(item: Item, choice: str, tokenizer: PreTrainedTokenizerFast) -> Sentence:
-    """Put a choice in its place and tokenize the sentence."""
+    """Fill a choice into the gap and tokenize the sentence."""
     if item.setup == "mc_mlm":
         left, right = item.question.split(MASK)
     else:
@@ -46,7 +46,8 @@ def fill_in(item: Item, choice: str, tokenizer: PreTrainedTokenizerFast) -> Sent
     spans, words = encoding["offset_mapping"], encoding.word_ids()
     wanted = set(range(len(left), len(left) + len(choice)))
     pieces = [at for at, span in enumerate(spans) if wanted & set(range(*span))]
-    # SentencePiece and byte-level BPE may cut the space off a word: it is a piece of the word.
+    # SentencePiece and byte-level BPE may split off the space before a word; it is a piece of the
+    # word.
     before = pieces[0] - 1
     if words[before] == words[pieces[0]] and text[slice(*spans[before])].strip() == "":
         pieces.insert(0, before)
@@ -60,7 +61,7 @@ def piece_logits(
     """Mask each piece, with the pieces to its right in its word, and run the model on each.
 
     Returns:
-        For each piece, the logits of the vocabulary at its place, shape [vocabulary].
+        For each piece, the logits over the vocabulary at its position, shape [vocabulary].
     """
     found = []
     for piece in sentence.pieces:

@@ -1,4 +1,4 @@
-"""The reference: multiple-choice scores as the model's documentation shows them.
+"""Reference implementation: multiple-choice scores as in the model's documentation.
 
 One item at a time: all its pairs in one call of the tokenizer, padded, ``input_ids`` of shape
 [1, choices, tokens], the model's logits. No sharing, no sorting, no batching over items.

@@ -1,6 +1,6 @@
-"""The reference for the scorer of encoder-decoder models: one forward pass for each choice.
+"""Reference implementation of the encoder-decoder scorer: one forward pass per choice.
 
-Written to be read, not to be fast: it shares no code with ``evaluation.scorers.seq2seq``. The
+Written for clarity rather than speed; it shares no code with ``evaluation.scorers.seq2seq``. The
 encoder reads the question again for each choice, and the head is applied to every token.
 """
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def log_likelihood(
     model: PreTrainedModel, source: list[int], given: list[int], scored: list[int]
 ) -> float:
-    """Return log P(scored | source, given) in nats: the decoder is given ``given`` first."""
+    """Return log P(scored | source, given) in nats; the decoder input begins with ``given``."""
     written = torch.tensor([(given + scored)[:-1]], device=model.device)
     read = torch.tensor([source], device=model.device)
-    # FSMT's decoder sees what follows if it is to keep a cache.
+    # FSMT's decoder sees later tokens if its cache is on.
     output = model(
         input_ids=read,
         attention_mask=torch.ones_like(read),
@@ -41,7 +41,7 @@ def score_choices(
     question: str,
     choices: Iterable[str],
 ) -> list[float]:
-    """Score each choice as what is written for a question, without the end of the sequence."""
+    """Score each choice as the output for a question, without the end-of-sequence token."""
     source = tokenizer(question)["input_ids"]
     given = [model.config.decoder_start_token_id]
     if tokenizer(question)["input_ids"][0] == tokenizer.bos_token_id:

@@ -1,16 +1,16 @@
-"""The reference: WordNetQA rows as one would write them in an afternoon, without our engine.
+"""Reference implementation: WordNetQA rows as one would generate them without our engine.
 
 NLTK's synset objects, Python loops, ``random.Random``, one ``Template.render`` for every stem and
-every choice text, a dict for every row, ``Table.from_pylist``, Parquet. It asks what
-``build-probe`` asks with ``--families paper --sampling uniform`` and no cap: the same questions,
-the same families, the same rules of truth, the same wordings, all columns of the item. What a
-competent engineer would keep is kept here too: all synsets are loaded beforehand, neighbours are
-cached, a concept's pools are made once for all its questions.
+every choice text, a dict for every row, ``Table.from_pylist``, Parquet. It asks the same as
+``build-probe`` with ``--families paper --sampling uniform`` and no cap: the same questions,
+families, rules of truth and wordings, and all columns of an item. It caches what a competent
+engineer would cache: all synsets are loaded beforehand, neighbours are cached, and a concept's
+pools are computed once for all its questions.
 
 Borrowed from kbprobe: the options' defaults, the templates' text, the schema, the glosses without
-leftovers of examples, the lemmas of words, the rules of kin, and the table ``mentions`` that says
-where a word stands in its example. (Finding it took minutes when the snapshot was compiled, and is
-no part of either side's time.)
+leftovers of examples, the lemmas of words, the rules for related words, and the table ``mentions``,
+which locates words in their examples. (That table took minutes to compute when the snapshot was
+compiled, and is counted on neither side.)
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ RELATIONS = {
     "wordnet_synonymy": "synonym",
 }
 PUBLISHED = {"families": ("paper",), "sampling": "uniform", "tier": "full"}
-CHUNK = 10_000  # rows held as dicts before they are written
+CHUNK = 10_000  # rows kept in memory as dicts before they are written
 
 _WORD = re.compile(r"[^\W_]+")
 _FUNCTION_WORDS = frozenset(FUNCTION_WORDS.split())
@@ -72,7 +72,7 @@ NO_CONTEXT = Context("", "", "", "")
 
 
 class Question(NamedTuple):
-    """What one stem asks."""
+    """One question: a stem and its gold."""
 
     concept: Synset
     gold: Synset
@@ -82,7 +82,7 @@ class Question(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A synset with the family that it was drawn from and its distance there."""
+    """A synset with the family that it was drawn from and its distance in that family."""
 
     synset: Synset
     family: str
@@ -98,7 +98,7 @@ class Pool(NamedTuple):
 
 
 class Lexicon:
-    """All of WordNet as NLTK's objects, with the look-ups that every probe needs."""
+    """All of WordNet as NLTK objects, with the look-ups that every probe needs."""
 
     def __init__(self) -> None:
         reader = WordNetCorpusReader(nltk.data.find("corpora/wordnet"), None)
@@ -111,7 +111,7 @@ class Lexicon:
         self.contexts = contexts_by_synset()
 
     def alike(self, synset: Synset) -> set[Synset]:
-        """Synsets that share a lemma or the gloss, the synset itself among them."""
+        """Return the synsets that share a lemma or the gloss, including the synset itself."""
         return {other for key in looks(synset) for other in self.sharing[key]}
 
 
@@ -154,7 +154,7 @@ def gloss_of(synset: Synset) -> str:
 
 @cache
 def looks(synset: Synset) -> tuple[str, ...]:
-    """What would make another synset look the same: its lemmas without punctuation, its gloss."""
+    """Return what makes synsets look the same: lemmas without punctuation, and the gloss."""
     lemmas = ("".join(_WORD.findall(lemma.lower())) for lemma in lemmas_of(synset))
     return (*lemmas, f"gloss: {gloss_of(synset)}")
 
@@ -167,7 +167,7 @@ children: Step = cache(lambda synset: synset.hyponyms() + synset.instance_hypony
 
 
 def levels(start: Synset, step: Step, depth: int) -> list[list[Synset]]:
-    """Breadth first from a synset: ``levels(...)[k]`` is what stands at exactly k steps."""
+    """Search breadth-first from a synset: ``levels(...)[k]`` are the synsets at exactly k steps."""
     seen = {start}
     found = [[start]]
     while found[-1] and len(found) <= depth:
@@ -181,7 +181,7 @@ def levels(start: Synset, step: Step, depth: int) -> list[list[Synset]]:
 
 
 def path_to(start: Synset, goal: Synset, step: Step, relation: str) -> list[dict[str, str]]:
-    """A shortest path, an edge a triple."""
+    """Return a shortest path as triples, one for each edge."""
     before: dict[Synset, Synset] = {start: start}
     queue = [start]
     while goal not in before:
@@ -210,7 +210,7 @@ def lemmas_of_word(word: str) -> frozenset[str]:
 
 @cache
 def keys_of(word: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """What kin have in common, what is held of the word by kin, and what it holds of them."""
+    """Return the keys that a word shares with related words, that it is found by, and that it finds."""
     alike, held, holds = set(), set(), set()
     for form in (lemma.replace("y", "i")[: kin.LONGEST] for lemma in lemmas_of_word(word)):
         alike.add(form)
@@ -275,7 +275,7 @@ class Generator:
         self.arguments: list[str] = declared["arguments"]
 
     def concepts(self) -> list[Synset]:
-        """The concepts that may be asked about, in random order."""
+        """Return the concepts that may be asked about, in random order."""
         known = [s for pos in self.options.pos for s in self.lexicon.by_pos[pos]]
         if self.relation == "synonym":
             asked = [s for s in known if len(s.lemma_names()) >= self.options.min_lemmas]
@@ -285,7 +285,7 @@ class Generator:
         return asked
 
     def questions(self, concept: Synset, rng: random.Random) -> Iterator[Question]:
-        """Every question about a concept."""
+        """Return every question about a concept."""
         for gold, hops, triples in self._golds(concept, rng):
             contexts = self.lexicon.contexts.get(concept.name(), [])
             for context in [NO_CONTEXT] if self.relation == "synonym" else contexts:
@@ -316,7 +316,7 @@ class Generator:
                 yield gold, hops, path_to(concept, gold, step, self.relation)
 
     def _given_away(self, concept: Synset, gold: Synset, sentence: str, word: str) -> bool:
-        """Whether a word shared by stem and gold gives the gold away."""
+        """Return whether a word shared by stem and gold gives the gold away."""
         if self.relation == "synonym":
             return holds_kin(" ".join(lemmas_of(gold)), gloss_of(concept))
         names, gloss = " ".join(lemmas_of(gold)[:3]), gloss_of(gold)
@@ -327,7 +327,7 @@ class Generator:
         return holds_kin(names, sentence) or holds_kin(word, f"{names} {gloss}")
 
     def forbidden(self, concept: Synset) -> set[Synset]:
-        """What is true of a concept, or looks like it."""
+        """Return the synsets that are true of a concept, or look like it."""
         true = {concept}
         if self.relation in ("hypernym", "hyponym"):
             step = parents if self.relation == "hypernym" else children
@@ -335,7 +335,7 @@ class Generator:
         return {other for synset in true for other in self.lexicon.alike(synset)}
 
     def pools(self, concept: Synset, banned: set[Synset]) -> list[Pool]:
-        """Each family's distractors for a concept."""
+        """Return each family's distractors for a concept."""
         found = [Pool("random", 0, self.lexicon.by_pos[POS_NAMES[concept.pos()]])]
         for family in self.options.family_list[1:]:
             if family == "sister":
@@ -358,7 +358,7 @@ class Generator:
         ]
 
     def rows(self, concept: Synset) -> Iterator[dict[str, Any]]:
-        """All rows about a concept: each question with each family and distance."""
+        """Return all rows about a concept: each question with each family and distance."""
         rng = random.Random(f"{self.seed} {self.name} {concept.name()}")
         split = rng.choices(SPLITS, self.options.split_shares)[0]
         banned = self.forbidden(concept)
@@ -374,7 +374,7 @@ class Generator:
     def _draw(
         self, pool: Pool, gold: Synset, out: tuple[set[Synset], set[Synset]], rng: random.Random
     ) -> list[Choice]:
-        """Four distractors; random ones where the family runs short, none where it is empty."""
+        """Draw four distractors, filled up with random ones; none if the family is empty."""
         (banned, like_gold), wanted = out, self.options.choices - 1
         drawn: list[Choice] = []
         if pool.family != "random":

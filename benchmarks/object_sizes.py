@@ -1,14 +1,14 @@
-"""How far our estimates of things agree with VerbPhysics, where people compared pairs of things.
+"""Compare our estimates of things with VerbPhysics, in which people compared pairs of things.
 
     python benchmarks/object_sizes.py [FOLDER] [--json] [--all]
 
 FOLDER, by default ../shared/data/object_sizes next to the repository, is a clone of
 https://github.com/uwnlp/verbphysics (Forbes & Choi, ACL 2017; MIT), of which
-``data/verbphysics/objects/train-5/*.csv`` is read; nothing of it is copied. Looked at are the pairs
-of which both things are in our table, by the same word or by one of ``ALSO``, and on which most of
-the people asked agree that one is more. For each dimension it prints how many of these our
-estimates order alike, among all that differ and among those that object_comparison could ask about,
-and lists the others.
+``data/verbphysics/objects/train-5/*.csv`` is read; nothing of it is copied. Only pairs are used in
+which both things are in our table, under the same word or one of ``ALSO``, and for which most of
+the people asked agree on an order. For each dimension it prints how many of these pairs our
+estimates order the same way, among all that differ and among those that object_comparison could ask
+about, and lists the others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ALSO = {
     **dict.fromkeys(("boy", "lad"), "child"),
     **dict.fromkeys(PEOPLE, "person"),
 }
-"""VerbPhysics' word -> ours for the same thing, where they differ."""
+"""VerbPhysics' word -> our word for the same thing, if they differ."""
 
 FILES = "data/verbphysics/objects/train-5/*.csv"
 
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def compare(folder: Path) -> dict[str, dict[str, Any]]:
-    """Compare every dimension; return counts and the pairs that are ordered otherwise."""
+    """Compare every dimension; return counts and the pairs that are ordered differently."""
     table = load_things().things
     things = {thing.name: thing for thing in table}
     place = {name: np.array([at]) for at, name in enumerate(things)}
@@ -124,7 +124,7 @@ def compare(folder: Path) -> dict[str, dict[str, Any]]:
 def judged(
     folder: Path, dimension: str, things: dict[str, Thing]
 ) -> Iterator[tuple[Thing, Thing, int]]:
-    """Yield the pairs in our table of which most people said that the first is more."""
+    """Yield the pairs in our table for which most people said that the first is more."""
     for path in sorted(folder.glob(FILES)):
         with path.open(encoding="utf-8", newline="") as file:
             for line in csv.DictReader(file):

@@ -1,16 +1,16 @@
-"""What an evaluation costs beside the model: microseconds a row, and the start of a limited one.
+"""Cost of an evaluation apart from the model: microseconds per row, and start-up with a limit.
 
     python benchmarks/overhead.py [--rows 100000 1000000] [--json]
 
 The rows are those of a real build of age_comparison, repeated under new ids and in new clusters of
-four. They are scored by ``random``, which draws a number for each choice. Each figure comes from a
-process of its own, whose imports are done before the clock starts:
+four. They are scored by ``random``, which draws a number for each choice. Each figure comes from
+its own process, whose imports are done before the clock starts:
 
-- **read**: rows from Parquet, checked, as items, with their fingerprint; beside it a loop over the
-  same file with the ``datasets`` library that makes a dictionary of each row, and no more;
+- **read**: rows from Parquet, checked, as items, with their fingerprint; for comparison, a plain
+  loop over the same file with the ``datasets`` library, which makes a dictionary of each row;
 - **score**: bookkeeping of scoring, and metrics with intervals;
 - **write**: predictions and results, with checksums; **read back**: the same, verified;
-- **limit**: from the beginning of ``--limit 500`` until its rows are there.
+- **limit**: from the start of ``--limit 500`` until its rows are loaded.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def repeat(folder: Path, rows: int) -> Path:
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds that something takes, and its result."""
+    """Call a function; return the seconds that it takes, and its result."""
     began = time.perf_counter()
     done = action()
     return time.perf_counter() - began, done
@@ -109,7 +109,7 @@ def measure(phase: str, probe: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Run the benchmark and print the results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000])
     options.add_argument("--json", action="store_true")

@@ -1,8 +1,8 @@
-"""What it takes to build each probe with its default options: seconds, memory, size on disk.
+"""Measure the build of each probe with its default options: seconds, memory, size on disk.
 
     python benchmarks/probes.py [--conceptnet NAME] [--dump NAME] [PROBE ...]
 
-Each build runs in a process of its own, from its start to its end, audit included, and writes to a
+Each build runs in its own process, from start to end, including the audit, and writes to a
 temporary folder. The table has the median of ``--rounds`` builds. Probes that need a snapshot of
 ConceptNet or Wikidata are left out unless one is named.
 """

@@ -1,18 +1,18 @@
-"""How fast a probe is checked and prepared for its release: ours beside a plain reader.
+"""Time of checking a probe and preparing its release, compared with a straightforward reader.
 
     python benchmarks/release.py [--rows N] [--rounds N] [--json]
 
-Measured, each in a fresh process, the best of the rounds, on a built WordNet probe whose rows are
+Measured, each in a fresh process, best of the rounds, on a built WordNet probe whose rows are
 multiplied to at least ``--rows`` (other ids, questions and clusters, so that none is a duplicate):
 
 - **ours**: ``release.check``, the card of the release and ``croissant.json``: all that precedes an
-  upload; each apart.
+  upload, each timed separately.
 - **reference**: ``datasets``, a loop over rows as dicts, sets of ids, questions and clusters, and
-  ``hashlib`` over the files: the same checks of rows and files as one writes them in ten minutes.
-  It makes no card.
+  ``hashlib`` over the files: the same checks of rows and files as one would write them in ten
+  minutes. It makes no card.
 
-Imports are counted on neither side; "wall" is the process from start to end. Nothing is asserted
-but that both sides find nothing wrong.
+Imports are counted on neither side; "wall" is the process from start to end. The only assertion is
+that both sides find nothing wrong.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ PROBE = "wordnet_hypernymy"
 OPTIONS: dict[str, Any] = {"train_rows": 0, "cap_per_gold": 0}
 REPOSITORY = "me/probe"
 
-# Before this file's own folder: here it would be the module release.
+# Before this file's own folder, so that ``release`` is the package.
 sys.path.insert(0, str(ROOT))
 
 Report = dict[str, Any]
 
 
 def multiplied(folder: Path, rows: int) -> None:
-    """Build a probe and repeat its rows, told apart by a number, until there are enough."""
+    """Build a probe and repeat its rows, distinguished by a number, until there are enough."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -158,11 +158,11 @@ def reference(folder: Path) -> Report:
     return {"seconds": time.perf_counter() - start, "faults": faults[:3]}
 
 
-# What runs them.
+# The parent process.
 
 
 def measured(side: str, folder: Path, rounds: int) -> Report:
-    """The best of several runs, each in a process of its own."""
+    """Return the best of several runs, each in its own process."""
     command = [sys.executable, __file__, "--child", side, str(folder)]
     environment = os.environ | {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
     best: Report = {}

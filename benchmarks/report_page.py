@@ -1,4 +1,4 @@
-"""How large the page of a suite is, how long it takes to make, and how fast it opens.
+"""Measure the page of a suite: its size, and the time it takes to make and to open.
 
     python benchmarks/report_page.py [--models 10] [--rows 50000] [--rounds 5] [--keep DIR] [--json]
                                      [--probes 14]
@@ -7,7 +7,7 @@ Two suites are made: ``--probes`` probes of real text, as ``build-probe`` makes 
 rows each, about half of them in the split ``test``), and one probe of ``--rows`` rows. The
 **answers are synthetic**: no model is run. Each of the ``--models`` models has a seeded random
 ability, each probe a seeded random difficulty, and each score is drawn at random around both, lower
-where the distractors are close to the gold. All else is as an evaluation leaves it: scores become
+if the distractors are close to the gold. Everything else is as after an evaluation: scores become
 predictions, metrics and intervals by the functions that evaluation uses, and files are written as
 it writes them.
 
@@ -19,10 +19,10 @@ Measured on each page:
   when the heat maps are (``complete``). They count from the start of navigation; medians of
   ``--rounds`` fresh browsers.
 - **find**: seconds until a text has been searched in all questions of all probes, which are
-  unpacked first, and the rows found are shown. The page waits 0.2 s after the last key only for
-  keys, so that this is not in the figure.
+  unpacked first, and the rows found are shown. The page's delay of 0.2 s after the last key press
+  is not included.
 
-WordNet is found as by ``build-probe`` (``$NLTK_DATA``). Without Chromium the pages are made, but
+WordNet is found as in ``build-probe`` (``$NLTK_DATA``). Without Chromium the pages are made, but
 not opened.
 """
 
@@ -76,7 +76,7 @@ TARGET_SECONDS = 2.0
 def build_probes(
     folder: Path, names: tuple[str, ...], limit: int, further: tuple[str, ...] = ()
 ) -> None:
-    """Build probes into a folder, those that are there already left as they are."""
+    """Build probes into a folder, except those that are already there."""
     command = [sys.executable, "-m", "builders.cli", *names, "--limit", str(limit)]
     target = folder / names[0] if len(names) == 1 else folder
     command += [*further, "-o", str(target)]
@@ -106,7 +106,7 @@ def random_scores(split: Any, generator: np.random.Generator, ability: float) ->
 
 
 def save_run(split: Any, folder: Path, model: int, seed: int, ability: float) -> None:
-    """Write the results of one model on one probe, as evaluation writes them."""
+    """Write the results of one model on one probe, as an evaluation does."""
     from evaluation.results.metrics import baselines_of, measure, predictions_table
     from evaluation.results.types import (
         ModelInfo,

